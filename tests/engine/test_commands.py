@@ -231,6 +231,23 @@ def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
     assert "team research is granted 64" in ahead
 
 
+def test_a_mistake_that_the_engine_shows_is_shown_once(first, fleet, folder):
+    file = folder / "Pulumi.sandbox.yaml"
+    before = file.read_text()
+    document = yaml.safe_load(before)
+    no_research(document["config"])
+    try:
+        file.write_text(yaml.safe_dump(document))
+        refused = fleet("preview", stack="sandbox")
+    finally:
+        file.write_text(before)
+    assert refused.returncode == 1
+    lines = refused.stdout.splitlines()
+    (at,) = (number for number, line in enumerate(lines) if "has 1 mistake:" in line)
+    assert "team research: is deployed and not in the file any more" in lines[at + 1]
+    assert refused.stdout.count("[team-removal]") == 1
+
+
 def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder):
     """The waits of vClusters are to run again, and print their addresses only then."""
     file = folder / "Pulumi.sandbox.yaml"

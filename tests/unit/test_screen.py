@@ -52,17 +52,21 @@ ONCE = f"""\
  +  helm.sh/v3:Release ml created (0.58s) *
  +  helm.sh/v3:Release ml created (0.59s)
  +  command:local:Command ready creating (7s) vCluster ml: waiting for its API (5 s) *
- +  pulumi:pulumi:Stack lab create error: {MISTAKE[0]} *
-{MISTAKE[1]} *
- +  pulumi:pulumi:Stack lab create error: an unhandled error occurred: {MISTAKE[0]}
-{MISTAKE[1]}
+ +  command:local:Command ready creating (9s) error: the API does not answer *
+ +  pulumi:pulumi:Stack lab create error: {MISTAKE[0]}
+    pulumi:pulumi:Stack lab  warning: using pulumi-resource-kubernetes from $PATH at bin
 Policies: *
           {OLD} *
  *
 Diagnostics: *
-  pulumi:pulumi:Stack (lab):
+  command:local:Command (ready):
+    error: the API does not answer
+ *
+  pulumi:pulumi:Stack (lab): *
     {AT_KEY}
-    error: {MISTAKE[0]}
+    error: {MISTAKE[0]} *
+{MISTAKE[1]} *
+    error: an unhandled error occurred: {MISTAKE[0]}
 {MISTAKE[1]}
  *
   helm.sh/v3:Release (ml): *

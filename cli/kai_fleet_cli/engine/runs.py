@@ -40,9 +40,10 @@ _ENGINE: Final = {
 }
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
-# A step that goes on, and a warning in it, which the diagnostics at the end have.
+# A step that goes on; in it a warning, or an error's heading, which the diagnostics have whole.
 _PASSING: Final = re.compile(
-    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)( warning: .*)?|[\w ]+ warning: .*)"
+    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)"
+    r"|[\w ]*( \([\dms]+\))? (warning: .*|error: .*:))"
 )
 _OF_RESOURCE: Final = re.compile(r"  \S+:\S+ \(\S+\):")
 _LABEL: Final = re.compile(rf"^.*?\b(error|warning): {failures.LEAD.pattern}")
