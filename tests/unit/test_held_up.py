@@ -311,6 +311,18 @@ def test_what_tenants_refuse_is_left_out_and_all_else_is_done(updated, teams):
     assert all(f"\nteam {team}: " in message for team in teams)
 
 
+def test_the_error_itself_is_named_and_not_what_the_plugin_says_before_it(updated):
+    """The closing line has room for 300 characters."""
+    see = f"See https://www.pulumi.com/{'x' * 300} for troubleshooting help\n"
+    lead = (
+        f'resource "{queues_of("ml")}" was not successfully created by the Kubernetes API server: '
+    )
+    conflict = 'Apply failed with 1 conflict: conflict with "pulumi-kubernetes-1": .spec.x'
+    named = f"{lead}Server-Side Apply field conflict detected. {see}{conflict}"
+    message, _ = updated(queues_of("ml"), message=named)
+    assert f"team ml: ml-queues: {conflict}. Put that right" in message
+
+
 def test_a_host_that_fails_the_wait_of_a_team_is_no_fault_of_the_team(updated):
     message, left_out = updated(queues_of("ml"), message="exit status 75: the API answers 500")
     assert left_out == [[]]

@@ -16,7 +16,11 @@ from kai_fleet_cli.display.terminal import print_line, print_table
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
-_MARKS: Final = re.compile(r"<\{%[^%]*%\}>")  # the engine's colours
+# The engine's colours, and what the Kubernetes plugin says before an error, with the resource's URN.
+_MARKS: Final = re.compile(
+    r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
+    r"|Server-Side Apply field conflict detected\. See \S+ for troubleshooting help\s*"
+)
 _HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
