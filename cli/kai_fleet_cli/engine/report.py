@@ -16,7 +16,7 @@ from kai_fleet_cli.display.terminal import print_line, print_table
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
-# The engine's colours, and what the Kubernetes plugin says before an error, with the resource's URN.
+# The engine's colours, and what the Kubernetes plugin says before an error, with the URN.
 _MARKS: Final = re.compile(
     r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
     r"|Server-Side Apply field conflict detected\. See \S+ for troubleshooting help\s*"
