@@ -29,6 +29,8 @@ _ROUND_SECONDS: Final = 1.5
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, with less load.
 _STARTS: Final = threading.Semaphore(2)
+# The claim of its StatefulSet, which stays when the release is uninstalled.
+_CLAIM: Final = "/api/v1/namespaces/{}/persistentvolumeclaims/data-{}-0"
 
 
 class SandboxVcluster(threading.Thread):
@@ -58,7 +60,7 @@ class SandboxVcluster(threading.Thread):
             self._woken.set()
 
     def remove(self) -> None:
-        """Stop at once; processes, keys and files are gone when the thread ends."""
+        """Stop at once; what it stored goes with its claim."""
         self._over.set()
         self._woken.set()
 
@@ -76,7 +78,11 @@ class SandboxVcluster(threading.Thread):
             time.sleep(_ROUND_SECONDS)
 
     def _cleaned_up(self) -> bool:
+        name = (self.namespace, self.vcluster)
         try:
+            if self.host.api.find(_CLAIM.format(*name)) is not None:
+                stop(self.host, *name)
+                return name in self.host.control_planes  # the next one goes on with its volume
             clean_up(self.host, self.namespace, self.vcluster)
             if self._binder is not None:
                 self._binder.leave()
@@ -242,10 +248,16 @@ def folder(sandbox: Path, namespace: str, name: str) -> Path:
     return sandbox / "vclusters" / f"{namespace}.{name}"
 
 
-def clean_up(host: Host, namespace: str, name: str) -> None:
-    """Remove everything of a vCluster. Raises KubeError when etcd does not answer."""
+def stop(host: Host, namespace: str, name: str) -> ControlPlane:
+    """Stop the processes of a vCluster."""
     directory = folder(host.etcd.directory, namespace, name)
     plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
     host.processes.stop(map(plane.part_name, FLAGS))
+    return plane
+
+
+def clean_up(host: Host, namespace: str, name: str) -> None:
+    """Remove everything of a vCluster. Raises KubeError when etcd does not answer."""
+    plane = stop(host, namespace, name)
     host.etcd.delete(plane.etcd_prefix)
-    shutil.rmtree(directory, ignore_errors=True)
+    shutil.rmtree(plane.directory, ignore_errors=True)
