@@ -75,8 +75,8 @@ def test_a_part_of_kai_that_somebody_deleted(ml, repair):
 def test_a_scheduler_and_a_vcluster_that_are_scaled_to_0(ml, host, repair):
     none = {"spec": {"replicas": 0}}
     apps = client.AppsV1Api(ml)
-    apps.patch_namespaced_deployment("scheduler", "kai-scheduler", none)
-    repair("kai-parts", "Deployment scheduler is scaled to 0")
+    apps.patch_namespaced_deployment("binder", "kai-scheduler", none)
+    repair("kai-parts", "Deployment binder is scaled to 0")
     client.AppsV1Api(host).patch_namespaced_stateful_set("ml", "team-ml", none)
     repair("vcluster", "vCluster ml is scaled to 0")
 

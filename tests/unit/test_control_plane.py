@@ -237,7 +237,7 @@ def test_the_doctor_finds_a_control_plane_without_a_volume():
     (found,) = [entry for entry in lab.ill() if entry.check == "vcluster"]
     assert "its deployment is not there" in found.cause
     item["spec"]["replicas"] = item["status"]["readyReplicas"] = 3
-    lab.host["deployments"] = [item]
+    lab.host |= {"deployments": [item], "storageclasses": [{"metadata": {"name": "fast"}}]}
     assert lab.ill() == []
     item["spec"]["replicas"] = 0
     (found,) = lab.ill()
