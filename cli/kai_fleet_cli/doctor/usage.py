@@ -86,24 +86,19 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
             (waiting if pod.waits else held)[pod.queue] += pod.gpus
-    levels = index.levels
-    for name in sorted(levels, key=levels.__getitem__, reverse=True):
-        if (parent := index.by_name[name].parent) is not None:
+    above = {name: index.ancestors(index.by_name[name]) for name in index.levels}
+    paths = sorted([name, *(queue.name for queue in above[name])][::-1] for name in above)
+    for *parents, name in reversed(paths):
+        for parent in parents[-1:]:
             held[parent] += held[name]
             waiting[parent] += waiting[name]
-    pending, uses = sorted((name for name, at in levels.items() if at == 1), reverse=True), {}
-    while pending:
-        name = pending.pop()
-        queue = index.by_name[name]
+    uses = {}
+    for *parents, name in paths:
+        queue, level = index.by_name[name], len(parents) + 1
         # An amount that is not written is 0, a limit too: then nothing may run.
         share = queue.shares.get("gpu", QueueShare(limit=None))
         quota, limit = (max(-_MOST, min(n or 0.0, _MOST)) for n in (share.quota, share.limit))
         amounts = (quota, limit, rounded(held[name]), rounded(waiting[name]))
-        shown = queue.spec.get("displayName") or ""
-        leaf = index.is_leaf(name)
-        uses[name] = QueueUse(name, queue.parent, levels[name], leaf, *amounts, shown)
-        # An API server of a tenant may list two queues of one name.
-        children = index.children.get(name, ())
-        below = (child.name for child in children if index.by_name[child.name] is child)
-        pending += sorted(below, reverse=True)
+        shown, leaf = queue.spec.get("displayName") or "", index.is_leaf(name)
+        uses[name] = QueueUse(name, queue.parent, level, leaf, *amounts, shown)
     return uses
