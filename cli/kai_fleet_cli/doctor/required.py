@@ -1,10 +1,9 @@
 """The objects that a stack requires in its clusters, and what happens without each."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.finding import Level
 from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
@@ -15,38 +14,23 @@ from kai_fleet.values import value_at
 from kai_fleet.wording import plural
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 
-_QUOTAS: Final = {
-    "gpus": "the team may take every GPU of its nodes",
-    "pods": "nothing bounds what its pods take of the host",
-    "objects": "nothing bounds its volumes, Services and what it has in etcd",
-    "system-priority": "its pods may preempt those of the system",
-}
-_REACH: Final = "its pods reach those of other teams"
-_JUDGES: Final = "nothing judges what is created in the teams' namespaces"
-_ON_NODES: Final = "its pods may be on nodes of other teams"
-_QUEUES: Final = "pods that name no queue, or a wrong one, are admitted and stay Pending"
-_OUTSIDE: Final = "pods that ask for GPUs without KAI run beside the queues"
-
 
 class Required(NamedTuple):
     """An object that has to be there, for one check.
 
     Args:
-        harm: What happens without it.
+        row: Cause and fix of `causes.yaml`.
         cluster: `host`, or the team whose vCluster it is in.
         team: The team on the host that it is of.
-        row: Cause and fix of `causes.yaml`.
     """
 
     check: str
     kind: str
     name: str
-    harm: str
+    row: str
     cluster: str = HOST
     team: str = ""
     namespace: str | None = None
-    level: Level = Level.MANDATORY
-    row: str = "absent"
 
     @property
     def kinds(self) -> str:
@@ -59,38 +43,31 @@ def required_objects(
 ) -> Iterator[Required]:
     """Yield what a stack requires of its host, and for these of its teams."""
     arguments, platform = Arguments(settings), settings.platform_facts is None
-    if platform:
-        yield from _of_platform(settings)
-    inside = [team.inside for team in teams.values()]
-    for cluster in (host, *inside):
-        yield from _of_kai(cluster)
-    sharing = [cluster.name for cluster in (host, *inside) if _names_runtime_class(cluster)]
-    for name in [HOST, *(name for name in sharing if name != HOST)] if sharing else ():
+    names = (*settings.teams, *settings.team_stacks)
+    if platform and any(settings.own_of(name).isolation.on for name in names):
+        for kind, name in _names(*policies.of_host(beside_kai=settings.kai is not None)):
+            yield Required("isolation", kind, name, "no-judge")
+    clusters = (host, *(team.inside for team in teams.values()))
+    for cluster in clusters:
+        for check, kind, of_kind in (
+            ("queues", "queue", cluster.queue_specs),
+            ("shards", "SchedulingShard", cluster.scheduler.shards),
+            ("shards", "Topology", cluster.scheduler.topologies),
+        ):
+            for name in of_kind:
+                yield Required(check, kind, name, f"no-{kind}", cluster.name)
+    sharing = [cluster.name for cluster in clusters if _names_runtime_class(cluster)]
+    for name in dict.fromkeys([HOST, *sharing]) if sharing else ():
         row = "runtime-class-absent" if name == HOST else "runtime-class-not-copied"
-        yield Required("runtime-class", "RuntimeClass", "nvidia", "", name, row=row)
+        yield Required("runtime-class", "RuntimeClass", "nvidia", row, name)
     for team in teams.values():
         yield from _of_namespace(team, arguments.namespace(team.name), platform=platform)
-        if team.inside.declared:
-            yield from _of_vcluster(team, arguments)
-
-
-def _of_platform(settings: Settings) -> Iterator[Required]:
-    names = (*settings.teams, *settings.team_stacks)
-    if any(settings.own_of(name).isolation.on for name in names):
-        of_host, bindings = policies.of_host(beside_kai=settings.kai is not None)
-        for kind, name in _names((*of_host.values(), *bindings.values())):
-            yield Required("isolation", kind, name, _JUDGES)
-
-
-def _of_kai(cluster: Cluster) -> Iterator[Required]:
-    pending = "its pods, and those of the queues below it, stay Pending"
-    for check, kind, harm, names in (
-        ("queues", "queue", pending, cluster.queue_specs),
-        ("shards", "SchedulingShard", "nothing schedules its queues", cluster.scheduler.shards),
-        ("shards", "Topology", "placement by it is impossible", cluster.scheduler.topologies),
-    ):
-        for name in names:
-            yield Required(check, kind, name, harm, cluster.name)
+        args = arguments.team(team.name) if team.inside.declared else {}
+        if "guard" in args:  # of its queues, inside its vCluster
+            every = leaves(args["queues"]["queues"])
+            for kind, name in _names(*queue_guard.inside(team.name, every, args["guard"])):
+                row = "no-guard-of-gpus" if "outside" in name else "no-guard"
+                yield Required("guard", kind, name, row, team.name)
 
 
 def _names_runtime_class(cluster: Cluster) -> bool:
@@ -104,36 +81,24 @@ def _names_runtime_class(cluster: Cluster) -> bool:
 def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
     """The bounds on the host of a team with these TeamNamespaceArgs."""
 
-    def row(kind: str, name: str, harm: str, namespace: str | None = None) -> Required:
-        return Required("isolation", kind, name, harm, team=team.name, namespace=namespace)
+    def needs(kind: str, name: str, row: str, namespace: str | None = None) -> Required:
+        return Required("isolation", kind, name, row, team=team.name, namespace=namespace)
 
     for name in quotas(args):
-        yield row("ResourceQuota", name, _QUOTAS[name], team.namespace)
+        yield needs("ResourceQuota", name, f"no-quota-of-{name}", team.namespace)
     if not team.isolated:
         return
     for name in network_policies(team.name, args):
-        yield row("NetworkPolicy", name, _REACH, team.namespace)
+        yield needs("NetworkPolicy", name, "no-policy", team.namespace)
     if platform:  # a team stack does not know what its platform's declares
         inside = args["scheduler"] == "inside"
         if inside and "monitoring" in args and args["isolation"]["network"]["enabled"]:
-            harm = "Prometheus does not reach the team's KAI"
-            yield row("NetworkPolicy", ALLOW_PROMETHEUS, harm, team.namespace)
-        for kind, name in _names(bounds.node_bindings(team.name, team.namespace, args).values()):
-            yield row(kind, name, _ON_NODES)
-    role = f"{rights.VCLUSTER}-{team.name}"
-    yield row("ClusterRole", role, "the vCluster cannot read what the host has")
+            yield needs("NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus", team.namespace)
+        for kind, name in _names(bounds.node_bindings(team.name, team.namespace, args)):
+            yield needs(kind, name, "no-bound-of-nodes")
+    yield needs("ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role")
 
 
-def _of_vcluster(team: Team, arguments: Arguments) -> Iterator[Required]:
-    """The guard of its queues inside its vCluster."""
-    args = arguments.team(team.name)
-    if "guard" in args:
-        every = leaves(args["queues"]["queues"])
-        of_team, bindings = queue_guard.inside(team.name, every, args["guard"])
-        for kind, name in _names((*of_team.values(), *bindings.values())):
-            harm = _OUTSIDE if "outside" in name else _QUEUES
-            yield Required("guard", kind, name, harm, team.name, level=Level.ADVISORY)
-
-
-def _names(declared: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    return [(str(each["kind"]), str(each["metadata"]["name"])) for each in declared]
+def _names(*groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    every = (each for group in groups for each in group.values())
+    return [(str(each["kind"]), str(each["metadata"]["name"])) for each in every]

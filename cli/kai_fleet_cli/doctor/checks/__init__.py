@@ -107,9 +107,8 @@ def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
         if state and cluster.named("namespaces", state.team.namespace) is None:
             continue  # the check `vcluster` reports the namespace
         name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-        values = {"kind": row.kind, "level": row.level, "harm": row.harm}
         exists = cluster.named(row.kinds, row.name, row.namespace) is not None
-        faults = [] if exists else [fault(row.row, cluster, name, **values)]
+        faults = [] if exists else [fault(row.row, cluster, name, kind=row.kind)]
         yield row.check, row.cluster, faults
 
 

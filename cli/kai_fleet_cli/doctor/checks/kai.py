@@ -116,7 +116,7 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """KAI schedules from queues only, and drops those that hang below none."""
     desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
     if not index.queues and not desired.queues:
-        yield fault("no-queue", cluster, cluster.name)
+        yield fault("without-queues", cluster, cluster.name)
     levels, known = index.levels, {*desired.queue_specs}
     for queue in index.queues:
         if queue.name not in levels:
