@@ -16,8 +16,8 @@ from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved, toleration_spec
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
-from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key, why_replaced
-from kai_fleet.releases.chart_values import document, merged, nested, values_of
+from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, table, version_key, why_replaced
+from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
 from kai_fleet.settings.sections.access import OF_STACK
@@ -240,7 +240,7 @@ class KaiScheduler(pulumi.ComponentResource):
             crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
                 f"{name}-cluster-policy",
                 metadata={"name": "clusterpolicies.nvidia.com"},
-                spec=document("cluster-policy"),
+                spec=table("cluster-policy"),
                 opts=first if inside else pulumi.ResourceOptions.merge(first, kept),
             )
             before.append(crd)

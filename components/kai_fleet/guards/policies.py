@@ -2,16 +2,15 @@
 
 import copy
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from typing import Any, Final
 
 import pulumi
-import yaml
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.names import ISOLATION_LABEL
 from kai_fleet.options import after
+from kai_fleet.releases import table
 
 Object = dict[str, Any]
 Kind = str  # the name of a file, without its ending
@@ -33,12 +32,7 @@ SYSTEM_SCOPE: Final[Any] = {
 # What a binding does with an object that the policy refuses. With `audit` it passes, and both its
 # maker and the audit log are warned.
 _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
-
-
-@cache
-def content(name: str) -> Any:
-    """What a YAML file beside this one says; not to be changed."""
-    return yaml.load((files(__package__) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
+content: Final = partial(table, package=__package__)  # what a YAML file beside this one says
 
 
 def policy_name(kind: Kind, suffix: str = "") -> str:

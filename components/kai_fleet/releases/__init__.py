@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
@@ -132,11 +133,10 @@ class GpuProvider:
     in_kind: Mapping[str, Any] = field(default_factory=dict)  # values for a kind cluster
 
 
-def table(name: str) -> Mapping[str, Any]:
-    """A YAML file of this folder."""
-    text = (files(__package__) / f"{name}.yaml").read_text(encoding="utf-8")
-    content: Mapping[str, Any] = yaml.load(text, yaml.CSafeLoader)
-    return content
+@cache
+def table(name: str, package: str = __package__) -> Any:
+    """A YAML file of a folder, by default of this one; not to be changed."""
+    return yaml.load((files(package) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
 
 
 _READ: Final = table("versions")
@@ -199,21 +199,12 @@ def taken_for(table: Mapping[str, Any], version: str) -> str | None:
     return newest if numbers > version_key(newest) else None
 
 
-def kai(version: str, *, untested: bool = False) -> KaiRelease:
-    """The table's entry for a KAI version such as `v0.9.3`.
+def _entry(what: str, table: Mapping[str, R], version: str, *, untested: bool = False) -> R:
+    """The table's entry for a version such as `v0.9.3`.
 
     `untested` lets a version through that is newer than the newest known one of its line, or of
     all: it is taken for that one. Raises UnknownVersionError for anything else.
     """
-    return _entry("KAI", KAI, version, untested)
-
-
-def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
-    """The table's entry for a vCluster version such as `v0.36.1`; as for KAI."""
-    return _entry("vCluster", VCLUSTER, version, untested)
-
-
-def _entry(what: str, table: Mapping[str, R], version: str, untested: bool) -> R:
     if version in table:
         return table[version]
     known = taken_for(table, version)
@@ -224,6 +215,10 @@ def _entry(what: str, table: Mapping[str, R], version: str, untested: bool) -> R
         f"{what} {version} is not a version this program knows{hint}; write"
         f" {instead(table, version)} (all: {', '.join(table)})"
     )
+
+
+kai: Final = partial(_entry, "KAI", KAI)
+vcluster: Final = partial(_entry, "vCluster", VCLUSTER)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,14 @@
 """Chart values as mappings: nested, merged as Helm merges them, and from the tables in YAML."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import yaml
 
+from kai_fleet.releases import table
 from kai_fleet.values import value_at
 
 _EMPTY: Final[tuple[Any, ...]] = (None, {}, [], "")
-
-
-@cache
-def document(name: str) -> Any:
-    """A YAML file beside this one; not to be changed."""
-    return yaml.load((files(__package__) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
 
 
 def nested(dotted: str, value: Any) -> dict[str, Any]:
@@ -47,7 +40,7 @@ def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dic
         given = value_at(args, path)
         return yaml.safe_load(default) if given is None and default else given
 
-    tables = document("chart-values")[chart]
+    tables = table("chart-values")[chart]
     rows = [row for layer in layers for row in tables[layer].items()]
     given = {key: value for key, written in rows if (value := filled(written)) not in _EMPTY}
     return merged(*(nested(key, value) for key, value in given.items()))
