@@ -128,6 +128,12 @@ class Arguments:
         scheduler, queue = self._scheduler(name)
         isolation, slices, kai = team.isolation, team.slices, settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
+        monitoring = settings.monitoring
+        tree = team.queues if isinstance(team, TeamSettings) and scheduler == "inside" else None
+        others = [other for other in self._teams if other != name]
+        pools = [settings.vcluster.node_pool, *map(self.control_pool, others)]
+        pools += [settings.own_of(other).node_pool for other in others]
+        foreign = {tuple(sorted(pool.items())) for pool in pools if pool and not team.node_pool}
         return _filled(
             **{key: getattr(team, key) for key in _OF_PLACE},
             name=f"team-{name}",
@@ -138,7 +144,7 @@ class Arguments:
             devices=isolation.devices,
             device_classes=isolation.device_classes,
             control_pool=self.control_pool(name),
-            foreign_pools=[] if team.node_pool else self._foreign_pools(name),
+            foreign_pools=[dict(pool) for pool in sorted(foreign)],
             scheduler=scheduler,
             isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
             queues=[queue] if by_host and queue else [],
@@ -152,7 +158,8 @@ class Arguments:
             kai_images=settings.known_sources.kai_images,
             registries=settings.registries,
             account=granted,
-            monitoring=self._team_monitoring(name),
+            monitoring=monitoring
+            and _filled(monitoring, scheduler=tree is not None, parent_queues=_parents(tree or {})),
             use_existing=name in self.existing.get("teams", ()),
         ) | ({} if granted else self._rights(name))
 
@@ -179,30 +186,10 @@ class Arguments:
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
         return dict(of_vcluster or self.settings.vcluster.node_pool or team.node_pool)
 
-    def _foreign_pools(self, name: str) -> list[dict[str, str]]:
-        """The pools of the platform's control planes and of other teams, each once."""
-        others = [team for team in self._teams if team != name]
-        pools = [self.settings.vcluster.node_pool, *map(self.control_pool, others)]
-        pools += [self.settings.own_of(team).node_pool for team in others]
-        labels = {tuple(sorted(pool.items())) for pool in pools if pool}
-        return [dict(pool) for pool in sorted(labels)]
-
     def _foreign_queues(self, name: str) -> list[str]:
         """Other queues and teams whose names begin with the prefix of this team's queues."""
         every = {*(placed.name for placed in walk(self.settings.queues)), *self._teams}
         return sorted(other for other in every if other.startswith(f"{name}-"))
-
-    def _team_monitoring(self, name: str) -> Any:
-        monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
-        if monitoring is None:
-            return None
-        keys = ("namespace", "operator", "certificates", "interval", "labels")
-        inside = team is not None and team.scheduler.mode == "virtual"
-        return {
-            **{key: getattr(monitoring, key) for key in keys},
-            "scheduler": inside,
-            "parent_queues": _parents(team.queues) if team and inside else [],
-        }
 
     # A team.
 

@@ -12,13 +12,8 @@ import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.guards.policies import ACCOUNTS, Object, binding, declare, policy
-from kai_fleet.guards.rights import (
-    declare_role,
-    service_account,
-    team_stack_in_namespace,
-    team_stack_on_host,
-)
+from kai_fleet.guards.policies import ACCOUNTS, Object, binding, content, declare, policy
+from kai_fleet.guards.rights import declare_role, service_account, team_stack_on_host
 from kai_fleet.options import after, child_of
 
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
@@ -46,7 +41,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
         child = child_of(self, opts)
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
-        rules: Any = team_stack_in_namespace()
+        rules = content("rights")["team_stack_in_namespace"]
         rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
         in_namespace = after(child, namespace)
         for team, account in teams.items():

@@ -86,10 +86,7 @@ def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:
     lists = dict[str, Any]()
     if "ca" in oidc:
         options["ca-file"] = f"{folder}/{AUTHORITY}"
-        source, persistence = (
-            {"name": authority_name(name, oidc["ca"])},
-            "controlPlane.statefulSet.persistence",
-        )
+        source, persistence = {"name": authority_name(name, oidc["ca"])}, CLAIM.rpartition(".")[0]
         mount = {"name": volume, "mountPath": folder, "readOnly": True}
         lists[f"{persistence}.addVolumes"] = [{"name": volume, "configMap": source}]
         lists[f"{persistence}.addVolumeMounts"] = [mount]

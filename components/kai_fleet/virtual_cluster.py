@@ -222,6 +222,9 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=after(child, *before),
         )
         secret = KubeconfigSecret(name, self, host, namespace, values)
+        endpoint, port = access.get("host", ""), access.get("port", 443)
+        if access.get("type") in ("Ingress", "Gateway"):
+            endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
         # Helm returns long before the API answers and vCluster writes its Secret (V11).
         ready = command.local.Command(
@@ -233,7 +236,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
                 "VCLUSTER_ACCESS": access.get("type", "LoadBalancer"),
-                "VCLUSTER_HOST": _endpoint(access),
+                "VCLUSTER_HOST": endpoint,
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
             },
@@ -276,11 +279,3 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
         )
-
-
-def _endpoint(access: AccessArgs) -> pulumi.Input[str]:
-    """The host, for Ingress and Gateway as `host:port`; "" where none is given."""
-    host, port = access.get("host", ""), access.get("port", 443)
-    if access.get("type") not in ("Ingress", "Gateway"):
-        return host
-    return resolved(lambda name, number: f"{name}:{int(number)}", host, port)

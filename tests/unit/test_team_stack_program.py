@@ -5,7 +5,8 @@ import pytest
 import yaml
 
 from kai_fleet.finding import Level
-from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
+from kai_fleet.guards.policies import content
+from kai_fleet.guards.rights import team_stack_on_host
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.diff.changes import difference
@@ -162,10 +163,11 @@ def test_no_account_makes_anything_without_a_namespace_but_its_queues(host_mode)
     for rule in team_stack_on_host("vision", host_mode=host_mode):
         reads = set(rule["verbs"]) <= {"get", "list", "watch"}
         assert reads or (host_mode and rule["resources"] == ["queues"])
-    for rule in [*team_stack_on_host("vision", host_mode=host_mode), *team_stack_in_namespace()]:
+    inside = content("rights")["team_stack_in_namespace"]
+    for rule in [*team_stack_on_host("vision", host_mode=host_mode), *inside]:
         assert not {"escalate", "bind", "impersonate", "*"} & {*rule["verbs"], *rule["resources"]}
     held = {"resourcequotas", "limitranges", "networkpolicies", "namespaces"}
-    for rule in team_stack_in_namespace():
+    for rule in inside:
         if held & set(rule["resources"]):
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
 

@@ -153,7 +153,7 @@ def test_of_namespaced_kinds_it_reads_on_the_host_what_a_scheduler_inside_cannot
 
 
 def test_a_team_stack_holds_no_right_only_to_pass_it_on():
-    held = granted(rights.team_stack_in_namespace())
+    held = granted(rights.content("rights")["team_stack_in_namespace"])
     subresources = {item[1] for item in held if "/" in item[1]}
     assert subresources == {"pods/log"}
     for kind in ("roles", "rolebindings"):

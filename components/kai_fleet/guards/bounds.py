@@ -67,6 +67,8 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     by_host, restricted = place == "host", level(args) == "restricted"
     priorities = [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
     grace = own.get("bounds", {}).get("grace_seconds", 3600)
+    every = (*content("limits")["never_public"], *private)
+    networks = (ip_network(cidr, strict=False) for cidr in every if ":" not in cidr)
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
         "kai": place,
@@ -88,7 +90,8 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "foreignQueues": sorted_names(args.get("foreign_queues", ())),
         "attachments": _flag(net.get("attachments") or open_network),
         "endpoints": _flag(net.get("endpoints") or open_network),
-        "privateRanges": ",".join(_ranges(private)),
+        # As numbers: every Kubernetes with policies compares those, and networks only newer ones.
+        "privateRanges": ",".join(f"{int(net[0])}-{int(net[-1])}" for net in networks),
         "privateV6": _flag(any(":" in cidr for cidr in private)),
         "annotations": sorted_names(own.get("annotations", ())),
         "volumes": sorted_names(own.get("volumes", ())),
@@ -165,12 +168,3 @@ def _labels(pool: Inputs, between: str = ",") -> pulumi.Input[str]:
 def _places(images: Iterable[str]) -> str:
     """Each up to a slash: else a name that only begins so would pass, too."""
     return ",".join(f"{place.rstrip('/')}/" for place in images)
-
-
-def _ranges(private: Iterable[str]) -> list[str]:
-    """The first and last address of each IPv4 network, as numbers: every version of Kubernetes that
-    has policies can compare those, and functions for networks came later.
-    """
-    every = (*content("limits")["never_public"], *private)
-    networks = (ip_network(cidr, strict=False) for cidr in every if ":" not in cidr)
-    return [f"{int(net.network_address)}-{int(net.broadcast_address)}" for net in networks]

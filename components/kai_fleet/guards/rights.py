@@ -47,12 +47,6 @@ def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
     return [_named(rule, team) for rule in every]
 
 
-def team_stack_in_namespace() -> list[Rule]:
-    """Inside the team's namespace: what vCluster's chart makes there, and what it leaves behind."""
-    rules: list[Rule] = content("rights")["team_stack_in_namespace"]
-    return rules
-
-
 def _in_namespace(team: str, version: str | None, values: Mapping[str, Any] | None) -> list[Rule]:
     minor = _NEWEST if version is None else version_key(version)[1]
     if version is not None:

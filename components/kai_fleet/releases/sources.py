@@ -47,7 +47,8 @@ _HTTPS: Final = re.compile(rf"(https://{_HOST}(?:/{_URL_SEGMENT})*)/?")
 _REGISTRY: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})*)/?")
 _ON_HOST: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
 _ON_HUB: Final = re.compile(rf"({_SEGMENT}(?:/{_SEGMENT})*){_VERSION}")
-_TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
+# A tag or a digest, and nothing that continues a name.
+TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
 
 
@@ -110,11 +111,6 @@ def mirrored(mirror: str, place: str) -> str:
     host.
     """
     return f"{mirror}/{place.partition('/')[2]}".removesuffix("/")
-
-
-def is_tag(text: str) -> bool:
-    """Whether a text is a tag or a digest and nothing that continues a name."""
-    return _TAGS.fullmatch(text) is not None
 
 
 def shown(name: str) -> str:

@@ -191,9 +191,8 @@ def _read_feature(key: str) -> Callable[[_Found, Declared], None]:
 
 def _read_release(found: _Found, resource: Declared) -> None:
     props, urn, parts = resource.props, resource.urn, found.parts
-    values = (
-        UNKNOWN if props.get("valueYamlFiles") else props.get("values")
-    )  # the engine reads them
+    # The engine reads the files.
+    values = UNKNOWN if props.get("valueYamlFiles") else props.get("values")
     chart, version = chart_of(props)
     name = text(props.get("name")) or resource.name
     space = text(props.get("namespace")) or resource.default_namespace
@@ -204,11 +203,16 @@ def _read_release(found: _Found, resource: Declared) -> None:
         untested = f"{_OWN}KaiScheduler$" in urn
         kai = Kai(version, _sharing(version, values), written, untested=untested, **place)
         parts["kai"].append(kai)
-        found.created += _default_queues(version, values, urn)
+        # The two queues that charts from v0.10 make at their first install, unless turned off.
+        makes = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
+        if makes and isinstance(version, str) and version_key(version) >= (0, 10):
+            # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules
+            # silent.
+            for queue, parent in ((CHART_PARENT, None), ("default-queue", CHART_PARENT)):
+                found.created.append(DeclaredQueue(queue, parent, _UNLIMITED, path=urn))
     elif chart == "vcluster":
-        parts["teams"].append(
-            replace(_vcluster(version, values, name, urn), values=written, **place)
-        )
+        team = _vcluster(version, values, name, urn)
+        parts["teams"].append(replace(team, values=written, **place))
     else:
         sharing = device_sharing(values) if chart in GPU_CHARTS else None
         shown = "" if chart is UNKNOWN else chart
@@ -250,15 +254,6 @@ def _sharing(version: Any, values: Any) -> Any:
     on = flag(value_at(values, "global.gpuSharing"), unset=modes)
     mode = mode_in(version, values) if known and (modes or on) else None
     return mode or (UNKNOWN if on is UNKNOWN else of_switch(on))
-
-
-def _default_queues(version: Any, values: Any, urn: str) -> Iterator[DeclaredQueue]:
-    """The two queues that charts from v0.10 make at their first install, unless turned off."""
-    makes = isinstance(version, str) and version_key(version) >= (0, 10)
-    if makes and flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True:
-        # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules silent.
-        yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
-        yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
 
 
 def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:

@@ -134,14 +134,12 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
     settings, path = arguments.settings, arguments.settings.team_path(name)
     team, key, queues_key = settings.teams[name], f"{path}.scheduler", f"{path}.queues"
     where = partial(settings.written_at, name, "scheduler")
-    virtual = team.scheduler.mode == "virtual"
+    virtual, placed = team.scheduler.mode == "virtual", walk(team.queues, f"{queues_key}.")
     return Cluster(
         name,
         path=path,
         kai=(_kai(settings, team.scheduler, key, where=where),) if virtual else (),
-        queues=_queues(arguments.queues(name), walk(team.queues, f"{queues_key}."))
-        if virtual
-        else (),
+        queues=_queues(arguments.queues(name), placed) if virtual else (),
         workloads=tuple(_pods(settings, name)),
         declared=True,
         gpu_resource=settings.gpu.resource,

@@ -110,7 +110,11 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
     found = [_template(base, *each) for each in _found(spec, ())]
     if not found and kind in _WRITTEN and base.names_queue is True:
         found = [base]  # its pods stand elsewhere; here is only their queue
-    found = [_written(pod) for pod in found] if kind in _WRITTEN else found
+    for number, pod in enumerate(found) if kind in _WRITTEN else ():  # its operator writes on it
+        if pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
+            found[number] = replace(pod, owner_labels={})  # which only KAI reads
+        elif not pod.scheduler and pod.names_queue is True:
+            found[number] = replace(pod, scheduler=SCHEDULER)
     # The only one needs no name.
     return [replace(found[0], part="")] if len(found) == 1 else found
 
@@ -167,11 +171,3 @@ def _owner_labels(kind: str, metadata: Any, spec: Any) -> Any:
     elif kind == _DYNAMO and (queue := get(metadata, "annotations", _DYNAMO_QUEUE)):
         more = {QUEUE_LABEL: queue}
     return UNKNOWN if UNKNOWN in (labels, more) else {**labels, **more}
-
-
-def _written(pod: PodTemplate) -> PodTemplate:
-    """A template of a kind whose operator writes on its pods."""
-    if pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
-        return replace(pod, owner_labels={})  # which only KAI reads
-    meant = not pod.scheduler and pod.names_queue is True
-    return replace(pod, scheduler=SCHEDULER) if meant else pod

@@ -167,7 +167,7 @@ def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | Non
     if not names_image:
         if _TAG.search(name):
             tag = "is no tag and no sha256 digest, and may continue the image's name"
-            return None if sources.is_tag(text) else tag
+            return None if sources.TAGS.fullmatch(text) else tag
         if _FLAG.match(text.strip()):
             return "is a flag that names an image"
         place_of = sources.image_place

@@ -48,22 +48,18 @@ def team_node_pools(cluster: Cluster) -> Findings:
             apart = any(other.node_pool.get(key, value) != value for key, value in mine)
             # One of them hands out its GPUs by itself; team-unique reports two of one name.
             if not apart and "virtual" in (team.mode, other.mode) and team.name != other.name:
-                yield place.refuse(*_shared(team, other))
+                both, name, others = (team, other), called(team.name), called(other.name)
+                own = " and ".join(called(each.name) for each in both if each.mode == "virtual")
+                free = "".join(f", or gpus: 0 for {t.name}" for t in both if t.mode != "virtual")
+                yield place.refuse(
+                    f"has {_pool(team.node_pool)} and may share nodes with team {others}, which has"
+                    f" {_pool(other.node_pool)}: the KAI inside {own} would hand out GPUs that are"
+                    " taken",
+                    "write different values of one label, for example"
+                    f" {{kai-fleet/pool: {name}}} and {{kai-fleet/pool: {others}}}{free}",
+                )
                 break
         before.append(team)
-
-
-def _shared(team: Team, other: Team) -> tuple[str, str]:
-    name, others = called(team.name), called(other.name)
-    own = " and ".join(called(each.name) for each in (team, other) if each.mode == "virtual")
-    free = "".join(f", or gpus: 0 for {t.name}" for t in (team, other) if t.mode != "virtual")
-    mine, theirs = (_pool(each.node_pool) for each in (team, other))
-    return (
-        f"has {mine} and may share nodes with team {others}, which has {theirs}: the"
-        f" KAI inside {own} would hand out GPUs that are taken",
-        f"write different values of one label, for example {{kai-fleet/pool: {name}}} and"
-        f" {{kai-fleet/pool: {others}}}{free}",
-    )
 
 
 @mandatory("team-one-mode", "critical", each_claim)

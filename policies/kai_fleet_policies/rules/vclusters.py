@@ -114,7 +114,10 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             plain = re.fullmatch(r"[a-z0-9.-]{1,80}", name)
             flag = f"--{name}" if plain else "something that is no flag"
             yield f"gives {flag} in {key}, which is none of those that are known to open nothing"
-        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and _may_name_system(value):
+        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and (
+            # `-` is no prefix; with `sy` a provider's `stem:masters` is Kubernetes' own.
+            value in ("", "-") or "system:".startswith(value) or value.startswith("system")
+        ):
             yield f"gives --{name}, which lets an identity provider name Kubernetes' own accounts"
     # Groups of a provider could be system:masters: it is their prefix that bars it.
     if "oidc-groups-claim" in flags and not flags.get("oidc-groups-prefix"):
@@ -122,14 +125,6 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             "gives --oidc-groups-claim without --oidc-groups-prefix: its provider could put anybody"
             " into system:masters; add --oidc-groups-prefix=oidc: or"
         )
-
-
-def _may_name_system(prefix: str) -> bool:
-    """Whether names with this prefix can be Kubernetes' own: `sy` and a provider's `stem:masters`.
-
-    The API server reads `-` as no prefix.
-    """
-    return prefix in ("", "-") or "system:".startswith(prefix) or prefix.startswith("system")
 
 
 def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

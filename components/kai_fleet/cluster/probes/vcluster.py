@@ -112,7 +112,14 @@ def wait() -> None:
         f"kubectl {at} get pods and kubectl {at} logs -l app=vcluster,release={name}",
         why,
     )
-    _warn_if_no_node(api, name)
+    pool = os.environ.get("VCLUSTER_NODE_POOL")
+    with suppress(KubeError):  # no error: a pool may scale from zero
+        nodes = api.list("/api/v1/nodes", labelSelector=pool) if pool else []
+        if pool and not any(KubeObject(node).is_true("Ready") for node in nodes):
+            say(
+                f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
+                " them, stays Pending until one comes"
+            )
     print(json.dumps(found))
 
 
@@ -123,30 +130,19 @@ def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]
     with suppress(RefusedError):  # the account of a team's own stack may not look
         for name in (str(source["claimName"]) for source in sources if source):
             claim = KubeObject(api.find(f"{here}/persistentvolumeclaims/{name}") or {})
-            desired = claim.spec.get("storageClassName")
-            if claim.phase == "Pending" and not desired:
+            if claim.phase != "Pending":
+                continue
+            if not (desired := claim.spec.get("storageClassName")):
                 return [f"a volume for claim {name}: make a StorageClass the default one"]
             classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
             made = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
-            if claim.phase == "Pending" and desired not in (*classes, *made):
+            if desired not in (*classes, *made):
                 raise NotReadyError(
                     f"StorageClass {desired}, which claim {name} names, is not there (there are:"
                     f" {listed(classes) or 'none'}). Make it, as {key} names it, and run the update"
                     " again"
                 )
     return []
-
-
-def _warn_if_no_node(api: Api, name: str) -> None:
-    """Warn of a pool without a Ready node. It is no error: it may scale from zero."""
-    pool = os.environ.get("VCLUSTER_NODE_POOL")
-    with suppress(KubeError):
-        nodes = api.list("/api/v1/nodes", labelSelector=pool) if pool else []
-        if pool and not any(KubeObject(node).is_true("Ready") for node in nodes):
-            say(
-                f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
-                " them, stays Pending until one comes"
-            )
 
 
 def clean_up() -> None:

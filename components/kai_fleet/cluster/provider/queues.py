@@ -153,7 +153,12 @@ class Queues:
                 return f"queue {name}: {_words(error)}"
             return ""
 
-        levels, failed = _levels(specs), list[str]()
+        above = {name: {spec.get("parentQueue")} & specs.keys() for name, spec in specs.items()}
+        order, levels, failed = TopologicalSorter[Any](above), list[tuple[str, ...]](), list[str]()
+        order.prepare()
+        while order.is_active():  # parents first
+            levels.append(order.get_ready())
+            order.done(*levels[-1])
         try:
             with ThreadPoolExecutor(_WORKERS) as workers:
                 for names in reversed(levels) if children_first else levels:
@@ -195,17 +200,6 @@ def _of_a_chart(item: Object) -> bool:
     notes = item["metadata"].get("annotations") or {}
     is_default = item["metadata"]["name"] in DEFAULT_QUEUES and _tree_of(item) is None
     return is_default and notes.get("helm.sh/resource-policy") == "keep"
-
-
-def _levels(specs: Mapping[str, Spec]) -> list[tuple[str, ...]]:
-    """The names level by level, parents first."""
-    above = {name: {spec.get("parentQueue")} & specs.keys() for name, spec in specs.items()}
-    order, levels = TopologicalSorter[Any](above), list[tuple[str, ...]]()
-    order.prepare()
-    while order.is_active():
-        levels.append(order.get_ready())
-        order.done(*levels[-1])
-    return levels
 
 
 def _words(error: RefusedError) -> str:

@@ -4,7 +4,7 @@ from decimal import Decimal
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kai_fleet.settings.sections.models import Strict, like, refuse
 from kai_fleet.values import QUANTITY, WORD, parse_quantity
@@ -65,28 +65,25 @@ Cidr = Annotated[
 ]
 # Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
 _DECIDING: Final = (
-    *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),
-    *("loft.sh", "pulumi.com", "helm.sh"),
+    *(".kubernetes.io", ".k8s.io", ".kai-fleet", ".kai.scheduler", ".run.ai", ".runai"),
+    *(".loft.sh", ".pulumi.com", ".helm.sh"),
     # Others' admission and networks, and the rights of clouds.
-    *("openshift.io", "gatekeeper.sh", "openpolicyagent.org", "kyverno.io", "x-k8s.io"),
-    *("projectcalico.org", "ovn.org", "amazonaws.com", "iam.gke.io"),
+    *(".openshift.io", ".gatekeeper.sh", ".openpolicyagent.org", ".kyverno.io", ".x-k8s.io"),
+    *(".projectcalico.org", ".ovn.org", ".amazonaws.com", ".iam.gke.io"),
 )
 # By these vCluster's chart finds its own objects.
 _OF_CHART: Final = ("app", "chart", "release", "heritage")
 
 
-def _noting(key: str) -> str:
-    domain = f".{key.rpartition('/')[0]}"
-    if key in _OF_CHART or domain.endswith(tuple(f".{owner}" for owner in _DECIDING)):
-        raise ValueError(
-            "is a key by which a cluster or a chart decides; drop it, and write a key of your own"
-            " domain, such as example.com/cost-centre"
-        )
-    return key
-
-
 # A key of a label or an annotation that bounds nothing.
-NotedKey = Annotated[LabelKey, AfterValidator(_noting)]
+NotedKey = Annotated[
+    LabelKey,
+    refuse(
+        lambda key: key in _OF_CHART or f".{key.rpartition('/')[0]}".endswith(_DECIDING),
+        "is a key by which a cluster or a chart decides; drop it, and write a key of your own"
+        " domain, such as example.com/cost-centre",
+    ),
+]
 
 
 class Toleration(Strict):
