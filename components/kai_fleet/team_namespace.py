@@ -180,7 +180,15 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, opts)
         _check(f"TeamNamespace {name}", args)
-        ns_name, namespace = args.get("name", f"team-{name}"), self._namespace(name, args, opts)
+        ns_name, child = args.get("name", f"team-{name}"), child_of(self, opts)
+        metadata: Any = namespace_metadata(name, args)
+        own: Any = core.v1.Namespace
+        if args.get("use_existing"):
+            # Only these labels and annotations are ours. They stay on deletion: in a component some
+            # releases of the plugin delete the namespace with its patch.
+            metadata["labels"] |= USED
+            own, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
+        namespace: pulumi.Resource = own(f"{name}-namespace", metadata=metadata, opts=child)
         # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
         # which takes Kubernetes 5 s. Objects inside are deleted with a namespace of ours, and one
         # by one in an existing one.
@@ -228,20 +236,6 @@ class TeamNamespace(pulumi.ComponentResource):
         urns = pulumi.Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: ns_name)
         self.register_outputs({"name": ns_name})
-
-    def _namespace(
-        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions
-    ) -> pulumi.Resource:
-        metadata: Any = namespace_metadata(name, args)
-        kind: Any = core.v1.Namespace
-        child = child_of(self, opts)
-        if args.get("use_existing"):
-            # Only these labels and annotations are ours. They stay on deletion: in a component some
-            # releases of the plugin delete the namespace with its patch.
-            metadata["labels"] |= USED
-            kind, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
-        namespace: pulumi.Resource = kind(f"{name}-namespace", metadata=metadata, opts=child)
-        return namespace
 
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:

@@ -102,11 +102,14 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
         return [replace(_template(base, "", metadata, spec), owner_labels=own)]
     if kind in _NOT_CARRIERS or spec is None:
         return []
-    base = replace(
-        base,
-        owner_labels=_owner_labels(kind, metadata, spec),
-        queue_elsewhere=kind in _RUNTIMES,
-    )
+    # As far as KAI reads them: with the queue that the operator of the object takes.
+    labels, more = mapping(get(metadata, "labels")), {}
+    if kind == _TRAIN_JOB:  # handed on to the JobSet, which KAI takes for the owner
+        more = mapping(get(spec, "labels"))
+    elif kind == _DYNAMO and (queue := get(metadata, "annotations", _DYNAMO_QUEUE)):
+        more = {QUEUE_LABEL: queue}
+    own = UNKNOWN if UNKNOWN in (labels, more) else {**labels, **more}
+    base = replace(base, owner_labels=own, queue_elsewhere=kind in _RUNTIMES)
     found = [_template(base, *each) for each in _found(spec, ())]
     if not found and kind in _WRITTEN and base.names_queue is True:
         found = [base]  # its pods stand elsewhere; here is only their queue
@@ -161,13 +164,3 @@ def _found(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, Any, An
     else:
         for key, inner in value.items():
             yield from _found(inner, (*steps, str(key)))
-
-
-def _owner_labels(kind: str, metadata: Any, spec: Any) -> Any:
-    """The labels of the object as far as KAI reads them: with the queue that its operator takes."""
-    labels, more = mapping(get(metadata, "labels")), {}
-    if kind == _TRAIN_JOB:  # handed on to the JobSet, which KAI takes for the owner
-        more = mapping(get(spec, "labels"))
-    elif kind == _DYNAMO and (queue := get(metadata, "annotations", _DYNAMO_QUEUE)):
-        more = {QUEUE_LABEL: queue}
-    return UNKNOWN if UNKNOWN in (labels, more) else {**labels, **more}

@@ -35,10 +35,24 @@ def add_gpus(config: dict[str, Any]) -> None:
 
     Raises NoGpusError.
     """
-    devices = _driver_devices(Path(os.environ.get(_DEVICES, "/dev")))
-    folder = f"/usr/lib/{platform.machine()}-linux-gnu"
+    there, folder = os.environ.get(_DEVICES, "/dev"), f"/usr/lib/{platform.machine()}-linux-gnu"
+    devices = sorted(path for path in Path(there).glob("nvidia*") if _DEVICE.fullmatch(path.name))
+    if not any(path.name[-1].isdigit() for path in devices):
+        raise NoGpusError(
+            f"nvidia-smi answers, but there is no {there}/nvidia0 to give to the node (WSL has"
+            " none): write kai-fleet:cluster.kind.gpus: none, or use minikube (docs/local-gpu.md)"
+        )
+    # The files behind the driver's libraries: they carry the driver's version; ldconfig in the
+    # node makes the links anew. libnvidia-ml is what everything else asks.
+    found = map(_LIBRARY.match, _output("ldconfig", "-p").splitlines())
+    files = {file.name: file for match in found if match for file in [Path(match[1]).resolve()]}
+    if not any(name.startswith("libnvidia-ml.so") for name in files):
+        raise NoGpusError(
+            "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
+            " libraries (libnvidia-compute of its version), then run the update again"
+        )
     mounts = {str(device): f"/dev/{device.name}" for device in devices}
-    mounts |= {str(file): f"{folder}/{file.name}" for file in _driver_libraries()}
+    mounts |= {str(files[name]): f"{folder}/{name}" for name in sorted(files)}
     mounts[shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"] = "/usr/bin/nvidia-smi"
     # The device plugin's chart looks for the first. NVIDIA's feature discovery does not run here:
     # without the second, what every GPU has in MiB, KAI gives no pod an amount of GPU memory.
@@ -49,30 +63,6 @@ def add_gpus(config: dict[str, Any]) -> None:
     node = config["nodes"][1 if len(config["nodes"]) > 1 else 0]
     node["labels"] = {**node.get("labels", {}), **labels}
     node["extraMounts"] = [{"hostPath": host, "containerPath": to} for host, to in mounts.items()]
-
-
-def _driver_devices(folder: Path) -> list[Path]:
-    devices = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
-    if not any(path.name[-1].isdigit() for path in devices):
-        raise NoGpusError(
-            f"nvidia-smi answers, but there is no {folder}/nvidia0 to give to the node (WSL has"
-            " none): write kai-fleet:cluster.kind.gpus: none, or use minikube (docs/local-gpu.md)"
-        )
-    return devices
-
-
-def _driver_libraries() -> list[Path]:
-    """The files behind the driver's libraries: they carry the driver's version; ldconfig in the
-    node makes the links anew. libnvidia-ml is what everything else asks.
-    """
-    found = map(_LIBRARY.match, _output("ldconfig", "-p").splitlines())
-    files = {file.name: file for match in found if match for file in [Path(match[1]).resolve()]}
-    if not any(name.startswith("libnvidia-ml.so") for name in files):
-        raise NoGpusError(
-            "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
-            " libraries (libnvidia-compute of its version), then run the update again"
-        )
-    return [files[name] for name in sorted(files)]
 
 
 def _output(*command: str) -> str:

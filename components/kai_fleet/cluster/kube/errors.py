@@ -55,9 +55,8 @@ def words_of_network(why: Exception) -> str:
     if type(reason).__name__ == "ReadTimeoutError":
         return TOO_LATE
     is_of_tls = "certificate" in (text := short(reason)).lower()
-    return (
-        f"{'its certificate is not accepted' if is_of_tls else 'it cannot be connected to'}: {text}"
-    )
+    cause = "its certificate is not accepted" if is_of_tls else "it cannot be connected to"
+    return f"{cause}: {text}"
 
 
 def short(why: object) -> str:

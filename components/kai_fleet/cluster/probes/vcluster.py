@@ -24,9 +24,13 @@ from kai_fleet.cluster.probes.wait import (
     require_release,
     say,
     until_ready,
-    unusable,
 )
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    address_of,
+    explain,
+    of_secret,
+)
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.wording import listed
 
@@ -97,7 +101,8 @@ def wait() -> None:
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
         except TenantKubeconfigError as error:
-            raise unusable(api, name, namespace, error) from None
+            kind = control_plane(api, name, namespace) or "statefulset"
+            raise NotReadyError(explain(name, namespace, error, kind)) from None
         # The API server is the tenant's: its answer is not trusted.
         system = Api.of_kubeconfig(way_in, seconds=5.0).get("/api/v1/namespaces/kube-system")
         found.update(server=server, uid=str(system["metadata"]["uid"]))

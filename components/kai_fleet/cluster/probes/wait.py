@@ -45,18 +45,14 @@ def cluster() -> Api:
         inside = of_secret(secret.get("data") or {}, environment["PROBE_SERVER"], name)
         return Api(connection(inside))
     except TenantKubeconfigError as error:
-        raise unusable(host, name.removeprefix("vc-"), namespace, error) from None
+        team = name.removeprefix("vc-")
+        kind = control_plane(host, team, namespace) or "statefulset"
+        raise NotReadyError(explain(team, namespace, error, kind)) from None
     except KubeError as error:
         raise NotReadyError(
             f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
             f" kubectl -n {namespace} get secrets,statefulsets"
         ) from None
-
-
-def unusable(host: Api, name: str, namespace: str, error: TenantKubeconfigError) -> NotReadyError:
-    """The error for a vCluster's Secret that vCluster did not write, with the repair."""
-    kind = control_plane(host, name, namespace) or "statefulset"
-    return NotReadyError(explain(name, namespace, error, kind))
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
