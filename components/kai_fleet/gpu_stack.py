@@ -114,15 +114,12 @@ class GpuStack(pulumi.ComponentResource):
 def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:
     """Chart values of a provider for GpuStackArgs; their `values` are merged last."""
     tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
+    lists = provider.tolerations.items() if tolerations else ()
     pull = bool(args.get("registries"))
     return merged(
         provider.in_kind if args.get("in_kind") else {},
         # A tainted node without the DaemonSets advertises no GPUs.
-        *(
-            nested(key, [*own, *tolerations])
-            for key, own in provider.tolerations.items()
-            if tolerations
-        ),
+        *(nested(key, [*own, *tolerations]) for key, own in lists),
         *(nested(key, [OF_STACK]) for key in provider.pull_names if pull),
         *(nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects if pull),
         args.get("values", {}),

@@ -51,9 +51,7 @@ def flag(value: Any, unset: Any) -> Any:
 
 def mapping(value: Any) -> Any:
     """A mapping, UNKNOWN, or an empty one."""
-    if value is UNKNOWN:
-        return UNKNOWN
-    return value if isinstance(value, Mapping) else {}
+    return value if value is UNKNOWN else pairs(value)
 
 
 def pairs(value: Any) -> Mapping[Any, Any]:

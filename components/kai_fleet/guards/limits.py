@@ -36,11 +36,8 @@ def quotas(args: Args) -> dict[str, dict[str, Any]]:
     for name, rows in read["quotas"].items():
         known = {key: bounds[bound] for key, bound in rows.items() if bounds.get(bound) is not None}
         hard[name] = {resource: _amount(bound) for resource, bound in known.items()}
-    system = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
-    return {
-        **{name: {"hard": amounts} for name, amounts in hard.items()},
-        "system-priority": system,
-    }
+    specs = {name: {"hard": amounts} for name, amounts in hard.items()}
+    return {**specs, "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}}
 
 
 def network_policies(team: str, args: Args) -> dict[str, dict[str, Any]]:

@@ -57,7 +57,8 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
     beside every team: one line of a pull request would put somebody else's program there.
     """
     where = " of the platform's stack" if cluster.platform else ""
-    if installed.chart is not None and (why := _wrong_chart(installed.chart, cluster.sources)):
+    chart, places = installed.chart, cluster.sources.chart_places
+    if chart is not None and (why := _elsewhere(sources.chart_place, chart, places)):
         yield place.at("chart").refuse(
             f"has a chart which {why}",
             "drop it, the release table says where the chart is; or have the location of a mirror"
@@ -96,12 +97,8 @@ def sources_used(cluster: Cluster) -> Findings:
                 )
 
 
-def _wrong_chart(chart: str, known: KnownSources) -> str | None:
-    """What is wrong with the location of a chart; None where it leads to a known place."""
-    return _elsewhere(sources.chart_place, chart, known.chart_places)
-
-
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
+    """What is wrong with a location; None where it leads to one of the places."""
     try:
         place = place_of(name)
     except InvalidReferenceError as error:
@@ -161,7 +158,7 @@ def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | Non
     if not isinstance(value, str) and not (value is None and names_image):
         return None
     if name in ("repo", "bundle"):
-        return _wrong_chart(text, known) if text else None
+        return _elsewhere(sources.chart_place, text, known.chart_places) if text else None
     if "manifests" in name:
         return "has manifests, in which no image is looked at"
     if not names_image:

@@ -62,10 +62,8 @@ def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
     refused = list(refusals("vcluster", values)) if team.isolated else []
     above = tuple(f"{key}." for key, *_ in refused)
     more = (*_programs(values, ""), *_broken(team, values))
-    for key, cause, fix in (
-        *refused,
-        *(each for each in more if not f"{each[0]}.".startswith(above)),
-    ):
+    refused += [each for each in more if not f"{each[0]}.".startswith(above)]
+    for key, cause, fix in refused:
         where = place.at("values", key)
         yield where.refuse(cause, fix) if cause else where.undecided(f"{key} is known")
 

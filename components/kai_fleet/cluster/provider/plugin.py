@@ -214,9 +214,8 @@ def _about(found: Properties) -> dict[str, Any]:
     """
     if "items" in found:
         nodes = map(KubeObject, found["items"])
-        return {
-            "nodes": [{"labels": n.labels, "taints": n.spec.get("taints") or []} for n in nodes]
-        }
+        taints = [{"labels": n.labels, "taints": n.spec.get("taints") or []} for n in nodes]
+        return {"nodes": taints}
     own = KubeObject(found)
     helm = [own.annotations.get(f"meta.helm.sh/release-{key}") for key in ("namespace", "name")]
     return {

@@ -221,6 +221,10 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_Charts = Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]
+_Images = Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]
+
+
 class Sources(Strict):
     """Where charts and images may come from, besides what the release tables name.
 
@@ -228,13 +232,9 @@ class Sources(Strict):
     kai-fleet:workloads and inside their vClusters, is their own.
     """
 
-    charts: list[Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]] = Field(
-        default_factory=list
-    )
+    charts: list[_Charts] = Field(default_factory=list)
     """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
-    images: list[Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]] = Field(
-        default_factory=list
-    )
+    images: list[_Images] = Field(default_factory=list)
     """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
 
