@@ -215,8 +215,12 @@ def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
     before = file.read_text()
     document = yaml.safe_load(before)
     teams = document["config"]["kai-fleet:teams"]
-    teams["dev"]["nodePool"] = {"kai-fleet/pool": "dve"}
-    teams["dev"]["vcluster"] = {"storageClass": "fasst"}
+    teams["late"] = {
+        "scheduler": {"mode": "default"},
+        "nodePool": {"kai-fleet/pool": "lat"},
+        "gpus": 2,
+        "vcluster": {"storageClass": "fasst"},
+    }
     teams["research"]["gpus"] = 64
     try:
         file.write_text(yaml.safe_dump(document))
@@ -226,7 +230,7 @@ def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
     assert shown.returncode == 0, shown.stderr
     ahead = shown.stdout.partition("Previewing update")[0]
     assert "no node with these labels is Ready" in ahead
-    assert "write labels that nodes have at kai-fleet:teams.dev.nodePool" in ahead
+    assert "write labels that nodes have at kai-fleet:teams.late.nodePool" in ahead
     assert "StorageClass fasst" in ahead
     assert "team research is granted 64" in ahead
 
