@@ -38,6 +38,8 @@ class OneTeam:
         config = document["config"]
         config.pop("kai-fleet:teamStacks")
         ml = config["kai-fleet:teams"]["ml"]
+        # Its chart brings the Config: of later ones more is left, and takes more commands to remove.
+        ml["scheduler"]["version"] = "v0.9.3"
         ml["queues"]["default"]["children"] = TREE
         ml["vcluster"] = {"version": vcluster}
         config["kai-fleet:teams"] = {"ml": ml}
