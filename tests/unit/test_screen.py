@@ -6,6 +6,7 @@ import sys
 from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
+from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.runs import _Run
 from kai_fleet_cli.recovery.resume import Signals
@@ -92,8 +93,9 @@ def test_what_a_wait_reported_is_not_printed_again_below_its_error(capsys):
         "    its last line",
     ]
     repeated = [f"    {wait} (5 s)", "    KAI v0.16.8: waiting for deployment binder (9 s)"]
+    output = Output()
     for line in (*shown[:2], *repeated, shown[2]):
-        engine_line(line)
+        output.show(line)
     assert capsys.readouterr().out.splitlines() == shown
 
 

@@ -4,10 +4,8 @@ No line is broken here: the terminal wraps it, and what is copied from it is in 
 """
 
 import os
-import re
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 from rich import box
 from rich.console import Console
@@ -17,8 +15,6 @@ from rich.text import Text
 
 from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
-
-_WAITED: Final = re.compile(r" {4}\w+ \S+: waiting for ")  # steps begin with more than a word
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
@@ -78,11 +74,8 @@ def confirm_name(name: str, what: str = "remove it") -> None:
 def engine_line(line: str) -> None:
     """Print a line of the engine; drop it once the reader is gone (`| head`): the run goes on.
 
-    It may quote a pod or an API server: of its escape sequences only colours are printed. What a
-    wait reported is in its step; below the error that ends it, it is not printed again.
+    It may quote a pod or an API server: of its escape sequences only colours are printed.
     """
-    if _WAITED.match(line):
-        return
     try:
         sys.stdout.write(with_colours(line.rstrip("\n")) + "\n")
         sys.stdout.flush()

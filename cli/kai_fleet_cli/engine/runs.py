@@ -4,7 +4,6 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,9 @@ from rich.console import Console
 from kai_fleet.names import NAMESPACE_PATCH, RELEASE
 from kai_fleet.values import get
 from kai_fleet.wording import listed
-from kai_fleet_cli.display.terminal import engine_line, say
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.environment import program
+from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
@@ -38,15 +38,6 @@ _ENGINE: Final = {
     # As the program's providers set it, which the Kubernetes plugin reads from v4.29 on.
     "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
 }
-_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
-_TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
-# A step that goes on; in it a warning, or an error's heading, which the diagnostics have whole.
-_PASSING: Final = re.compile(
-    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)"
-    r"|[\w ]*( \([\dms]+\))? (warning: .*|error: .*:))"
-)
-_OF_RESOURCE: Final = re.compile(r"  \S+:\S+ \(\S+\):")
-_LABEL: Final = re.compile(rf"^.*?\b(error|warning): {failures.LEAD.pattern}")
 
 
 class EngineError(UserError):
@@ -313,28 +304,12 @@ class _Run:
             say(f"{name}: it was not made; it will be now")
 
     def options(self, report: Report) -> dict[str, Any]:
-        """Show the output: a step when it is done, each warning and each error once. Report events.
-
-        What the policy pack says, too, is said there. A heading is shown with what follows.
-        """
-        shown, headings = set[str](), list[str]()
+        """Show the output, a line once, and report the events."""
+        output = Output()
 
         def show(line: str) -> None:
             self.signals.note(line)
-            plain = _COLOUR.sub("", line).rstrip()
-            if _OF_RESOURCE.fullmatch(plain):
-                headings[:] = [line]
-                return
-            words = _LABEL.sub("", _TIME.sub("", plain)).strip()
-            is_finding = plain.endswith("]") and any(each in words for each in shown)
-            repeated = words in shown and (words != plain.strip() or plain.endswith("]"))
-            if not words:
-                headings.clear()
-            if not (_PASSING.fullmatch(plain) or repeated or is_finding):
-                for each in (*headings, line):
-                    engine_line(each)
-                headings.clear()
-                shown.update([words] if len(words) > 20 else [])
+            output.show(line)
 
         return {
             "on_event": report.note,
