@@ -173,6 +173,24 @@ def test_a_second_up_changes_nothing_and_says_so(first, fleet):
     assert not re.search(r"^ [+~-]", second.stdout, re.M)
 
 
+@pytest.fixture
+def edited(fleet, folder):
+    """Runs a command on an edited stack file, which is put back."""
+
+    def run(edit, *command):
+        file = folder / "Pulumi.sandbox.yaml"
+        before = file.read_text()
+        document = yaml.safe_load(before)
+        edit(document["config"])
+        try:
+            file.write_text(yaml.safe_dump(document))
+            return fleet(*command, stack="sandbox")
+        finally:
+            file.write_text(before)
+
+    return run
+
+
 def no_research(config):
     del config["kai-fleet:teams"]["research"]
 
@@ -185,6 +203,17 @@ def another_name(config):
     config["kai-fleet:cluster"]["name"] = "another"
 
 
+def what_no_node_has(config):
+    teams = config["kai-fleet:teams"]
+    teams["late"] = {
+        "scheduler": {"mode": "default"},
+        "nodePool": {"kai-fleet/pool": "lat"},
+        "gpus": 2,
+        "vcluster": {"storageClass": "fasst"},
+    }
+    teams["research"]["gpus"] = 64
+
+
 @pytest.mark.parametrize(
     ("edit", "lost", "name"),
     [
@@ -193,16 +222,8 @@ def another_name(config):
         (another_name, "research: Namespace research-namespace goes", "sandbox"),
     ],
 )
-def test_what_would_be_lost_is_named_and_stays(first, fleet, sandbox, folder, edit, lost, name):
-    file = folder / "Pulumi.sandbox.yaml"
-    before = file.read_text()
-    document = yaml.safe_load(before)
-    edit(document["config"])
-    try:
-        file.write_text(yaml.safe_dump(document))
-        refused = fleet("up", stack="sandbox")
-    finally:
-        file.write_text(before)
+def test_what_would_be_lost_is_named_and_stays(first, sandbox, edited, edit, lost, name):
+    refused = edited(edit, "up")
     assert refused.returncode == 1
     assert f"  {lost}" in refused.stdout
     assert refused.stderr.endswith(f"fleet up --stack sandbox --yes {name}\n")
@@ -210,23 +231,8 @@ def test_what_would_be_lost_is_named_and_stays(first, fleet, sandbox, folder, ed
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 
-def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
-    file = folder / "Pulumi.sandbox.yaml"
-    before = file.read_text()
-    document = yaml.safe_load(before)
-    teams = document["config"]["kai-fleet:teams"]
-    teams["late"] = {
-        "scheduler": {"mode": "default"},
-        "nodePool": {"kai-fleet/pool": "lat"},
-        "gpus": 2,
-        "vcluster": {"storageClass": "fasst"},
-    }
-    teams["research"]["gpus"] = 64
-    try:
-        file.write_text(yaml.safe_dump(document))
-        shown = fleet("preview", stack="sandbox")
-    finally:
-        file.write_text(before)
+def test_a_preview_names_what_the_host_does_not_have(first, edited):
+    shown = edited(what_no_node_has, "preview")
     assert shown.returncode == 0, shown.stderr
     ahead = shown.stdout.partition("Previewing update")[0]
     assert "no node with these labels is Ready" in ahead
@@ -235,16 +241,8 @@ def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
     assert "team research is granted 64" in ahead
 
 
-def test_a_mistake_that_the_engine_shows_is_shown_once(first, fleet, folder):
-    file = folder / "Pulumi.sandbox.yaml"
-    before = file.read_text()
-    document = yaml.safe_load(before)
-    no_research(document["config"])
-    try:
-        file.write_text(yaml.safe_dump(document))
-        refused = fleet("preview", stack="sandbox")
-    finally:
-        file.write_text(before)
+def test_a_mistake_that_the_engine_shows_is_shown_once(first, edited):
+    refused = edited(no_research, "preview")
     assert refused.returncode == 1
     lines = refused.stdout.splitlines()
     (at,) = (number for number, line in enumerate(lines) if "has 1 mistake:" in line)
