@@ -140,8 +140,8 @@ def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]
             if not (desired := claim.spec.get("storageClassName")):
                 return [f"a volume for claim {name}: make a StorageClass the default one"]
             classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
-            made = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
-            if desired not in (*classes, *made):
+            provisioned = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
+            if desired not in (*classes, *provisioned):
                 raise NotReadyError(
                     f"StorageClass {desired}, which claim {name} names, is not there (there are:"
                     f" {listed(classes) or 'none'}). Make it, as {key} names it, and run the update"
