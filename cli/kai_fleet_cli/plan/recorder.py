@@ -1,7 +1,6 @@
 """Run the program without an engine, and record what it registers."""
 
 import asyncio
-import gc
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -120,23 +119,16 @@ def record(
 
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs on demand only; the previous one is restored afterwards.
-
-    Meanwhile nothing is searched for garbage: the SDK keeps some hundred objects of each resource
-    until the end, and half of all time went there.
-    """
-    before, collects = None, gc.isenabled()
+    """An event loop that runs on demand only; the previous one is restored afterwards."""
+    before = None
     with suppress(RuntimeError):
         before = asyncio.get_event_loop()
-    gc.disable()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
         try:
             yield runner.get_loop()
         finally:
             asyncio.set_event_loop(before)
-            if collects:
-                gc.enable()
 
 
 def _shown(value: Any) -> Any:
