@@ -63,9 +63,9 @@ AREAS = {
         2600, 2444, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2149, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2176, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 858, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 850, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 669, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1785, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_425
+WANTED, CEILING = 20_000, 20_444
 
 
 def lines(*paths: str) -> int:

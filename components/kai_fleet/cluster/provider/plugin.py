@@ -7,9 +7,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
-from queue import SimpleQueue as Queue
 from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
@@ -232,11 +232,11 @@ def serve_here() -> dict[str, str]:
 
     Returns the variable by which the engine uses that and starts no plugin.
     """
-    ports = Queue[int]()
-    serving = partial(serve, KaiFleet(), version(), _Servicer, ports.put)
+    port = Future[int]()
+    serving = partial(serve, KaiFleet(), version(), _Servicer, port.set_result)
     threading.Thread(target=serving, daemon=True).start()
     others = os.environ.get(_ATTACHED, "")  # whoever debugs a provider
-    return {_ATTACHED: f"{others},{PACKAGE}:{ports.get()}".lstrip(",")}
+    return {_ATTACHED: f"{others},{PACKAGE}:{port.result()}".lstrip(",")}
 
 
 def main() -> None:
