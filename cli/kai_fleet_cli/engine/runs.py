@@ -142,10 +142,11 @@ def up(
         if removed:
             named = {REMOVE_VARIABLE: ",".join(removed)}
             stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
+            os.environ.update(named)  # for the program, until `_running` ends
         while True:
             run.report = Report()
             try:
-                with _set(stack.workspace.env_vars), _left_out(held):
+                with _left_out(held):
                     stack.up(
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
