@@ -18,6 +18,7 @@ from kai_fleet.cluster.kube.objects import closed_pool, in_pool
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
+from kai_fleet.guards.policies import policy_name
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
@@ -37,6 +38,7 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+_POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
 _ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
@@ -118,6 +120,7 @@ def find(
 
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
     """`find` for a given reader."""
+    _refuse_second_stack(host)
     args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
@@ -127,6 +130,18 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
         "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
         "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
     }
+
+
+def _refuse_second_stack(host: HostObjects) -> None:
+    """Raise pulumi.RunError where a stack without any state finds the guards of another one."""
+    guard = policy_name("pods")
+    if not host.deployed.urns and host.at(f"{_POLICIES}{guard}"):
+        raise pulumi.RunError(
+            "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
+            " made nothing yet. Nothing was made. Run that stack, whose name and project, in"
+            " Pulumi.yaml, may have been edited; or write another context. If nobody has it any"
+            f" more: kubectl delete validatingadmissionpolicy {guard}"
+        )
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:

@@ -209,6 +209,15 @@ def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():
         gpu("device-plugin", HostObjects(lambda path: next(answers), Deployed()))
 
 
+def test_the_cluster_of_another_stack_is_refused():
+    guard = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kai-fleet-pods"
+    settings = settings_of({"cluster": {"name": "lab", "context": "lab"}})
+    with pytest.raises(pulumi.RunError, match="another stack has this cluster"):
+        existing.existing_of(settings, there(guard))
+    own = state(("pulumi:pulumi:Stack", "kai-fleet-lab"))
+    assert existing.existing_of(settings, there(guard, deployed=own))["teams"] == []
+
+
 def test_of_a_stack_it_is_what_its_components_use():
     settings = settings_of(
         {
