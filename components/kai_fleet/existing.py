@@ -135,12 +135,13 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
 def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError where a stack without any state finds the guards of another one."""
     guard = policy_name("pods")
-    if not host.deployed.urns and host.at(f"{_POLICIES}{guard}"):
+    has_any = any("::pulumi:" not in urn for urn in host.deployed.urns)  # but stack and providers
+    if not has_any and host.at(f"{_POLICIES}{guard}"):
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
-            " made nothing yet. Nothing was made. Run that stack, whose name and project, in"
-            " Pulumi.yaml, may have been edited; or write another context. If nobody has it any"
-            f" more: kubectl delete validatingadmissionpolicy {guard}"
+            " has made nothing. Run that stack, or write another context; the stack's name, or the"
+            " project's in Pulumi.yaml, may have been edited. If nobody has that stack any more:"
+            f" kubectl delete validatingadmissionpolicy {guard}"
         )
 
 

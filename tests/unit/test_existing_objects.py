@@ -213,8 +213,9 @@ def test_the_cluster_of_another_stack_is_refused():
     guard = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kai-fleet-pods"
     settings = settings_of({"cluster": {"name": "lab", "context": "lab"}})
     with pytest.raises(pulumi.RunError, match="another stack has this cluster"):
-        existing.existing_of(settings, there(guard))
-    own = state(("pulumi:pulumi:Stack", "kai-fleet-lab"))
+        begun = state(("pulumi:pulumi:Stack", "kai-fleet-lab"))  # an update that just begins
+        existing.existing_of(settings, there(guard, deployed=begun))
+    own = state(("kai-fleet:index:HostGuards", "host-guards"))
     assert existing.existing_of(settings, there(guard, deployed=own))["teams"] == []
 
 
