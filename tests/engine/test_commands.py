@@ -47,12 +47,7 @@ def fleet(sandbox, folder):
 
 
 @pytest.fixture(scope="module")
-def before(fleet):
-    return fleet("preview", stack="sandbox")
-
-
-@pytest.fixture(scope="module")
-def first(before, fleet, folder):
+def first(fleet, folder):
     before = (folder / "Pulumi.sandbox.yaml").read_text()
     ran = fleet("up", stack="sandbox")
     assert (folder / "Pulumi.sandbox.yaml").read_text() == before, "the stack file stays as it was"
@@ -66,17 +61,9 @@ def inside(first, fleet):
     return {team: fleet("team", "kubeconfig", team, stack="sandbox").stdout for team in teams}
 
 
-def test_a_preview_ends_with_what_it_means_and_how_to_see_more(before):
-    assert before.returncode == 0, before.stdout + before.stderr
-    *_, last = lines = before.stdout.splitlines()
-    assert any("team ml is created, with" in line for line in lines), before.stdout
-    assert not [line for line in lines if line.startswith(("broken host", "the host cluster"))]
-    assert "make preview STACK=sandbox DETAILS=1" in last
-
-
-def test_the_sandbox_has_versions_that_get_fixes_and_each_step_is_one_line(before, first):
-    for printed in (before.stdout, first.stdout):
-        assert "out of support" not in printed and "no support dates" not in printed
+def test_the_sandbox_has_versions_that_get_fixes_and_each_step_is_one_line(first):
+    assert "out of support" not in first.stdout
+    assert "no support dates" not in first.stdout
     assert not re.search(r" creating \(\d+s\)$", first.stdout, re.M)
     assert "Stack kai-fleet-sandbox is created" not in first.stdout
 
@@ -171,99 +158,6 @@ def test_a_second_up_changes_nothing_and_says_so(first, fleet):
     assert second.returncode == 0, second.stdout + second.stderr
     assert "Nothing changed: " in second.stdout
     assert not re.search(r"^ [+~-]", second.stdout, re.M)
-
-
-@pytest.fixture
-def edited(fleet, folder):
-    """Runs a command on an edited stack file, which is put back."""
-
-    def run(edit, *command):
-        file = folder / "Pulumi.sandbox.yaml"
-        before = file.read_text()
-        document = yaml.safe_load(before)
-        edit(document["config"])
-        try:
-            file.write_text(yaml.safe_dump(document))
-            return fleet(*command, stack="sandbox")
-        finally:
-            file.write_text(before)
-
-    return run
-
-
-def no_research(config):
-    del config["kai-fleet:teams"]["research"]
-
-
-def no_serve(config):
-    del config["kai-fleet:teams"]["ml"]["queues"]["default"]["children"]["serve"]
-
-
-def another_name(config):
-    config["kai-fleet:cluster"]["name"] = "another"
-
-
-def what_no_node_has(config):
-    teams = config["kai-fleet:teams"]
-    teams["late"] = {
-        "scheduler": {"mode": "default"},
-        "nodePool": {"kai-fleet/pool": "lat"},
-        "gpus": 2,
-        "vcluster": {"storageClass": "fasst"},
-    }
-    teams["research"]["gpus"] = 64
-
-
-@pytest.mark.parametrize(
-    ("edit", "lost", "name"),
-    [
-        (no_research, "research: Namespace research-namespace goes", "research"),
-        (no_serve, "ml: Queue serve goes", "ml"),
-        (another_name, "research: Namespace research-namespace goes", "sandbox"),
-    ],
-)
-def test_what_would_be_lost_is_named_and_stays(first, sandbox, edited, edit, lost, name):
-    refused = edited(edit, "up")
-    assert refused.returncode == 1
-    assert f"  {lost}" in refused.stdout
-    assert refused.stderr.endswith(f"fleet up --stack sandbox --yes {name}\n")
-    assert "Updating" not in refused.stdout
-    assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
-
-
-def test_a_preview_names_what_the_host_does_not_have(first, edited):
-    shown = edited(what_no_node_has, "preview")
-    assert shown.returncode == 0, shown.stderr
-    ahead = shown.stdout.partition("Previewing update")[0]
-    assert "no node with these labels is Ready" in ahead
-    assert "write labels that nodes have at kai-fleet:teams.late.nodePool" in ahead
-    assert "StorageClass fasst" in ahead
-    assert "team research is granted 64" in ahead
-
-
-def test_a_mistake_that_the_engine_shows_is_shown_once(first, edited):
-    refused = edited(no_research, "preview")
-    assert refused.returncode == 1
-    lines = refused.stdout.splitlines()
-    (at,) = (number for number, line in enumerate(lines) if "has 1 mistake:" in line)
-    assert "team research: is deployed and not in the file any more" in lines[at + 1]
-    assert refused.stdout.count("[team-removal]") == 1
-
-
-def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder):
-    """The waits of vClusters are to run again, and print their addresses only then."""
-    file = folder / "Pulumi.sandbox.yaml"
-    before = file.read_text()
-    file.write_text(before.replace("    ml:\n", "    ml:\n      isolation: {level: off}\n", 1))
-    try:
-        ran = fleet("preview", "--details", stack="sandbox")
-    finally:
-        file.write_text(before)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in ran.stdout
-    assert "::ml-vcluster-inside-binding]" in ran.stdout
-    assert " to delete" in ran.stdout
-    assert " to replace" not in ran.stdout, ran.stdout
 
 
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):

@@ -63,18 +63,18 @@ AREAS = {
         2600, 2444, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2176, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2180, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 850, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 865, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 669, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 1785, COMMANDS, "doctor"),
+    "doctor": area(1600, 1819, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1557, "kubectl", "."),
     "sandbox": area(3400, 3509, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_444
+WANTED, CEILING = 20_000, 20_497
 
 
 def lines(*paths: str) -> int:

@@ -4,13 +4,18 @@ import copy
 
 import pytest
 import yaml
+from rich.console import Console
 
+from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.diff import losses
 from kai_fleet_cli.display import terminal
+from kai_fleet_cli.doctor import diagnosis
+from kai_fleet_cli.doctor.read import Source
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.recovery.state import State
+from tests.unit.doctor_samples import Lab, meta, pod
 from tests.unit.team_project import LAB
 
 PREFIX = "kai-fleet:"
@@ -57,9 +62,21 @@ def test_a_team_that_goes_takes_its_namespace_and_its_vcluster(known):
     assert {"Namespace ml-namespace", "Release ml-release"} <= {item.subject for item in items}
 
 
-def test_another_name_of_the_cluster_is_a_loss_of_all(known):
-    items = lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
+def another_cluster(settings):
+    settings["cluster"].update(name="lab-2", context="lab-2")
+
+
+def test_another_cluster_is_a_loss_of_all(known):
+    items = lost(known, another_cluster)
     assert {"host", "ml", "dev"} <= {item.team for item in items}
+    words = {item.subject: item.words for item in items}
+    assert words["kubernetes host"].endswith("created again, clusterIdentifier lab → lab-2")
+    assert words["Release ml-release"] == "goes with everything inside its vCluster"
+
+
+def test_another_name_of_the_same_cluster_is_refused(known):
+    with pytest.raises(UserError, match=r"context lab is lab, .*; write name: lab"):
+        lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
 
 
 @pytest.mark.parametrize(
@@ -78,19 +95,58 @@ def test_what_goes_on_is_no_loss(known, edit):
     assert lost(known, edit) == []
 
 
-def test_without_a_terminal_each_loss_is_named_in_the_command(known):
+@pytest.fixture
+def lab(monkeypatch):
+    """The clusters, of which nothing is read before something is lost."""
+    lab = Lab()
+    claim = {"spec": {"resources": {"requests": {"storage": "5Gi"}}}}
+    lab.host["persistentvolumeclaims"] = [claim | {"metadata": meta("data-ml-0", "team-ml")}]
+    lab.host["pods"] = [pod(name, namespace="team-ml") for name in ("ml-0", "job-x-default-x-ml")]
+    lab.ml["pods"] += [pod("a", "train", "ml-0"), pod("b", "train"), pod("c", "serve")]
+    monkeypatch.setattr(diagnosis, "of_stack", lambda _: Source(None, None))
+    monkeypatch.setattr(diagnosis, "read_clusters", lambda _: lab.look())
+    return lab
+
+
+def counts(items):
+    found = diagnosis.with_alive("lab", items, Console(width=500))
+    return {item.subject: item.words.rpartition("; ")[2] for item in found}
+
+
+def test_a_loss_says_which_pods_and_volumes_are_there(known, lab):
+    assert counts(lost(known, no_train)) == {"Queue train": "3 pods run and 1 pod waits"}
+    words = counts(lost(known, lambda settings: settings["teams"].pop("ml")))
+    assert words["Namespace ml-namespace"] == "2 pods and 1 volume data-ml-0 5Gi"
+    assert words["Release ml-release"] == "goes with everything inside its vCluster"
+
+
+def test_what_cannot_be_counted_is_one_line(known, lab, monkeypatch, capsys):
+    lab.unreached = "it does not answer"
+    items = lost(known, no_train)
+    assert counts(items)["Queue train"] == "its pods could not be counted"
+
+    def refuse(_):
+        raise UnreachableError("it cannot be connected to")
+
+    monkeypatch.setattr(diagnosis, "read_clusters", refuse)
+    assert diagnosis.with_alive("lab", items, Console(width=500)) == items
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith("in what is lost are not counted: it cannot be connected to")
+
+
+def test_without_a_terminal_each_loss_is_named_in_the_command(known, lab):
     items = lost(known, no_train)
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes ml$"):
         updates.confirm("lab", items, [])
     assert updates.confirm("lab", items, ["ml"]) == ["ml"]
-    everything = lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
+    everything = lost(known, another_cluster)
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes lab$"):
         updates.confirm("lab", everything, ["ml"])
     gone = lost(known, lambda settings: settings["teams"].pop("ml"))
     assert updates.confirm("lab", gone, [], ["ml"]) == []  # the file names it
 
 
-def test_at_a_terminal_another_answer_changes_nothing(known, monkeypatch, capsys):
+def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, capsys):
     asked, answers = [], ["ml", "no"]
     monkeypatch.setattr(terminal, "asks", lambda: True)
     monkeypatch.setattr(

@@ -77,11 +77,12 @@ def confirm(
     Raises UserError without an agreement.
     """
     from kai_fleet_cli.display import as_text
+    from kai_fleet_cli.doctor.diagnosis import with_alive
 
     names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
     names = [stack] if HOST in names else names
     if missing := [name for name in names if name not in named]:
-        as_text.show_summary({"lost": list(items)}, out)
+        as_text.show_summary({"lost": with_alive(stack, items, out)}, out)
         if not terminal.asks():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
@@ -101,12 +102,15 @@ def preview(
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.doctor.diagnosis import show_ahead
+    from kai_fleet_cli.doctor.diagnosis import show_ahead, with_alive
     from kai_fleet_cli.engine import report, runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
-    as_text.show_summary(of_steps(ran.steps), out)
+    summary = of_steps(ran.steps)
+    if summary["lost"]:
+        summary["lost"] = with_alive(stack, summary["lost"], out)
+    as_text.show_summary(summary, out)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")
     elif not details:

@@ -48,7 +48,7 @@ def show_summary(summary: Summary, console: Console) -> None:
         for item in items[:_MOST_ITEMS]:
             print_line(console, "  ", (f"{item.team}:", "bold"), f" {item.subject} {item.words}")
         if (more := len(items) - _MOST_ITEMS) > 0:
-            print_line(console, f"  … and {more} more; --format json has them all")
+            print_line(console, f"  … and {more} more")
 
 
 def show_problems(problems: Iterable[Finding], console: Console) -> None:

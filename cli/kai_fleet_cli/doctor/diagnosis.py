@@ -1,7 +1,7 @@
 """One run of the doctor: from a stack's name to findings on the terminal."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -9,10 +9,13 @@ from rich.console import Console
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Finding, Level
-from kai_fleet.wording import counted
+from kai_fleet.values import get
+from kai_fleet.wording import counted, listed
+from kai_fleet_cli.diff.changes import Item
 from kai_fleet_cli.display.terminal import print_line
 from kai_fleet_cli.doctor.checks import AHEAD, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.doctor.snapshot import Snapshot
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.model.cluster import HOST
 
@@ -97,6 +100,37 @@ def show_ahead(stack: str, console: Console) -> None:
         platform = "the file of its platform's stack is not in this folder"
         why = platform if isinstance(error, UserError) else error
         print_line(console, f"the host cluster is not looked at: {why}")
+
+
+def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]:
+    """Losses with the pods and volumes in them; print in one line why these are not known."""
+    team, *others = {item.team for item in lost}
+    try:  # of a team that is not in the file any more, the host
+        read = read_clusters(replace(of_stack(stack), only=None if others else team))
+    except (UnreachableError, UserError) as why:
+        print_line(console, f"pods and volumes in what is lost are not counted: {why}")
+        return list(lost)
+    return [replace(item, words=item.words + _alive(read, item)) for item in lost]
+
+
+def _alive(read: Snapshot, item: Item) -> str:
+    kind, _, name = item.subject.partition(" ")
+    if kind == "Queue":
+        state = read.teams.get(item.team)
+        cluster = read.host if item.team == HOST else state and state.inside
+        if not cluster or cluster.refused():
+            return "; its pods could not be counted"
+        waits = [pod.waits for pod in cluster.usage.pods if pod.queue == name]
+        running, waiting = waits.count(False), waits.count(True)
+        return f"; {counted(running, 'pod', 'runs')} and {counted(waiting, 'pod', 'waits')}"
+    kinds = ("pods", "persistentvolumeclaims")
+    if name != f"{item.team}-namespace" or read.host.refused(*kinds):
+        return ""
+    pods, claims = ([*read.host.within(each, f"team-{item.team}")] for each in kinds)
+    sizes = [get(each.spec, "resources", "requests", "storage") for each in claims]
+    volumes = [f"{each.name} {size}" for each, size in zip(claims, sizes, strict=True)]
+    count = counted(len(volumes), "volume")
+    return f"; {counted(len(pods), 'pod')} and {count} {listed(volumes, 'and')}".rstrip()
 
 
 def _show_causes(findings: Iterable[Finding], console: Console) -> None:
