@@ -1,4 +1,4 @@
-"""One team among several: installed, switched, rolled back, removed. The tests build on each other.
+"""One team among several: installed, switched, rolled back. The tests build on each other.
 
 The way of each switch is seen in the engine's steps and in the cluster. How long it takes beside
 a script with helm and kubectl: `make bench`.
@@ -10,7 +10,6 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.guards.rights import VCLUSTER
 from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
@@ -18,13 +17,12 @@ from tests.engine.product import (
     Product,
     Run,
     api,
-    cluster_roles,
     deployments,
     namespaces,
     project,
     queues,
 )
-from tests.engine.sandbox_commands import keys, pids, until
+from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -101,12 +99,6 @@ def images(cluster) -> dict[str, str]:
         entry.metadata.name: entry.spec.template.spec.containers[0].image.rpartition(":")[2]
         for entry in found
     }
-
-
-def volumes(cluster) -> set[str]:
-    """The namespaces whose claims have a volume."""
-    found = client.CoreV1Api(cluster).list_persistent_volume().items
-    return {entry.spec.claim_ref.namespace for entry in found}
 
 
 def only_mover(run: Run) -> None:
@@ -223,32 +215,3 @@ def renew_certificate(sandbox: Any, host: client.ApiClient) -> None:
         return secrets.get("vc-mover", {}).get("client-certificate", old) != old
 
     until(is_new)
-
-
-def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
-    before = uids(inside(first, "neighbour"))
-    spec = {
-        "containers": [{"name": "main", "image": "x"}],
-        "schedulerName": "nobody",
-        "nodeSelector": {"kai-fleet/pool": "ml"},
-    }
-    synced = {"metadata": {"name": "synced"}, "spec": spec}
-    client.CoreV1Api(host).create_namespaced_pod("team-mover", synced)
-    product.edit(lambda config: config["kai-fleet:teams"].pop("mover"))
-    run = product.up()
-    only_mover(run)
-    release = at(run, "delete", "Release mover-release")
-    assert release < at(run, "delete", "Namespace mover-namespace")
-    done = {op for op, name in run.steps if " mover" in name}
-    assert done == {"delete"}
-    assert "team-mover" not in namespaces(host)
-    assert not [name for name in cluster_roles(host) if "mover" in name]
-    rights = client.RbacAuthorizationV1Api(host).list_cluster_role().items
-    assert {f"{VCLUSTER}-mover", f"{VCLUSTER}-neighbour"} & {
-        right.metadata.name for right in rights
-    } == {f"{VCLUSTER}-neighbour"}
-    until(lambda: "team-mover" not in volumes(host))
-    # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
-    until(lambda: not [name for name in pids(sandbox) if "team-mover" in name])
-    until(lambda: keys(sandbox, "/vclusters/team-mover.mover") == 0)
-    assert uids(inside(first, "neighbour")) == before

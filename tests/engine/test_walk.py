@@ -4,9 +4,10 @@ import pytest
 import yaml
 from kubernetes import client
 
+from kai_fleet.guards.rights import VCLUSTER
 from tests.engine import sandbox_commands
-from tests.engine.product import namespaces, queues
-from tests.engine.sandbox_commands import typed, until
+from tests.engine.product import cluster_roles, namespaces, queues
+from tests.engine.sandbox_commands import keys, pids, typed, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -21,6 +22,8 @@ def walk(one_team, place):
         document = yaml.safe_load(good)
         edit(document["config"])
         file.write_text(yaml.safe_dump(document))
+        if not command:
+            return None
         ran = sandbox_commands.fleet(one_team.sandbox, one_team.folder, *command, stack="sandbox")
         return ran.returncode, ran.stdout, ran.stderr
 
@@ -60,6 +63,12 @@ def a_login_without_tls(config):
     config["kai-fleet:vcluster"]["oidc"] = oidc
 
 
+def volumes(cluster):
+    """The namespaces whose claims have a volume."""
+    found = client.CoreV1Api(cluster).list_persistent_volume().items
+    return {entry.spec.claim_ref.namespace for entry in found}
+
+
 def lost(shown):
     """The lines of what is lost, the last that a command prints of them."""
     _, heading, lines = shown.rpartition("Lost with this\n")
@@ -78,12 +87,18 @@ def agree(one_team, message):
 def test_no_wrong_edit_ends_a_running_stack_unasked(walk, one_team, host):
     inside = one_team.inside()
     work = client.CoreV1Api(inside)
+    container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     for name in ("job-0", "job-1"):
-        container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
         spec = {"schedulerName": "kai-scheduler", "containers": [container]}
         labels = {"kai.scheduler/queue": "lab"}
         pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
         work.create_namespaced_pod("default", pod)
+
+    selector = {"kai-fleet/pool": "ml"}
+    synced = {"schedulerName": "nobody", "containers": [container], "nodeSelector": selector}
+    client.CoreV1Api(host).create_namespaced_pod(
+        "team-ml", {"metadata": {"name": "synced"}, "spec": synced}
+    )
 
     # A pool that no node has, more GPUs than nodes hold, a class that is absent.
     code, shown, _ = walk(what_the_host_lacks, "preview", "--details")
@@ -125,13 +140,13 @@ def test_no_wrong_edit_ends_a_running_stack_unasked(walk, one_team, host):
     code, shown, asked = walk(no_team, "up")
     namespace = "ml: Namespace ml-namespace goes with its pods and volumes"
     assert code == 1
-    assert f"{namespace}; 1 pod and 1 volume data-ml-0 5Gi" in lost(shown)
+    assert f"{namespace}; 2 pods and 1 volume data-ml-0 5Gi" in lost(shown)
     assert "team-ml" in namespaces(host)
 
     # Another name for the cluster.
     code, shown, _ = walk(another_name, "preview")
     assert code == 0
-    assert f"{namespace}; 1 pod and 1 volume data-ml-0 5Gi" in lost(shown)
+    assert f"{namespace}; 2 pods and 1 volume data-ml-0 5Gi" in lost(shown)
     assert "host: kubernetes host is another cluster: all in it is created again," in shown
     code, shown, refused = walk(another_name, "up", "--yes", "sandbox")
     assert (code, "Updating" in shown) == (1, False)
@@ -145,7 +160,15 @@ def test_no_wrong_edit_ends_a_running_stack_unasked(walk, one_team, host):
     assert mistake.startswith("  kai-fleet:vcluster.oidc.issuer: key issuer: is 'http://login.")
     assert "Previewing update" not in shown
 
-    # The team after all: `asked` is what its `up` said.
-    code, _, asked = walk(no_team, "up")
-    agree(one_team, asked)
+    # The team after all, of which nothing is left.
+    walk(no_team)
+    shown = agree(one_team, asked)
+    assert shown.index(" ml-release deleted ") < shown.index(" ml-namespace deleted ")
     assert "team-ml" not in namespaces(host)
+    assert not [name for name in cluster_roles(host) if "ml" in name]
+    rights = client.RbacAuthorizationV1Api(host).list_cluster_role().items
+    assert f"{VCLUSTER}-ml" not in {right.metadata.name for right in rights}
+    until(lambda: "team-ml" not in volumes(host))
+    # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
+    until(lambda: not [name for name in pids(one_team.sandbox) if "team-ml" in name])
+    until(lambda: keys(one_team.sandbox, "/vclusters/team-ml.ml") == 0)
