@@ -12,7 +12,7 @@ from kai_fleet_cli.recovery.state import Resource, State, provider_of
 
 _RENAMED: Final = (
     "kai-fleet:cluster.name: the cluster of context {0} is {1}, and all in it would be made again"
-    " beside itself; write name: {1}. Another name wants `fleet destroy` first"
+    " beside itself; write name: {1}. For another name, destroy the stack first"
 )
 
 
