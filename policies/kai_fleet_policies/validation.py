@@ -19,6 +19,7 @@ from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.rule import Rule
 
 REMOVAL_RULE: Final = "team-removal"
+RENAME_RULE: Final = "cluster-name"
 # Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
 REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
@@ -123,6 +124,20 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
     ]
 
 
+def rename_findings(settings: Settings | None, outputs: Mapping[str, Any]) -> list[Finding]:
+    """Another `cluster.name` than in the outputs of a stack's last update: all would be created
+    again beside itself, and what is there deleted.
+    """
+    known = outputs.get("cluster")
+    if settings is None or known in (None, settings.cluster.name):
+        return []
+    cause = f"is not {known}, the name of the cluster that the stack is on"
+    fix = f"write {known}; for another name destroy this stack first, another cluster has its own"
+    at = key_path(("cluster", "name"))
+    found = Finding(Level.MANDATORY, at, "cluster", settings.cluster.name, cause, fix, RENAME_RULE)
+    return [found]
+
+
 def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
@@ -140,6 +155,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
     refused += removal_findings(verdict, deployed.urns, stack)
+    refused += rename_findings(verdict.settings, deployed.outputs)
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings

@@ -144,14 +144,11 @@ def test_no_wrong_edit_ends_a_running_stack_unasked(walk, one_team, host):
     assert "team-ml" in namespaces(host)
 
     # Another name for the cluster.
-    code, shown, _ = walk(another_name, "preview")
-    assert code == 0
-    assert f"{namespace}; 2 pods and 1 volume data-ml-0 5Gi" in lost(shown)
-    assert "host: kubernetes host is another cluster: all in it is created again," in shown
-    code, shown, refused = walk(another_name, "up", "--yes", "sandbox")
-    assert (code, "Updating" in shown) == (1, False)
-    assert "kai-fleet:cluster.name: the cluster of context" in refused
-    assert "write name: sandbox" in refused
+    for command in (["preview"], ["up", "--yes", "sandbox"]):
+        code, shown, refused = walk(another_name, *command)
+        assert (code, "Updating" in shown) == (1, False)
+        assert "kai-fleet:cluster.name: cluster another: is not sandbox, the name of" in refused
+        assert "write sandbox; for another name destroy this stack first" in refused
 
     # A mistake in a key.
     code, shown, refused = walk(a_login_without_tls, "preview")

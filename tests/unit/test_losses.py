@@ -20,6 +20,7 @@ from tests.unit.team_project import LAB
 
 PREFIX = "kai-fleet:"
 SETTINGS = {key.removeprefix(PREFIX): value for key, value in yaml.safe_load(LAB)["config"].items()}
+SETTINGS["gpu"] = {"provider": "device-plugin"}
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +63,12 @@ def test_a_team_that_goes_takes_its_namespace_and_its_vcluster(known):
     assert {"Namespace ml-namespace", "Release ml-release"} <= {item.subject for item in items}
 
 
-def another_cluster(settings):
-    settings["cluster"].update(name="lab-2", context="lab-2")
+def no_gpu_stack(settings):
+    settings["gpu"] = {"provider": "none"}
 
 
-def test_another_cluster_is_a_loss_of_all(known):
-    items = lost(known, another_cluster)
-    assert {"host", "ml", "dev"} <= {item.team for item in items}
-    words = {item.subject: item.words for item in items}
-    assert words["kubernetes host"].endswith("created again, clusterIdentifier lab → lab-2")
-    assert words["Release ml-release"] == "goes with everything inside its vCluster"
-
-
-def test_another_name_of_the_same_cluster_is_refused(known):
-    with pytest.raises(UserError, match=r"context lab is lab, .*; write name: lab"):
-        lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
+def test_what_all_teams_share_is_a_loss_of_the_host(known):
+    assert {item.team for item in lost(known, no_gpu_stack)} == {"host"}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +131,7 @@ def test_without_a_terminal_each_loss_is_named_in_the_command(known, lab):
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes ml$"):
         updates.confirm("lab", items, [])
     assert updates.confirm("lab", items, ["ml"]) == ["ml"]
-    everything = lost(known, another_cluster)
+    everything = lost(known, no_gpu_stack)
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes lab$"):
         updates.confirm("lab", everything, ["ml"])
     gone = lost(known, lambda settings: settings["teams"].pop("ml"))

@@ -55,6 +55,14 @@ def test_with_a_wrong_key_no_rule_is_asked():
     assert refused(kai=None, teams=teams, colour="red") == {("config", "kai-fleet:colour")}
 
 
+def test_another_name_of_a_cluster_is_refused():
+    settings = validation.validate({"cluster": CLUSTER | {"name": "lab-2"}}).settings
+    (found,) = validation.rename_findings(settings, {"cluster": "lab"})
+    assert str(found).startswith("kai-fleet:cluster.name: cluster lab-2: is not lab, the name")
+    assert validation.rename_findings(settings, {"cluster": "lab-2"}) == []
+    assert validation.rename_findings(settings, {}) == [], "a first update"
+
+
 def test_a_deployed_team_that_cannot_be_read_is_not_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": {**OWN_NODES, "scheduler": {}}, "nlp": OWN_NODES}}
     assert removals(raw, "ml", "nlp", "web") == []

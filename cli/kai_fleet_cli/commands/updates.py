@@ -45,6 +45,7 @@ def up(
     from kai_fleet_cli.plan import offline
     from kai_fleet_cli.recovery.state import State
     from kai_fleet_cli.stack_file import reading
+    from kai_fleet_policies import validation
 
     named = names or []
     if named and not yes:
@@ -58,6 +59,8 @@ def up(
             show_ahead(stack, out)
         if not known.resources or not (plan := offline.plan(stack)).ok:  # the program says why
             return named
+        if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):
+            raise UserError(validation.report(renamed))
         gone = reading.read(reading.path_of(stack)).get("removed") or []
         return confirm(stack, losses.losses(known, plan.resources), named, gone)
 

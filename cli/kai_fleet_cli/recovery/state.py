@@ -8,6 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import rebuild
+from kai_fleet.names import STACK
 from kai_fleet.values import get
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
@@ -23,6 +24,12 @@ class State:
 
     resources: Mapping[str, Resource] = field(default_factory=dict)
     pending: Sequence[tuple[str, Resource]] = ()
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """The outputs of the last update; secrets encrypted."""
+        stacks = (item for item in self.resources.values() if item["type"] == STACK)
+        return next((item.get("outputs") or {} for item in stacks), {})
 
     @property
     def parents(self) -> dict[str, str]:
