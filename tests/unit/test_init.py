@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from rich.prompt import PromptBase
 
 from kai_fleet.settings.files.project import FLEET
+from kai_fleet_cli.display import terminal
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.init.stack_file import _KNOWN as KNOWN
 from kai_fleet_cli.stack_file.reading import parse
@@ -141,11 +143,35 @@ def test_what_the_cluster_has_is_in_the_file(cluster):
     }.items():
         assert words.lower() in shown[name][1].lower()
     assert "no team gets them: m-4" in shown["operator"][1]
+    assert "#kai-fleet:mirror: mirror.example.com" in shown["gke"][1]
+    assert all("#autoscaled: true" in shown[name][1] for name in ("gke", "k3s"))
     label = "kubectl --context lab label node w-1 w-2 kai-fleet/pool=ml"
     assert label in shown["bare"][1]
     commands = [line.strip() for line in shown["bare"][2].splitlines() if line.startswith("  ")]
     preview = f"{FLEET} preview --stack bare"
     assert commands == [label, "pulumi stack init bare", preview]
+
+
+def test_a_terminal_is_asked_which_of_several_contexts_is_meant(cluster, tmp_path, monkeypatch):
+    project, of = cluster
+    of("gke")
+    file = tmp_path / "kubeconfig"
+    text = file.read_text()
+    two = "- {context: {cluster: lab, user: me}, name: other}"
+    asked = []
+
+    def ask(question, **shown):
+        asked.append((question, shown))
+        return "other"
+
+    monkeypatch.setattr(terminal, "asks", lambda: True)
+    monkeypatch.setattr(PromptBase, "ask", ask)
+    for content, stack in ((text, "one"), (text.replace("contexts:", f"contexts:\n{two}"), "two")):
+        file.write_text(content)
+        assert project.run("init", stack).refusal == ""
+    assert asked == [("Context", {"choices": ["other", "lab"], "default": "lab"})]
+    assert parse(project.text("one"), "one")["cluster"]["context"] == "lab"
+    assert parse(project.text("two"), "two")["cluster"]["context"] == "other"
 
 
 def test_a_file_that_is_there_stays_and_a_cluster_that_cannot_be_read_is_named(cluster):

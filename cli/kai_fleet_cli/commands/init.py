@@ -4,16 +4,18 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.prompt import Prompt
 
+from kai_fleet.cluster.kube.kubeconfig import contexts
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet_cli.display.terminal import result
+from kai_fleet_cli.display import terminal
 from kai_fleet_cli.errors import UserError
 
 
 def init(
     stack: Annotated[str, typer.Argument(help="It writes Pulumi.STACK.yaml.")],
     context: Annotated[
-        str | None, typer.Option("--context", help="A kubectl context; the current one unless set.")
+        str | None, typer.Option(help="A kubectl context: a terminal asks, else the current.")
     ] = None,
 ) -> None:
     """Write a first stack file from what a cluster has; it replaces no file, and only reads."""
@@ -23,6 +25,9 @@ def init(
     if (path := reading.path_of(stack)).exists():
         again = f"{FLEET} plan --stack {stack}"
         raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
+    if context is None and terminal.asks():
+        names, current = contexts()
+        context = Prompt.ask("Context", choices=names, default=current) if names[1:] else None
     with Console(stderr=True).status("reading the cluster"):
         content, then = stack_file.text(stack, context)
     try:
@@ -30,4 +35,4 @@ def init(
             file.write(content)
     except OSError as why:
         raise UserError(f"{path} cannot be written: {why.strerror}") from None
-    result(then)
+    terminal.result(then)

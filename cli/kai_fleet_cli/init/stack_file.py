@@ -49,33 +49,31 @@ def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
 
 def text(stack: str, context: str | None) -> tuple[str, str]:
     """A stack file for a context's cluster, and what to do then. Raises UserError."""
-    host, of_api = read(context)
+    host, found = read(context)
     nodes, classes, default = host.all("nodes"), host.all("storageclasses"), _KNOWN["default_class"]
     resource = max(GPU_RESOURCES, key=lambda name: sum(node.gpus(name) for node in nodes))
     shown = [node for node in nodes if _gpus(node, resource)]
     with_gpus = shown or [node for node in nodes if node.labels.keys() & {*_KNOWN["gpus"]}]
-    pools, unlabelled = _pools(with_gpus, resource)
+    found.update(stack=stack, name=_name(stack, ()), host=host, resource=resource, shown=shown)
+    found["pools"], found["unlabelled"] = _pools(with_gpus, resource)
     places = {str(node.spec.get("providerID")).partition(":")[0] for node in nodes}
     given = (item.status.get("loadBalancer") or {} for item in host.all("services"))
     balanced = any(each.get("ingress") for each in given) and "k3s" not in places
+    found["balanced"] = balanced or not places.isdisjoint(_KNOWN["clouds"])
     addresses = [each for node in reversed(nodes) for each in node.status.get("addresses") or ()]
+    found["addresses"] = {each["type"]: str(each["address"]) for each in addresses}
     taints = [taint for node in with_gpus for taint in node.spec.get("taints") or ()]
     keys = {taint["key"] for taint in taints if taint.get("effect") != "PreferNoSchedule"}
-    found = of_api | {
-        **{"stack": stack, "name": _name(stack, ()), "host": host, "resource": resource},
-        **{"shown": shown, "pools": pools, "unlabelled": unlabelled, "quote": shlex.quote},
-        "balanced": balanced or not places.isdisjoint(_KNOWN["clouds"]),
-        "addresses": {each["type"]: str(each["address"]) for each in addresses},
-        "taints": sorted(key for key in keys if not key.startswith(tuple(_KNOWN["own_taints"]))),
-        "defaults": [item.name for item in classes if item.annotations.get(default) == "true"],
-        **{"kai": advised(KAI) or EXAMPLE_VERSION, "vcluster": DEFAULT_VCLUSTER},
-        **{"fleet": FLEET, "version_key": version_key},
-        "yaml": lambda value: yaml.safe_dump([value], default_flow_style=True, width=10**6)[1:-2],
-    }
+    temporary = tuple(_KNOWN["own_taints"])
+    found["taints"] = sorted(key for key in keys if not key.startswith(temporary))
+    found["defaults"] = [item.name for item in classes if item.annotations.get(default) == "true"]
+    found.update(kai=advised(KAI) or EXAMPLE_VERSION, vcluster=DEFAULT_VCLUSTER, fleet=FLEET)
+    found.update(quote=shlex.quote, version_key=version_key)
+    found["yaml"] = lambda value: yaml.safe_dump([value], default_flow_style=True, width=9999)[1:-2]
     loader, strict = jinja2.PackageLoader(__package__ or "", "."), jinja2.StrictUndefined
     templates = jinja2.Environment(loader=loader, undefined=strict, trim_blocks=True)
-    file, then = (f"{name}.jinja" for name in ("stack.yaml", "then.txt"))
-    return templates.get_template(file).render(found), templates.get_template(then).render(found)
+    file = templates.get_template("stack.yaml.jinja").render(found)
+    return file, templates.get_template("then.txt.jinja").render(found)
 
 
 def _gpus(node: KubeObject, resource: str) -> dict[str, int]:

@@ -6,6 +6,7 @@ import os
 import ssl
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,6 +108,16 @@ def connection(
     except _UNUSABLE as error:
         reason = short(error)
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
+
+
+def contexts() -> tuple[list[str], str]:
+    """The contexts of the usual kubeconfig and the current one; none where it cannot be used."""
+    from kubernetes.config import ConfigException, list_kube_config_contexts
+
+    with suppress(yaml.YAMLError, ConfigException, *_UNUSABLE):
+        every, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))
+        return [str(each["name"]) for each in every], str(current["name"])
+    return [], ""
 
 
 def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any]]:
