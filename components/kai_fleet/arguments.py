@@ -235,6 +235,7 @@ class Arguments:
             isolation=team.isolation.level,
             image_pull_secrets=[*dict.fromkeys(secrets)],
             chart_account=self._chart_account(section, team),
+            stack_key=self.settings.team_path(name),
         )
 
     def _chart_account(self, of: Any, team: Any = None) -> Any:

@@ -145,6 +145,8 @@ class VirtualClusterArgs(TypedDict):
     """Values of the chart, merged over all others. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
+    stack_key: NotRequired[str]
+    """Key of a stack file that messages name: `kai-fleet:teams.ml`. Default: the component."""
     kubeconfig: NotRequired[pulumi.Input[str]]
     """Content of the host's kubeconfig, kept as a secret. Default: the provider in the options."""
     context: NotRequired[str]
@@ -226,12 +228,13 @@ class VirtualCluster(pulumi.ComponentResource):
         if access.get("type") in ("Ingress", "Gateway"):
             endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
+        place: Any = {"PROBE_PLACE": args.get("stack_key", component), **host.environment()}
         # Helm returns long before the API answers and vCluster writes its Secret (V11).
         ready = command.local.Command(
             f"{name}-ready",
             create=probes.command("vcluster wait"),
             environment={
-                **host.environment(),
+                **place,
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
@@ -255,7 +258,7 @@ class VirtualCluster(pulumi.ComponentResource):
         self.server, self.cluster = known["server"], known["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
         environment: Any = {
-            **host.environment(),
+            **place,
             "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
         }

@@ -24,10 +24,12 @@ DELETE = "-n team-ml delete secret vc-ml"
 RESTART = "-n team-ml rollout restart statefulset ml"
 PROBE = (
     "PROBE_KUBECONFIG=\"$(cat '{host}')\" PROBE_SECRET=team-ml/vc-ml PROBE_SERVER=https://x:1"
+    " PROBE_PLACE=kai-fleet:teams.ml"
     " KAI_VERSION=v0.9.3 KAI_TIMEOUT=5 .venv/bin/fleet-probe kai wait"
 )
 OF_VCLUSTER = (
     "PROBE_KUBECONFIG=\"$(cat '{host}')\" VCLUSTER_NAME=ml VCLUSTER_NAMESPACE=team-ml"
+    " PROBE_PLACE=kai-fleet:teams.ml"
     " VCLUSTER_ACCESS={access} VCLUSTER_HOST=127.0.0.1 VCLUSTER_TIMEOUT=60"
     " .venv/bin/fleet-probe vcluster wait"
 )

@@ -69,6 +69,7 @@ VCLUSTER: dict[str, Any] = {
     "licensed": True,
     "values": {"controlPlane": {"proxy": {"port": 8443}}},
     "ready_timeout": 100,
+    "stack_key": "kai-fleet:teams.ml",
     "kubeconfig": KUBECONFIG,
 }
 KAI: dict[str, Any] = {

@@ -62,7 +62,8 @@ class Inside:
 
 @pytest.fixture
 def waits(monkeypatch):
-    def run(host, uid="0d9f-11", timeout="0.5"):
+    def run(host, uid="0d9f-11", timeout="0.5", place=KEY):
+        monkeypatch.setenv("PROBE_PLACE", place)
         for key, value in {
             "NAME": "ml",
             "NAMESPACE": "team-ml",
@@ -170,8 +171,8 @@ KEY = "kai-fleet:teams.ml"
                 ]
             ),
             [],
-            "image r/v:1 cannot be pulled: see that its registry has it; write its account at"
-            " kai-fleet:registries",
+            "image r/v:1 cannot be pulled: see that it is there; write its account at"
+            " kai-fleet:registries or the team's own",
         ),
     ],
 )
@@ -184,6 +185,25 @@ def test_it_says_why_a_pod_does_not_start_and_the_key(
     missing = f"Secret vc-ml; pod ml-0: {words}"
     assert f"Missing: {missing}. Look with: kubectl -n team-ml get pods" in str(ended.value)
     assert capsys.readouterr().err.count("waiting for") == 1  # until a minute is over
+
+
+@pytest.mark.parametrize(
+    ("place", "tolerations", "storage_class"),
+    [
+        ("kai-fleet:team", "kai-fleet:teamStacks.ml", "kai-fleet:team.vcluster.storageClass"),
+        ("VirtualCluster ml", "VirtualCluster ml", "VirtualCluster ml"),
+    ],
+)
+def test_a_teams_own_stack_and_other_programs_read_the_place_that_is_theirs(
+    waits, monkeypatch, place, tolerations, storage_class
+):
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
+    objects = {f"{HERE}/pods": [pending("0/1 nodes")], "/api/v1/nodes": [node({}, TAINT)]}
+    with pytest.raises(NotReadyError, match=rf"NoSchedule\"}}\] at {tolerations}\. Look"):
+        waits(Host(None, **objects), place=place)
+    objects[f"{HERE}/pods"] = [pending("unbound", volumes=VOLUMES)]
+    with pytest.raises(NotReadyError, match=f"as {storage_class} names it"):
+        waits(Host(None, **objects, **{CLAIM: claim("fast")}), place=place)
 
 
 CLAIM = f"{HERE}/persistentvolumeclaims/data-ml-0"

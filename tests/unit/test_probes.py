@@ -134,14 +134,22 @@ class Kai:
 
 
 @pytest.mark.parametrize(
-    ("secret", "key"),
-    [("team-ml/vc-ml", "kai-fleet:teams.ml.scheduler.values"), ("", "kai-fleet:kai.values")],
+    ("secret", "place", "key"),
+    [
+        ("team-ml/vc-ml", "kai-fleet:teams.ml", "kai-fleet:teams.ml.scheduler.values"),
+        ("team-ml/vc-ml", "kai-fleet:team", "kai-fleet:team.scheduler.values"),
+        ("team-ml/vc-ml", "VirtualCluster ml", "VirtualCluster ml"),
+        ("", "", "kai-fleet:kai.values"),
+    ],
 )
-def test_a_kai_that_waits_says_why_and_one_that_is_gone_is_not_waited_for(monkeypatch, secret, key):
+def test_a_kai_that_waits_says_why_and_one_that_is_gone_is_not_waited_for(
+    monkeypatch, secret, place, key
+):
     values = {"DEPLOYMENTS": "binder", "VERSION": "v0.16.8", "TIMEOUT": "0.1"}
     for name, value in values.items():
         monkeypatch.setenv(f"KAI_{name}", value)
     monkeypatch.setenv("PROBE_SECRET", secret)
+    monkeypatch.setenv("PROBE_PLACE", place)
     monkeypatch.setattr(kai, "cluster", lambda: Kai("binder"))
     with pytest.raises(wait.NotReadyError) as ended:
         kai.wait()

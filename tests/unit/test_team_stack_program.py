@@ -66,6 +66,9 @@ def test_a_teams_resources_have_the_same_names_and_inputs_in_either_stack(own):
 
     there = of_team(record("lab", {**LAB, "teams": {"vision": VISION}}))
     here = of_team(own)
+    for inputs, _ in (*there.values(), *here.values()):
+        place = inputs.get("environment", {}).pop("PROBE_PLACE", "")  # for messages
+        assert place in ("", "kai-fleet:teams.vision", "kai-fleet:team")
     assert there == here
     assert len(there) > 15
 

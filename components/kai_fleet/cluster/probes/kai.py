@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import reasons
+from kai_fleet.cluster.probes.reasons import key, reasons
 from kai_fleet.cluster.probes.wait import cluster, require_release, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
@@ -41,8 +41,7 @@ def wait() -> None:
     )
     keys = ("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
     if team := os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]:
-        path = f"kai-fleet:teams.{team}"
-        keys = (path, f"{path}.nodePool", f"{path}.scheduler.values")
+        keys = (key(team), key(team, "nodePool"), key(team, "scheduler.values"))
 
     def missing() -> list[str]:
         left = _not_rolled_out(api, deployments)

@@ -1,5 +1,6 @@
 """Why pods do not start: the cause in words, and the key of the stack file to edit."""
 
+import os
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -10,8 +11,16 @@ from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
 from kai_fleet.wording import listed, plain, plural
 
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
-_PULL: Final = "see that its registry has it; write its account at kai-fleet:registries"
+_PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
 _SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
+
+
+def key(team: str, at: str = "") -> str:
+    """Where a team's key is written: its file, its platform's for a grant; else the component."""
+    place = os.environ["PROBE_PLACE"]
+    if place == "kai-fleet:team" and not at.startswith(("vcluster", "scheduler")):
+        place = f"kai-fleet:teamStacks.{team}"
+    return f"{place}.{at}".removesuffix(".") if ":" in place else place
 
 
 def reasons(api: Api, pods: Iterable[KubeObject], path: str, pool: str, part: str) -> list[str]:

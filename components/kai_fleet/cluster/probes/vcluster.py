@@ -15,7 +15,7 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import reasons
+from kai_fleet.cluster.probes.reasons import key, reasons
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -77,14 +77,14 @@ def wait() -> None:
         return [KubeObject(pod) for pod in api.list(f"{here}/pods", labelSelector=labels)]
 
     def why() -> list[str]:
-        path, own = f"kai-fleet:teams.{name}", [pod for pod in pods() if not pod.is_true("Ready")]
-        keys = (f"{path}.vcluster.{key}" for key in ("storageClass", "nodePool", "resources"))
-        return _unbound(api, here, own, next(keys)) or reasons(api, own, path, *keys)
+        own = [pod for pod in pods() if not pod.is_true("Ready")]
+        keys = (key(name, f"vcluster.{at}") for at in ("storageClass", "nodePool", "resources"))
+        return _unbound(api, here, own, next(keys)) or reasons(api, own, key(name), *keys)
 
     def missing() -> list[str]:
         place = address_of(service(), access, host)
         if place is None:
-            other = f"or another access.type at kai-fleet:teams.{name}.vcluster"
+            other = f"or another access.type at {key(name, 'vcluster')}"
             return [f"an address for Service {name} of type {access}, {other}"]
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
