@@ -72,7 +72,8 @@ def validate(
     """
     loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
     wrong = secrets.mistakes(raw if written is None else written, stack)
-    every = [*more, *wrong, *loaded.mistakes]
+    missing = (secrets.with_command(mistake, stack) for mistake in loaded.mistakes)
+    every = [*more, *wrong, *missing]
     if not every and loaded.settings is not None and only:
         every += rules.check(clusters_of(loaded.settings, deployed), only)
     return SettingsVerdict(loaded.settings, tuple(every), whole=not loaded.mistakes)

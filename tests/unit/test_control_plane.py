@@ -91,7 +91,13 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
         ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
         ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write one of 1, 3"),
         ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
-        ({"store": {"type": "external"}, "licensed": True}, "store.dataSource", "is missing"),
+        (
+            {"store": {"type": "external"}, "licensed": True},
+            "store.dataSource",
+            "is missing: the database; encrypt it, the command asks for the value: pulumi stack"
+            " select --create STACK && pulumi config set --secret --path"
+            " 'kai-fleet:teams.ml.vcluster.store.dataSource' --stack STACK",
+        ),
         ({**DATABASE, "licensed": False}, "store.type", "the open source image has in no version"),
         ({"store": {"type": "embeddedEtcd"}}, "store.type", "write etcd, or licensed: true"),
         (

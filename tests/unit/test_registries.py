@@ -123,9 +123,11 @@ def test_what_is_wrong_there_is_not_shown(wrong):
 
 
 def test_what_is_missing_is_told():
-    (mistake,) = load(stack(registries={MIRROR: {"username": "robot"}})).mistakes
+    raw = stack(registries={MIRROR: {"username": "robot"}})
+    (mistake,) = validation.validate(raw, stack="prod").refused
     assert mistake.path.endswith("password")
-    assert "pulumi config set --secret --path" in mistake.message
+    path = f'kai-fleet:registries["{MIRROR}"].password'
+    assert mistake.message.endswith(f"pulumi config set --secret --path '{path}' --stack prod")
 
 
 @pytest.mark.parametrize("version", [*KAI])

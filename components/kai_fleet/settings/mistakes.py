@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.settings.sections.models import Location, fields_beside
+from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
 from kai_fleet.wording import on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
@@ -161,6 +161,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"is an unknown key; {fix}"
     if kind == "missing":
         field = fields.get(place[-1])
+        example = SET_SECRET if place[-1] == "password" else example
         about = example or f"… ({(field and field.description) or 'it is required'})"
         return f"is missing; write {place[-1]}: {about}"
     if kind == "string_pattern_mismatch":

@@ -7,7 +7,7 @@ reads it. Each encryption has a nonce of its own, so equal ciphertexts are copie
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -17,7 +17,7 @@ from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, own_keys, wrong_key
-from kai_fleet.settings.sections.models import Location, fields_beside
+from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
@@ -144,6 +144,13 @@ def mistakes(written: Any, stack: str) -> Iterator[Finding]:
                 yield wrong_key(key_path(place), f"is a secret in clear; {command}")
         elif value == MASK:
             yield wrong_key(key_path(place), _NO_KEY, place)
+
+
+def with_command(finding: Finding, stack: str) -> Finding:
+    """A finding with the command that sets its secret, where it says only that one is missing."""
+    account = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
+    command = _encrypt("it", account.groups() if account else (finding.path,), stack)
+    return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
 
 
 def is_key(place: Location) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self, get_args, get_origin
+from typing import Any, Final, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from kai_fleet.wording import listed
 
 Location = tuple[str | int, ...]
+SET_SECRET: Final = "`pulumi config set --secret --path`"  # a message has the whole command
 Wrong = Iterator[tuple[str, str]]  # keys, and what is wrong there: `cause; fix`
 
 

@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr
 
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
+from kai_fleet.settings.sections.models import SET_SECRET, Strict, Wrong, below, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 
 # "" is the cluster's default.
@@ -27,8 +27,7 @@ class Store(Strict):
         """What is missing, or has no use with this type."""
         yield from self.useless("type", {"replicas": ("etcd",), "data_source": ("external",)})
         if self.type == "external" and self.data_source is None:
-            fix = "encrypt it with pulumi config set --secret"
-            yield "dataSource", f"is missing: the database; {fix}"
+            yield "dataSource", f"is missing: the database; {SET_SECRET}"
 
 
 class ResourceAmounts(Strict):
