@@ -65,6 +65,7 @@ TRANSLATED = (
     ),
     (r"--yes(.*) --yes", r"--yes\1"),
     (r"--context sandbox", "--context kai-fleet-sandbox"),
+    (r"fleet init mine", "fleet init mine --context kai-fleet-sandbox"),
 )
 # Lines that only another machine can run.
 ELSEWHERE = (
@@ -77,7 +78,6 @@ ELSEWHERE = (
     "kai-fleet:registries",  # the password of a registry that the file names
     "make preview STACK=mine",
     "make up STACK=mine",
-    "fleet plan --stack mine",
     "kubectl label namespace team-ml",  # when the team is gone
 )
 
