@@ -48,6 +48,7 @@ NOT_WALKED = {
     "docs/faults.md": "tests/faults",
     "docs/local-gpu.md": "Docker",
     "docs/rules.md": "other people's programs: test_policy_pack.py",
+    "docs/supply.md": "a registry with credentials: test_registries.py",
     "docs/workloads.md": "images that run",
     "examples/clusters/README.md": "clusters of clouds: tests/unit/test_examples.py",
     "examples/other-program/README.md": "test_policy_pack.py",
