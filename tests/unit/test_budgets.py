@@ -27,17 +27,17 @@ def area(desired: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 2266, COMPONENTS, "settings"),
+    "settings": area(2300, 2274, COMPONENTS, "settings"),
     "fleet": area(
         500,
-        1243,
+        1244,
         ".",
         f"{POLICIES}/model",
         f"{COMPONENTS}/arguments.py",
     ),
     "host, cluster, kind": area(
         800,
-        876,
+        892,
         COMPONENTS,
         *("cluster/kind", "host_access.py", "cluster/connection.py"),
         "cluster/tenant_kubeconfig.py",
@@ -49,10 +49,10 @@ AREAS = {
     ),
     "provider": area(400, 660, COMPONENTS, "cluster/provider"),
     "releases": area(800, 743, COMPONENTS, "releases"),
-    "probes": area(450, 588, COMPONENTS, "cluster/probes"),
+    "probes": area(450, 596, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
-        1398,
+        1401,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_values.py", "kai_scheduler.py"),
@@ -60,12 +60,12 @@ AREAS = {
     ),
     "monitoring": area(250, 239, COMPONENTS, "monitoring.py"),
     "rules, pack, adapters": area(
-        2600, 2444, POLICIES, *("rules", "pack", "adapters", "validation.py")
+        2600, 2461, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2180, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2196, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 865, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 851, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 669, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1819, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_497
+WANTED, CEILING = 20_000, 20_561
 
 
 def lines(*paths: str) -> int:
