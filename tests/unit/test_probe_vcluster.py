@@ -127,7 +127,8 @@ def pending(message="", **more):
     conditions = [{"type": "PodScheduled", "status": "False", "message": message}]
     containers = [{"state": {"waiting": each}} for each in more.pop("containers", [])]
     status = {"phase": "Pending", "conditions": conditions, "containerStatuses": containers}
-    return {"metadata": {"name": "ml-0"}, "spec": more, "status": status}
+    metadata = {"name": "ml-0", "namespace": "team-ml"}
+    return {"metadata": metadata, "spec": more, "status": status}
 
 
 def node(labels=None, *taints):
@@ -139,6 +140,7 @@ def node(labels=None, *taints):
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/2."
 KEY = "kai-fleet:teams.ml"
+BACK_OFF = "back-off 5m0s restarting failed container=syncer pod=ml-0_team-ml(5f0)"
 
 
 @pytest.mark.parametrize(
@@ -174,6 +176,12 @@ KEY = "kai-fleet:teams.ml"
             "image r/v:1 cannot be pulled: see that it is there; write its account at"
             " kai-fleet:registries or the team's own",
         ),
+        (
+            pending(containers=[{"reason": "CrashLoopBackOff", "message": BACK_OFF}]),
+            [],
+            "container syncer crashes, look with:"
+            " kubectl -n team-ml logs --previous ml-0 -c syncer",
+        ),
     ],
 )
 def test_it_says_why_a_pod_does_not_start_and_the_key(
@@ -185,6 +193,14 @@ def test_it_says_why_a_pod_does_not_start_and_the_key(
     missing = f"Secret vc-ml; pod ml-0: {words}"
     assert f"Missing: {missing}. Look with: kubectl -n team-ml get pods" in str(ended.value)
     assert capsys.readouterr().err.count("waiting for") == 1  # until a minute is over
+
+
+def test_it_says_who_refuses_the_pods(waits, monkeypatch):
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
+    denied = 'pods "ml-0" is forbidden: exceeded quota: small, requested: cpu=1, limited: cpu=0'
+    event = {"message": f"create Pod ml-0 in StatefulSet ml failed error: {denied}"}
+    with pytest.raises(NotReadyError, match=f"Missing: Secret vc-ml; {denied}. Look"):
+        waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event, event]}))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons
+from kai_fleet.cluster.probes.reasons import key, reasons, refusals
 from kai_fleet.cluster.probes.wait import cluster, require_release, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
@@ -55,7 +55,9 @@ def wait() -> None:
         missing,
         float(os.environ["KAI_TIMEOUT"]),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
-        lambda: reasons(api, map(KubeObject, api.list(_PODS)), *keys),
+        lambda: (
+            reasons(api, map(KubeObject, api.list(_PODS)), *keys) or refusals(api, KAI_NAMESPACE)
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from kai_fleet.wording import listed, plain, plural
 
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
 _PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
+_CRASHES: Final = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
 _SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
 
 
@@ -24,16 +25,28 @@ def key(team: str, at: str = "") -> str:
 
 
 def reasons(api: Api, pods: Iterable[KubeObject], path: str, pool: str, part: str) -> list[str]:
-    """Why pods have no node or no image. The keys are `path` of their tolerations, `pool` of the
-    labels of their nodes, `part` of their requests.
+    """Why pods have no node or no image, or end.
+
+    The keys are `path` of their tolerations, `pool` of the labels of their nodes, `part` of their
+    requests.
     """
     found: dict[str, list[str]] = {}
     for pod in pods:
         images = {match[1] for match in map(_UNPULLED.match, pod.waiting) if match}
         causes = [f"image {image} cannot be pulled: {_PULL}" for image in sorted(images)]
+        crashed = [match[1] for match in map(_CRASHES.match, pod.waiting) if match]
+        logs = f"kubectl -n {pod.namespace} logs --previous {pod.name} -c"
+        causes += [f"container {name} crashes, look with: {logs} {name}" for name in crashed]
         for cause in [_no_node(api, pod, path, pool, part)] if pod.unscheduled else causes:
             found.setdefault(plain(cause, 400), []).append(pod.name)
     return [f"{plural(len(of), 'pod')} {listed(of, 'and')}: {cause}" for cause, of in found.items()]
+
+
+def refusals(api: Api, namespace: str) -> list[str]:
+    """Why pods of a namespace are not created: a quota or an admission webhook refuses them."""
+    events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
+    words = (re.split("error: |creating: ", str(each.get("message")))[-1] for each in events)
+    return list(dict.fromkeys(plain(each, 400) for each in words))
 
 
 def _no_node(api: Api, pod: KubeObject, path: str, pool: str, part: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons
+from kai_fleet.cluster.probes.reasons import key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -79,7 +79,8 @@ def wait() -> None:
     def why() -> list[str]:
         own = [pod for pod in pods() if not pod.is_true("Ready")]
         keys = (key(name, f"vcluster.{at}") for at in ("storageClass", "nodePool", "resources"))
-        return _unbound(api, here, own, next(keys)) or reasons(api, own, key(name), *keys)
+        found = _unbound(api, here, own, next(keys)) or reasons(api, own, key(name), *keys)
+        return found or refusals(api, namespace)
 
     def missing() -> list[str]:
         place = address_of(service(), access, host)
