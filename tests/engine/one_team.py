@@ -38,8 +38,7 @@ class OneTeam:
         config = document["config"]
         config.pop("kai-fleet:teamStacks")
         ml = config["kai-fleet:teams"]["ml"]
-        # Its chart brings the Config. Of later ones more is left, and takes more commands.
-        ml["scheduler"]["version"] = "v0.9.3"
+        ml["scheduler"]["version"] = "v0.9.3"  # without shards: one that is left is a fault
         ml["queues"]["default"]["children"] = TREE
         ml["vcluster"] = {"version": vcluster}
         config["kai-fleet:teams"] = {"ml": ml}

@@ -40,7 +40,7 @@ def repair(product, one_team):
 
 @pytest.mark.slow
 def test_a_kai_that_is_not_wanted_and_one_that_is_not_there(product, ml, repair):
-    """The release goes by its own command, and comes back by the update of the stack."""
+    """One with a Config and a shard goes by one command; the stack's update brings the other."""
 
     def to(scheduler):
         def edit(config):
@@ -54,6 +54,8 @@ def test_a_kai_that_is_not_wanted_and_one_that_is_not_there(product, ml, repair)
         return edit
 
     queues = yaml.safe_load(product.file.read_text())["config"]["kai-fleet:teams"]["ml"]["queues"]
+    product.edit(to({"mode": "virtual", "version": "v0.14.7"}))
+    product.up()
     product.edit(to({"mode": "default"}))
     try:
         repair("leftovers", "the stack declares none")

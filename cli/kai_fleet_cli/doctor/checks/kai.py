@@ -101,6 +101,12 @@ def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     if names and release is None and cluster.desired.declared:
         helm = f"{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler"
         by_hand = f"{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(names)}"
+        # Its operator removes its parts with these, and goes with the release: so before it.
+        kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
+        first = " ".join(
+            f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)
+        )
+        helm = f"{cluster.kubectl} delete {first} && {helm}" if first else helm
         remove = f"`{helm if cluster.all('releases') else by_hand}`"
         version, parts = cluster.usage.version or "", ", ".join(sorted(names)[:3])
         yield fault("kai-undeclared", cluster, version, parts=parts, remove=remove)
