@@ -104,7 +104,7 @@ CLUSTERS: dict[str, Case] = {
             lambda lab: lab.settings.update(vcluster={"storageClass": "fast"}),
         ),
         "classes | StorageClass fast | does not become ready | "
-        "write one that is there (gp3) at kai-fleet:vcluster.storageClass",
+        "write one that is there (standard and gp3) at kai-fleet:vcluster.storageClass",
     ),
     "an Ingress class that is not there": (
         lambda lab: lab.settings["teams"]["ml"].update(vcluster={"access": BY_NAME}),

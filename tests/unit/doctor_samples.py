@@ -49,6 +49,9 @@ def meta(name: str, namespace: str | None = None, **more: Any) -> dict[str, Any]
     return {"name": name, **place, "uid": uid, "creationTimestamp": LONG_AGO, **more}
 
 
+DEFAULT_CLASS = {"storageclass.kubernetes.io/is-default-class": "true"}
+
+
 def node(name: str, gpus: str = "4") -> dict[str, Any]:
     labels = {"kai-fleet/pool": "ml", "nvidia.com/gpu.memory": "81920"}
     return {
@@ -237,6 +240,7 @@ def _host() -> dict[str, list[Any]]:
         "kai-fleet/isolation": "baseline",
     }
     return {
+        "storageclasses": [space("standard", annotations=DEFAULT_CLASS)],
         "nodes": [node("ml-0")],
         "namespaces": [{"metadata": meta("team-ml", labels=labels)}],
         "pods": [],

@@ -61,6 +61,19 @@ def test_a_network_that_enforces_nothing_is_named_ahead():
     assert (found.check, found.level) == ("network-plugin", Level.ADVISORY)
 
 
+def test_a_vcluster_without_a_class_for_its_volume_is_named_ahead():
+    lab = Lab()
+    lab.host["storageclasses"] = []
+    (found,) = ahead(lab)
+    assert found.message == (
+        "needs a volume, and no StorageClass is the default one; write one at"
+        " kai-fleet:teams.ml.vcluster.storageClass, or make one the default"
+    )
+    lab.host["storageclasses"] = [{"metadata": meta("fast")}]
+    lab.settings["teams"]["ml"]["vcluster"] = {"storageClass": "fast"}
+    assert ahead(lab) == []
+
+
 @pytest.mark.parametrize("nodes", [[], [node("ml-0", gpus="1")]])
 def test_a_pool_that_an_autoscaler_keeps_small_is_no_mistake(nodes):
     lab = Lab()

@@ -50,7 +50,7 @@ def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
 def text(stack: str, context: str | None) -> tuple[str, str]:
     """A stack file for a context's cluster, and what to do then. Raises UserError."""
     host, found = read(context)
-    nodes, classes, default = host.all("nodes"), host.all("storageclasses"), _KNOWN["default_class"]
+    nodes, classes = host.all("nodes"), host.all("storageclasses")
     resource = max(GPU_RESOURCES, key=lambda name: sum(node.gpus(name) for node in nodes))
     shown = [node for node in nodes if _gpus(node, resource)]
     with_gpus = shown or [node for node in nodes if node.labels.keys() & {*_KNOWN["gpus"]}]
@@ -66,7 +66,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
     keys = {taint["key"] for taint in taints if taint.get("effect") != "PreferNoSchedule"}
     temporary = tuple(_KNOWN["own_taints"])
     found["taints"] = sorted(key for key in keys if not key.startswith(temporary))
-    found["defaults"] = [item.name for item in classes if item.annotations.get(default) == "true"]
+    found["defaults"] = [item.name for item in classes if item.is_default_class]
     found.update(kai=advised(KAI) or EXAMPLE_VERSION, vcluster=DEFAULT_VCLUSTER, fleet=FLEET)
     found.update(quote=shlex.quote, version_key=version_key)
     found["yaml"] = lambda value: yaml.safe_dump([value], default_flow_style=True, width=9999)[1:-2]

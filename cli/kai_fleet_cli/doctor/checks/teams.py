@@ -153,6 +153,11 @@ def classes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     host, team, settings = snapshot.host, state.team, snapshot.settings
     written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
     own = settings.own_of(team.name).model_dump(by_alias=True, include=written)
+    has_class = any(item.is_default_class for item in host.all("storageclasses"))
+    has_class |= bool(value_at(own, "vcluster.storageClass"))
+    if snapshot.ahead and not has_class and not state.granted:  # afterwards its claim says it
+        path = team.written_at("vcluster.storageClass")
+        yield fault("no-default-class", host, team.name, path=path)
     for kinds, (kind, key) in CLASSES.items():
         named, there = value_at(own, key) or [], [item.name for item in host.all(kinds)]
         names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}

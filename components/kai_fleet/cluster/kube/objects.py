@@ -83,6 +83,11 @@ class KubeObject(dict[str, Any]):
         return self.is_true("Ready") and of == newest
 
     @property
+    def is_default_class(self) -> bool:
+        """Whether a StorageClass is the default one."""
+        return self.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+
+    @property
     def unscheduled(self) -> str:
         """Why a scheduler says that a pod has no node; "" where none does."""
         return str(self.condition("PodScheduled").get("message") or "")
