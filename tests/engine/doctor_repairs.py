@@ -18,6 +18,7 @@ REPAIR = {
     "fleet up --refresh",
     "kubectl delete queue",
     "kubectl delete schedulingshard",
+    "kubectl delete configs/kai-config",
     "kubectl delete validatingwebhookconfiguration",
     "kubectl delete mutatingwebhookconfiguration",
     "kubectl delete networkpolicy",

@@ -99,15 +99,14 @@ def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
     release, shards = cluster.kai, [item.name for item in cluster.all("schedulingshards")]
     if names and release is None and cluster.desired.declared:
-        helm = f"{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler"
-        by_hand = f"{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(names)}"
-        # Its operator removes its parts with these, and goes with the release: so before it.
-        kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
-        first = " ".join(
-            f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)
-        )
-        helm = f"{cluster.kubectl} delete {first} && {helm}" if first else helm
-        remove = f"`{helm if cluster.all('releases') else by_hand}`"
+        remove = f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(names)}`"
+        if cluster.all("releases"):
+            remove = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler`"
+            # Its operator removes its parts with these, and goes with the release: so before it.
+            kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
+            owners = [f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)]
+            if owners:
+                remove = f"`{cluster.kubectl} delete {' '.join(owners)}`, then {remove}"
         version, parts = cluster.usage.version or "", ", ".join(sorted(names)[:3])
         yield fault("kai-undeclared", cluster, version, parts=parts, remove=remove)
     if release is not None and not release.has_shards:
