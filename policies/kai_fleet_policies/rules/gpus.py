@@ -9,7 +9,7 @@ from kai_fleet import releases
 from kai_fleet.releases import DISABLED, sharing
 from kai_fleet.releases.keys import CONTAINER, DEVICES, FRACTION, MEMORY, MPS
 from kai_fleet.releases.keys import SCHEDULER as KAI
-from kai_fleet.releases.sharing import HAMI_CORE, NOT_ENFORCED, NV_FRACTIONS
+from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import HOST, Cluster, Kai, ManagedObject
@@ -23,6 +23,7 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
     of_cluster,
+    row,
 )
 
 _MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
@@ -45,19 +46,13 @@ def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) 
             version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
             release = releases.KAI.get(str(version))
             if release is not None and not release.container_name_annotation:
-                yield place.refuse(
-                    f"has {CONTAINER}, which KAI reads from v0.10 on, and {cluster.scheduling.name}"
-                    f" runs {version}",
-                    "make that container the first one and drop the annotation",
-                )
+                where = {"cluster": cluster.scheduling.name, "version": version}
+                yield place.refuse(*row("gpu-container", **where))
     if FRACTION in annotations or MEMORY in annotations:
         for container in known(workload.containers, "its containers are known"):
             name = called(container.name)
             for resource in known(container.gpus, f"the resources of container {name} are known"):
-                yield place.refuse(
-                    f"asks for a share of a GPU and, in container {name}, for whole GPUs or slices",
-                    f"drop {resource} there or the annotation",
-                )
+                yield place.refuse(*row("gpu-twice", container=name, resource=resource))
     for key in (FRACTION, MEMORY, DEVICES):
         known(annotations.get(key), f"the value of {key} is known")
 
@@ -65,32 +60,21 @@ def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) 
 def _wrong(annotations: Mapping[str, Any], scheduler: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with the annotations that are known, and what to write."""
     fraction, memory, devices = (annotations.get(key) for key in (FRACTION, MEMORY, DEVICES))
-    example = f'{FRACTION}: "0.5"'
     digits = str(fraction)
     value = float(digits) if _FLOAT.fullmatch(digits) else math.nan
     if fraction not in (None, UNKNOWN) and not _LEAST <= value < 1:
-        yield (
-            f'has {FRACTION}: "{fraction}", which is not a number between 0 and 1',
-            f"write for example {example}, or {_LEAST} or more, less of which KAI counts as"
-            ' nothing; for whole GPUs drop it and write limits: nvidia.com/gpu: "1"',
-        )
+        yield row("gpu-fraction", value=fraction, least=_LEAST)
     if memory not in (None, UNKNOWN) and not _count(memory):
-        yield (
-            f'has {MEMORY}: "{memory}"',
-            f'write a positive whole number of MiB, for example {MEMORY}: "2000"',
-        )
+        yield row("gpu-memory", value=memory)
     if devices not in (None, UNKNOWN) and not 0 < _count(devices) <= _MOST_DEVICES:
-        yield (
-            f'has {DEVICES}: "{devices}"',
-            f'write a positive whole number such as "2", {_MOST_DEVICES} or less',
-        )
+        yield row("gpu-devices", value=devices, most=_MOST_DEVICES)
     if FRACTION in annotations and MEMORY in annotations:
-        yield f"has both {FRACTION} and {MEMORY}", "write only one of them"
+        yield row("gpu-both")
     elif not annotations.keys() & {FRACTION, MEMORY} and scheduler == KAI:
         # On pods of other schedulers the short keys may have another meaning.
         mps = str(annotations.get(MPS)).lower() == "true"
         for key in (*(each for each in (DEVICES, CONTAINER) if each in annotations), *[MPS] * mps):
-            yield f"has {key} without a share of a GPU", f"add {example} or drop {key}"
+            yield row("gpu-no-share", key=key)
 
 
 def _count(value: object) -> int:
@@ -111,11 +95,7 @@ def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, place: Place) 
         return  # other rules speak of these
     modes = {kai.sharing for kai in host.kai}
     if DISABLED in modes:
-        yield place.refuse(
-            f"has {keys[0]}, but GPU sharing is off in the KAI of {host.name}",
-            "set gpuSharing: true there (Helm value global.gpuSharing), or drop"
-            f" {keys[0]} and ask for whole GPUs",
-        )
+        yield place.refuse(*row("gpu-sharing-off", key=keys[0], cluster=host.name))
     elif not modes or UNKNOWN in modes:
         yield of_cluster("KAI", cluster).undecided(
             f"it is known whether GPU sharing is on in {host.name}"
@@ -135,23 +115,12 @@ def gpu_sharing_mode(cluster: Cluster, kai: Kai, place: Place) -> Findings:
         return
     if not sharing.has_mode(version, mode):
         newest = next(each for each in reversed([*releases.KAI]) if sharing.has_mode(each, mode))
-        yield place.refuse(
-            f"is {mode}, which KAI has from {sharing.SINCE[mode]} on, and the version is {version}",
-            f"write version: {newest}, or mode: {NOT_ENFORCED}",
-        )
+        values = {"mode": mode, "since": sharing.SINCE[mode], "version": version}
+        yield place.refuse(*row("gpu-mode-unknown", **values, newest=newest))
     elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
-        yield place.refuse(
-            f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
-            " pod has",
-            f"write mode: {HAMI_CORE} or {NOT_ENFORCED}, or have the team in mode host with a KAI"
-            " of the host in this mode",
-        )
+        yield place.refuse(*row("gpu-mode-of-host", mode=mode))
     else:
-        yield place.warn(
-            f"is {mode}, which nobody ran with this program. Without its parts on the nodes pods"
-            " stay Pending or share without a bound",
-            "make what docs/workloads.md says of it",
-        )
+        yield place.warn(*row("gpu-mode-untried", mode=mode))
 
 
 def _plugins(cluster: Cluster) -> Iterable[tuple[ManagedObject, Place]]:
@@ -176,8 +145,4 @@ def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, place: Place) -> Fin
     sharers = [owner for owner, mode in modes if known(mode, until) != DISABLED]
     if sharers:
         way = known(plugin.sharing, "the device plugin's config is known")
-        yield place.refuse(
-            f"shares GPUs by {way} while the KAI of {listed(sharers, 'and')} shares them too",
-            "remove the sharing section from the device plugin's config, or set gpuSharing: false"
-            " for that KAI",
-        )
+        yield place.refuse(*row("gpu-two-sharers", way=way, owners=listed(sharers, "and")))

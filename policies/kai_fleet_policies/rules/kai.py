@@ -16,6 +16,7 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
     of_kai,
+    row,
 )
 
 
@@ -28,10 +29,7 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     """
     version, place = known(kai.version, "its version is known"), place.at("version")
     if not version:
-        yield place.refuse(
-            "has no version, and the highest published one (v0.20.1) is retracted",
-            f"write version: {releases.advised(KAI) or list(KAI)[-1]}",
-        )
+        yield place.refuse(*row("kai-no-version", advised=releases.advised(KAI) or list(KAI)[-1]))
         return
     retracted = version == releases.RETRACTED
     why = "retracted (its chart is that of v0.10.2)" if retracted else "not supported here"
@@ -43,13 +41,11 @@ def in_table(
 ) -> Findings:
     """Whether a version is of the table, or may be taken for one of it; `why` it is not."""
     if untested and (nearest := releases.taken_for(table, version)):
-        yield place.warn(
-            f"is {version}, which nobody tried with this program; it is taken for {nearest}"
-        )
+        yield place.warn(*row("version-untested", version=version, nearest=nearest))
     elif version not in table:
+        values = {"version": version, "why": why, "all": ", ".join(table)}
         yield place.refuse(
-            f"has version {version}, which is {why}",
-            f"write {releases.instead(table, version)} (all: {', '.join(table)})",
+            *row("version-unknown", **values, instead=releases.instead(table, version))
         )
 
 
@@ -84,9 +80,9 @@ def kai_feature_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
         if version in KAI and not getattr(KAI[str(version)], field):
             pools = kind == "shards" and cluster.pools
             path = at(cluster.path, "pools") if pools else place.at(kind).path
+            values = {"since": since, "version": version, "advised": releases.advised(KAI) or since}
             yield Place(kind, f"of {cluster.name}", path).refuse(
-                f"needs KAI {since} or newer, and the version is {version}",
-                f"write version: {releases.advised(KAI) or since}, or drop {kind}",
+                *row("kai-feature", **values, kind=kind)
             )
 
 
@@ -117,7 +113,7 @@ def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findin
     values, place = known(kai.values, "its values are known"), place.at("values")
     for key, why in _UNDONE.items():
         if value_at(values, key) is True:
-            yield place.at(key).refuse(f"has {key}: true, which {why}", "drop it")
+            yield place.at(key).refuse(*row("kai-value-undoes", key=key, why=why))
     for key, cause, fix in refusals("kai", values) if isolated else ():
         if key not in _UNDONE and cause:
             yield place.at(key).refuse(cause, fix)
@@ -139,7 +135,5 @@ def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     if kai.registries:
         places.append(Place("KAI", f"of {cluster.name}", "kai-fleet:registries"))
     for each in places:
-        yield each.warn(
-            f"reaches KAI's operator, and in {release.version} not the parts that it makes",
-            f"move to {releases.advised(KAI, release.version) or 'a newer KAI'}, or drop it",
-        )
+        newer = releases.advised(KAI, release.version) or "a newer KAI"
+        yield each.warn(*row("kai-value-lost", version=release.version, newer=newer))

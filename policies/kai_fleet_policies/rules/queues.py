@@ -33,6 +33,7 @@ from kai_fleet_policies.rules.rule import (
     mandatory,
     of_cluster,
     of_queue,
+    row,
 )
 
 EXISTING_QUEUES: Final = "existingQueues"
@@ -50,34 +51,24 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
     name = known(queue.name, "the name of the queue is known")
     chain = [name, *(over.name for over in tree.ancestors(queue))]
     if queue in tree.twice:
-        yield place.refuse(
-            "is declared twice: queues are cluster-wide, and the later one overwrites the first",
-            f"rename one of the two queues {name}",
-        )
+        yield place.refuse(*row("queue-twice", name=name))
     elif tree.by_name[chain[-1]].parent == name:
         if name == min(chain):  # once for all that are in it
-            yield above.refuse(
-                f"is below itself ({' → '.join((*chain, name))})",
-                f"leave the parent of {listed(chain)} out, which then is the top of the others",
-            )
+            cycle = " → ".join((*chain, name))
+            yield above.refuse(*row("queue-cycle", cycle=cycle, names=listed(chain)))
     elif known(parent, "the name of its parent is known") and parent not in tree.by_name:
         if tree.unknown_names:
             raise UnknownValueError("all queue names are known")
         others = listed(nearest_first(str(parent), [one for one in tree.by_name if one != name]))
-        key = f"{EXISTING_QUEUES}: [{parent}] in the pack's configuration of queue-tree"
+        names = {"parent": parent, "cluster": cluster.name}
         if _made_elsewhere(parent, cluster):
-            yield above.undecided(
-                f"it is known that its parent {parent}, which nothing here declares, is in"
-                f" {cluster.name}; {key} says so"
-            )
+            yield above.undecided(row("queue-parent-elsewhere", **names)[0])
         else:
-            declare = f"declare {parent} with no parent of its own"
-            if not cluster.declared and not cluster.kai:  # then some queues may be elsewhere
-                declare = f"write {key} if another program makes it"
-            yield above.refuse(
-                f"has the parent {parent}, which is not declared in {cluster.name}",
-                f"write {others}, or {declare}" if others else declare,
-            )
+            # Of a program without a KAI some queues may be in another one.
+            partly = not cluster.declared and not cluster.kai
+            which = "queue-parent-of-program" if partly else "queue-parent-absent"
+            names["write"] = f"write {others}, or " if others else ""
+            yield above.refuse(*row(which, **names))
 
 
 def _made_elsewhere(parent: str | None, cluster: Cluster) -> bool:
@@ -110,16 +101,9 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         if release is None or release.max_queue_depth is None:
             continue
         if lone:
-            yield place.refuse(
-                f"is a top-level queue without children, and KAI {version} never schedules pods"
-                " from those",
-                f"add a child queue below {queue.name} and let pods name that one",
-            )
+            yield place.refuse(*row("queue-lone", version=version, name=queue.name))
         elif level == release.max_queue_depth + 1:
-            yield place.refuse(
-                f"is on level {level}, and KAI {version} schedules from {level - 1} levels only",
-                "hang it below a top-level queue, or use KAI v0.14 or newer",
-            )
+            yield place.refuse(*row("queue-deep", level=level, version=version, levels=level - 1))
 
 
 _GO_DURATION: Final = re.compile(r"[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
@@ -135,10 +119,7 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
         value = known(get(queue.spec, key), f"the value of {key} is known")
         if value is None or (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
             continue
-        yield place.at(key).refuse(
-            f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",
-            "write for example 90s, 1h30m, or 24h for a day",
-        )
+        yield place.at(key).refuse(*row("queue-duration", key=key, value=value))
 
 
 @mandatory("queue-cluster-scoped", "medium", each_queue)
@@ -149,10 +130,7 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
     is not there, and two queues of one name in two namespaces are one queue.
     """
     if namespace := known(queue.namespace, "its metadata.namespace is known"):
-        yield place.refuse(
-            f"has the namespace {namespace}, but queues are cluster-wide",
-            "leave metadata.namespace out",
-        )
+        yield place.refuse(*row("queue-namespace", namespace=namespace))
 
 
 @advisory("queue-zero-quota", "low", each_queue)
@@ -166,11 +144,7 @@ def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     # Without a limit of its own nothing runs at all, which queue-quota reports.
     zero = [key for key, share in shares.items() if share.quota == 0 and share.limit]
     if zero:
-        yield place.warn(
-            f"guarantees no {listed(zero, 'and')} (quota 0), so pods of Deployments that ask for"
-            " it stay Pending here and in every queue below",
-            "give a quota (or unlimited, -1), or set priorityClassName: train on such pods",
-        )
+        yield place.warn(*row("queue-zero-quota", resources=listed(zero, "and")))
 
 
 # What pods ask for of a GPU.
@@ -200,12 +174,9 @@ def queue_fraction(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
     bounds = {} if any(map(_unmet, below)) else {share.quota: "quota"}
     for bound, key in ({share.limit: "limit"} | bounds).items():
         if pods := _unmet(bound):
-            asked = listed([exact(pod) for pod in pods], "and")
-            yield place.at("gpu", key).warn(
-                f"has gpu {key} {exact(bound)}, and pods of {asked} do not fit together: KAI adds"
-                " floats, and gets more",
-                f"write {exact(bound + _MORE)}, or let pods ask for 0.25 and 0.5, which add up",
-            )
+            asked = listed([*map(exact, pods)], "and")
+            values = {"has": exact(bound), "more": exact(bound + _MORE), "pods": asked}
+            yield place.at("gpu", key).warn(*row("queue-fraction", key=key, **values))
 
 
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
@@ -240,11 +211,7 @@ def queue_quota(cluster: Cluster, item: tuple[Any, Any], place: Place) -> Findin
     if share is not None:
         yield from _limits(cluster, queue, resource, place.at("limit"))
     elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
-        yield place.refuse(
-            f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
-            f" {resource} ever runs",
-            f"write {resource}: quota 0, limit -1 (unlimited)",
-        )
+        yield place.refuse(*row("queue-no-share", resource=resource))
 
 
 def _limits(cluster: Cluster, queue: DeclaredQueue, resource: Resource, place: Place) -> Findings:
@@ -252,30 +219,22 @@ def _limits(cluster: Cluster, queue: DeclaredQueue, resource: Resource, place: P
     share = _share(queue, resource)
     quota, limit = known(share.quota, f"its {resource} quota is known"), share.limit
     if known(limit, f"its {resource} limit is known") is None:
-        yield place.refuse(
-            f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
-            f" {resource} ever runs",
-            "write limit: -1 for unlimited, or a number",
-        )
+        yield place.refuse(*row("queue-no-limit", resource=resource))
         return
     of_team = (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
     q, bound = (written(resource, amount, queue.path) for amount in (quota, limit))
     if resource == "gpu" and queue.parent is None and limit in of_team:
         pass  # it may be the limit of the team, not written here: the sum below says it better
     elif _above(quota, limit):
-        fix = f"raise the limit to {q} or lower the quota to {bound}"
-        yield place.refuse(f"has {resource} limit {bound}, below its quota {q}", fix)
+        yield place.refuse(*row("queue-limit-below", resource=resource, limit=bound, quota=q))
     # A queue that is unlimited itself leaves the limit above it to hold.
     chain = [(above, _share(above, resource).limit) for above in cluster.tree.ancestors(queue)]
     nearest = ((above, most) for above, most in chain if most not in (None, UNLIMITED))
     above, most = next(nearest, (queue, UNKNOWN))
     if most is not UNKNOWN and limit != UNLIMITED and _above(limit, most):
-        low = written(resource, most, queue.path)
-        yield place.refuse(
-            f"has {resource} limit {bound}, above the limit {low} of queue {called(above.name)}"
-            " over it",
-            f"write at most {low}, or raise that of {called(above.name)}",
-        )
+        low, name = written(resource, most, queue.path), called(above.name)
+        values = {"resource": resource, "limit": bound, "most": low, "above": name}
+        yield place.refuse(*row("queue-limit-above", **values))
 
 
 def _share(queue: DeclaredQueue, resource: Resource) -> Any:
@@ -297,9 +256,7 @@ def _within_team(cluster: Cluster, pool: str, gpus: float, place: Place) -> Find
             continue
         has, most = (written("gpu", amount, queue.path) for amount in (share.limit, gpus))
         yield of_queue(queue, cluster, "gpu", "limit").refuse(
-            f"has gpu limit {has}, above {theirs} of {most}: its scheduler would hand out GPUs that"
-            " the host then refuses",
-            f"write limit {most} or less",
+            *row("queue-limit-of-team", limit=has, bound=theirs, most=most)
         )
 
 
@@ -312,11 +269,8 @@ def _sum(
     total = UNLIMITED if UNLIMITED in sizes else sum(sizes)
     if bound is not UNKNOWN and _above(total, bound):
         adds, most = (written(resource, amount, place.path) for amount in (total, bound))
-        yield place.refuse(
-            f"the {resource} quotas of {listed(list(quotas), 'and')} add up to {adds}, above {what}"
-            f" of {most}",
-            f"lower them to {most} together, or raise that to {adds}",
-        )
+        values = {"resource": resource, "queues": listed(list(quotas), "and"), "bound": what}
+        yield place.refuse(*row("queue-quotas", **values, sum=adds, most=most))
 
 
 def _above(amount: float, bound: float) -> bool:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.releases import table
 from kai_fleet.values import UNKNOWN, at
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.model.pods import PodTemplate
@@ -32,6 +33,12 @@ def known(value: T, until: str) -> T:
     if value is UNKNOWN:
         raise UnknownValueError(until)
     return value
+
+
+def row(name: str, /, **values: object) -> tuple[str, str]:
+    """Cause and fix of a row of `causes.yaml`, with these values in its placeholders."""
+    texts = table("causes", __package__)[name]
+    return texts["cause"].format_map(values), texts.get("fix", "").format_map(values)
 
 
 @dataclass(frozen=True)

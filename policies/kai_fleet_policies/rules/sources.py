@@ -10,7 +10,7 @@ from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_a
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Cluster
 from kai_fleet_policies.rules.kai import kais_and_inside
-from kai_fleet_policies.rules.rule import Findings, Place, advisory, each_vcluster, mandatory
+from kai_fleet_policies.rules.rule import Findings, Place, advisory, each_vcluster, mandatory, row
 
 # Keys and variables are known by their names, so that one of a newer chart is seen as well.
 _NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -59,18 +59,11 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
     where = " of the platform's stack" if cluster.platform else ""
     chart, places = installed.chart, cluster.sources.chart_places
     if chart is not None and (why := _elsewhere(sources.chart_place, chart, places)):
-        yield place.at("chart").refuse(
-            f"has a chart which {why}",
-            "drop it, the release table says where the chart is; or have the location of a mirror"
-            f" (oci://… or https://…) written in kai-fleet:sources.charts{where}. Packages in a"
-            " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
-        )
+        yield place.at("chart").refuse(*row("source-of-chart", why=why, where=where))
     for leaf in _leaves(installed.values):
         if why := _wrong(leaf, cluster.sources, installed.home, installed.repository):
             yield place.at(*filter(None, (installed.above, leaf.key))).refuse(
-                f"has {leaf.key}, which {why}",
-                "drop it for the images of the release table, write a tag such as v1.2.3 where it"
-                f" is one, or have its registry written in kai-fleet:sources.images{where}",
+                *row("source-of-image", key=leaf.key, why=why, where=where)
             )
 
 
@@ -90,10 +83,9 @@ def sources_used(cluster: Cluster) -> Findings:
         for number, name in enumerate(getattr(cluster.sources, kind)):
             if refused() == refused(**{kind: (name,)}):
                 registry = name.rpartition("://")[2].removesuffix("/charts")
-                write = f"write kai-fleet:mirror: {registry}, by which all do, or "
+                which = "source-beside-mirror" if cluster.sources.mirror else "source-unused"
                 yield Place("source", name, f"kai-fleet:sources.{kind}[{number}]").warn(
-                    "allows a place from which no chart and no image comes",
-                    f"{'' if cluster.sources.mirror else write}drop it",
+                    *row(which, registry=registry)
                 )
 
 

@@ -18,6 +18,7 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
     of_team,
+    row,
 )
 
 
@@ -48,16 +49,18 @@ def team_node_pools(cluster: Cluster) -> Findings:
             apart = any(other.node_pool.get(key, value) != value for key, value in mine)
             # One of them hands out its GPUs by itself; team-unique reports two of one name.
             if not apart and "virtual" in (team.mode, other.mode) and team.name != other.name:
-                both, name, others = (team, other), called(team.name), called(other.name)
-                own = " and ".join(called(each.name) for each in both if each.mode == "virtual")
-                free = "".join(f", or gpus: 0 for {t.name}" for t in both if t.mode != "virtual")
-                yield place.refuse(
-                    f"has {_pool(team.node_pool)} and may share nodes with team {others}, which has"
-                    f" {_pool(other.node_pool)}: the KAI inside {own} would hand out GPUs that are"
-                    " taken",
-                    "write different values of one label, for example"
-                    f" {{kai-fleet/pool: {name}}} and {{kai-fleet/pool: {others}}}{free}",
-                )
+                both = (team, other)
+                values = {
+                    "pool": _pool(team.node_pool),
+                    "other_pool": _pool(other.node_pool),
+                    "name": called(team.name),
+                    "other": called(other.name),
+                    "own": " and ".join(called(t.name) for t in both if t.mode == "virtual"),
+                    "free": "".join(
+                        f", or gpus: 0 for {t.name}" for t in both if t.mode != "virtual"
+                    ),
+                }
+                yield place.refuse(*row("team-shares-nodes", **values))
                 break
         before.append(team)
 
@@ -72,12 +75,8 @@ def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
     on_host = [f"KAI {called(kai.version or '(no version)')} on the host" for kai in cluster.kai]
     on_host += [f"the host mode of {called(t.name)}" for t in cluster.teams if t.mode == "host"]
     if team.mode == "virtual" and on_host:
-        yield place.at("scheduler", "mode").refuse(
-            f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's KAI"
-            " would delete this team's running pods",
-            "write mode host (or default) here, or take KAI off the host and give every team mode"
-            " virtual",
-        )
+        place = place.at("scheduler", "mode")
+        yield place.refuse(*row("team-beside-host-kai", others=listed(on_host, "and")))
     elif on_host or any(each.mode == "virtual" for each in cluster.teams):
         known(team.mode, "its scheduler mode is known")
 
@@ -93,10 +92,8 @@ def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
     first = next(each for each, _ in each_claim(cluster) if each.name == name)
     if first is not team:
         own, other = (called(each.namespace or "default") for each in (team, first))
-        yield replace(place, kind="vCluster", name=f"{name} in {cluster.name}").refuse(
-            f"is declared in namespace {own} and again in {other}: names are unique on a host",
-            f"write another name, for example {name}-2, or drop one of the two",
-        )
+        place = replace(place, kind="vCluster", name=f"{name} in {cluster.name}")
+        yield place.refuse(*row("team-twice", name=name, own=own, other=other))
 
 
 def _granted(cluster: Cluster) -> Iterable[tuple[Team | DeclaredQueue, Place]]:
@@ -120,10 +117,7 @@ def team_parent_queue(cluster: Cluster, item: Team | DeclaredQueue, place: Place
     if isinstance(item, DeclaredQueue):
         (team,) = cluster.teams
         if not f"{item.name}-".startswith(f"{team.name}-"):
-            yield place.refuse(
-                "does not carry the team's name, so that another team's stack may use it too",
-                f"write {team.name}-{item.name}",
-            )
+            yield place.refuse(*row("team-queue-name", team=team.name, name=item.name))
         return
     tree, queue = cluster.tree, str(item.parent_queue)
     taken = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
@@ -159,11 +153,8 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     most = sum(counts)  # teams that share one have its limit together
     for word, value in (("quota", share.quota), ("limit", share.limit)):
         if isinstance(value, float | int) and (value == UNLIMITED or value > most):
-            yield place.at("gpu", word).refuse(
-                f"has gpu {word} {written('gpu', value, '')}, and the teams whose queue it is have"
-                f" {most:g} GPUs: fractions would pass that",
-                f"write {most:g} or less, or raise their gpus",
-            )
+            has = {"key": word, "has": written("gpu", value, ""), "most": most}
+            yield place.at("gpu", word).refuse(*row("team-queue-limit", **has))
 
 
 @advisory("team-isolation", "critical", each_claim)
@@ -177,17 +168,11 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
     if team.level != "off":
         return
     if team in cluster.grants:
-        yield place.at("isolation", "level").refuse(
-            "is off, and the team has a stack of its own, whose account would be root on the nodes"
-            " with one pod",
-            f"write {at(team.path, 'isolation')}: {{level: baseline}}, or run it in this stack",
-        )
+        key = at(team.path, "isolation")
+        yield place.at("isolation", "level").refuse(*row("team-stack-not-isolated", key=key))
     else:
-        yield replace(place, path=team.written_at("isolation", "level")).warn(
-            "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the"
-            " GPUs and the pods of others",
-            "write baseline",
-        )
+        path = team.written_at("isolation", "level")
+        yield replace(place, path=path).warn(*row("team-not-isolated"))
 
 
 @advisory("team-gang", "low", each_vcluster)
@@ -198,10 +183,7 @@ def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
     own.
     """
     if team.mode == "host":
-        yield of_team(team, "scheduler", "mode").warn(
-            "is in host mode, where KAI schedules the pods of a job one by one, not as a gang",
-            "write mode virtual if its training jobs need all their pods at once",
-        )
+        yield of_team(team, "scheduler", "mode").warn(*row("team-gang"))
 
 
 @advisory("vcluster-node-pool", "medium", each_vcluster)
@@ -216,8 +198,5 @@ def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
     owners = (each for each, own in others if own and own.items() <= pool.items())
     owner = next((each for each in owners if each.name != team.name), None)
     if owner is not None and pool != team.node_pool:
-        yield place.at("nodePool").warn(
-            f"would run on {_pool(pool)}, the nodes of team {called(owner.name)}",
-            "write the labels of nodes of no team, or drop the key: then the team's own nodes run"
-            " it",
-        )
+        values = {"pool": _pool(pool), "owner": called(owner.name)}
+        yield place.at("nodePool").warn(*row("vcluster-node-pool", **values))

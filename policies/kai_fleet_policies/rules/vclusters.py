@@ -12,7 +12,7 @@ from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
-from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory
+from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory, row
 
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
@@ -73,16 +73,12 @@ def _programs(value: object, above: str) -> Iterator[tuple[str, str, str]]:
     for name, below in pairs(value).items():
         key = f"{above}.{name}".lstrip(".")
         if name in _EVERY["programs"] and below:
-            cause = f"has {key}, which runs something else than the control plane"
-            yield key, cause, "drop it"
+            yield key, *row("vcluster-program", key=key)
         elif name in _EVERY["variables"]:
             below = known(below, f"{key} is known")
             variables = (*pairs(below), *(get(entry, "name") for entry in items(below)))
             if not all(_VARIABLES.fullmatch(str(variable)) for variable in variables):
-                cause = (
-                    f"sets variables of the control plane in {key}, which may change what it does"
-                )
-                yield key, cause, "drop it; those of a proxy and of Go's memory may be set"
+                yield key, *row("vcluster-variables", key=key)
         elif name == "extraArgs":
             yield from ((key, cause, "drop it") for cause in _flags(below, key))
         else:
@@ -129,15 +125,13 @@ def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, s
     """What keeps a vCluster from starting, or pods from being placed."""
     synced = "sync.fromHost.customResources"
     if "podgroups" in str(value_at(values, synced)):
-        cause = "syncs podgroups from the host: the vCluster then does not start"
-        yield synced, cause, "drop it: KAI needs no such sync"
+        yield synced, *row("vcluster-podgroups")
         return
     for key in () if team.licensed else (*_EVERY["paid"], *_EVERY["free"]):
         value = value_at(values, key)
         on = value.get("enabled", True) if isinstance(value, Mapping) and value else value
         if on not in (None, False) and value != {}:
-            fix = "drop it, or write licensed: true beside values if you have a licence"
-            yield key, f"has {key}, which needs a vCluster licence", fix
+            yield key, *row("vcluster-paid", key=key)
 
 
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
@@ -176,14 +170,15 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
     }
     if host and host in taken and access.type != "NodePort":
         domain = host.partition(".")[2]
+        values = {"team": team.name, "domain": domain if "." in domain else host}
         yield place.at("access.host").refuse(
-            f"is {host}, where team {taken[host]} is reached already: clients of the one would come"
-            " to the other",
-            f"write another name, such as {team.name}.{domain if '.' in domain else host}",
+            *row("vcluster-host-taken", host=host, other=taken[host], **values)
         )
     for annotation, value in access.annotations.items():
         if why := _why_refused(team, annotation, str(value), host):
-            yield place.at("access.annotations").refuse(f"has {annotation}, which {why}", "drop it")
+            yield place.at("access.annotations").refuse(
+                *row("vcluster-annotation", key=annotation, why=why)
+            )
 
 
 def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | None:
@@ -224,32 +219,20 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     store, runs = stores.store_of(values), team.runs.store if team.runs is not None else None
     replicas = number(value_at(values, stores.REPLICAS))
     if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
-        other = "write store: {type: etcd, replicas: 3}, or 1"
-        yield place.at("replicas").refuse(
-            f"is {replicas:g}, and its store is SQLite, a file that one process has: none would"
-            " start",
-            other if team.runs is None else f"write 1. Another store {_ANOTHER}",
-        )
+        which = "vcluster-sqlite" if team.runs is None else "vcluster-sqlite-runs"
+        yield place.at("replicas").refuse(*row(which, replicas=replicas, another=_ANOTHER))
     of_type = place.at("store", "type")
     if store.type in ("embeddedEtcd", "external") and not team.licensed:
-        yield of_type.refuse(
-            f"is {store.type}, which the open source image has in no version",
-            "write etcd, or licensed: true beside store if you have a licence",
-        )
+        yield of_type.refuse(*row("vcluster-store-paid", type=store.type))
     if runs is None:
         return
     moves = (runs.type, store.type) == ("etcd", "embeddedEtcd") and value_at(values, _MIGRATE)
     if runs.type != store.type and moves is not True:
-        yield of_type.refuse(
-            f"changes from {runs.type} to {store.type}, and the state stays in the one before",
-            f"write {runs.type}. Another store {_ANOTHER}",
-        )
+        types = {"before": runs.type, "after": store.type, "another": _ANOTHER}
+        yield of_type.refuse(*row("vcluster-store-changes", **types))
     elif runs.type == store.type and runs.members != store.members:
-        yield place.at("store", "replicas").refuse(
-            f"changes from {runs.members} to {store.members}, and each etcd keeps the members of"
-            " its first start: others would begin a second, empty store under the same name",
-            f"write {runs.members}. Another store {_ANOTHER}",
-        )
+        counts = {"before": runs.members, "after": store.members, "another": _ANOTHER}
+        yield place.at("store", "replicas").refuse(*row("vcluster-members-change", **counts))
 
 
 # What the chart has of itself.
@@ -272,25 +255,21 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         was, now = (_size(value) if key == "size" else value for value in (before, after))
         if was == now:
             continue
-        fix = "write " + (before or '""')
-        if isinstance(was, Decimal) and isinstance(now, Decimal) and now > was:
-            members = [f"-etcd-{n}" for n in range(team.store.members)] if of_etcd else ["-0"]
-            claims = " ".join(f"data-{team.name}{member}" for member in members)
-            grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
-            fix += (
-                ", and have the volume itself grow where its class can: `kubectl -n"
-                f" {team.namespace} patch pvc {claims} -p '{grow}'`"
-            )
-        else:
-            fix += f". Another volume {_ANOTHER}"
+        grows = isinstance(was, Decimal) and isinstance(now, Decimal) and now > was
+        members = [f"-etcd-{n}" for n in range(team.store.members)] if of_etcd else ["-0"]
+        no_class = "the cluster's default class"
+        values = {
+            "before": before or no_class,
+            "after": after or no_class,
+            "write": before or '""',
+            "namespace": team.namespace,
+            "claims": " ".join(f"data-{team.name}{member}" for member in members),
+            "another": _ANOTHER,
+        }
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
         steps = ("values", stores.CLAIM, key) if in_values else (key,)
-        no_class = "the cluster's default class"
-        yield place.at(*steps).refuse(
-            f"changes from {before or no_class} to {after or no_class}, and the volume is made"
-            " already",
-            fix,
-        )
+        which = "vcluster-volume-grows" if grows else "vcluster-volume-changes"
+        yield place.at(*steps).refuse(*row(which, **values))
 
 
 def _size(quantity: str) -> Decimal | str:

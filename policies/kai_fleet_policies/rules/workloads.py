@@ -26,6 +26,7 @@ from kai_fleet_policies.rules.rule import (
     of_cluster,
     of_kai,
     of_team,
+    row,
 )
 
 
@@ -55,8 +56,7 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
         if not item.pod_group:  # which may have the queue, where the guard lets it
             leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
             yield place.refuse(
-                "asks for KAI and names no queue: KAI would look for one called default-queue",
-                f"write the label {QUEUE_LABEL}: {listed(leaves) or 'the name of a leaf queue'}",
+                *row("workload-no-queue", queues=listed(leaves) or "the name of a leaf queue")
             )
     elif isinstance(queue, str):  # workload-known-keys reports others
         if cluster.scheduling.queues:
@@ -70,23 +70,16 @@ def _named(queue: str, cluster: Cluster, place: Place) -> Findings:
     """What is wrong with the name of a queue."""
     host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
     if own not in (None, UNKNOWN, queue):
-        yield place.refuse(
-            f"names queue {queue}, but the queue of team {cluster.name} is {own}", f"write {own}"
-        )
+        yield place.refuse(*row("workload-other-queue", queue=queue, team=cluster.name, own=own))
     elif queue not in tree.by_name:
         if tree.unknown_names:
             yield place.undecided(f"all queue names of {host} are known")
             return
-        hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
-        yield place.refuse(
-            f"names queue {queue}, which is not declared in {host}: its pods would stay Pending",
-            f"write {hint}",
-        )
+        others = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
+        yield place.refuse(*row("workload-queue-absent", queue=queue, cluster=host, others=others))
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
-        yield place.refuse(
-            f"names queue {queue}, which has children and so takes no pods", f"write {below}"
-        )
+        yield place.refuse(*row("workload-queue-no-leaf", queue=queue, below=below))
 
 
 @mandatory("workload-scheduler", "high", each_workload)
@@ -100,11 +93,7 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) ->
     if scheduler == SCHEDULER:
         ungrouped = not workload.pod_group and not workload.queue_elsewhere
         if ungrouped and not known(named, "its labels are known"):
-            yield place.refuse(
-                f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}",
-                "write the label with a leaf queue, or drop schedulerName to use the default"
-                " scheduler",
-            )
+            yield place.refuse(*row("workload-no-label"))
         return
     notes = pairs(workload.annotations)
     reasons = [f"the label {QUEUE_LABEL}"] if named is True else []
@@ -112,10 +101,7 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) ->
     if reasons:
         name = known(scheduler, "its schedulerName is known")
         has = f"schedulerName: {name}" if name else "no schedulerName"
-        yield place.refuse(
-            f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are ignored",
-            f"write schedulerName: {SCHEDULER}",
-        )
+        yield place.refuse(*row("workload-not-for-kai", keys=listed(reasons, "and"), has=has))
     known(named, "its labels are known")
     known(workload.annotations, "its annotations are known")
 
@@ -183,22 +169,15 @@ def namespace_reserved(
     KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
     every Deployment in its own.
     """
-    namespace, fix = item.namespace, "write a namespace of the team's own, for example team-a"
-    if namespace == KAI_NAMESPACE:
-        fix += "; KAI itself is declared by kubernetes:helm.sh/v3:Release, which runs its hooks"
+    namespace = item.namespace
     if isinstance(item, PodTemplate | Kai) or item.kind == "Release":
         known(namespace, "its namespace is known")
     if isinstance(item, Kai):
         if namespace != KAI_NAMESPACE:
-            yield place.refuse(
-                f"is installed in {namespace or 'default'}, but its clean-up works in"
-                f" {KAI_NAMESPACE} only",
-                f"write namespace: {KAI_NAMESPACE}",
-            )
+            yield place.refuse(*row("kai-namespace", namespace=namespace or "default"))
     elif isinstance(item, PodTemplate):
         if namespace in RESERVED:
-            yield place.refuse(f"runs in {namespace}, which is reserved for the platform", fix)
+            which = "pod-beside-kai" if namespace == KAI_NAMESPACE else "namespace-reserved"
+            yield place.refuse(*row(which, namespace=namespace))
     elif namespace == KAI_NAMESPACE and item.kind not in _KAI_SUPPORT:
-        yield place.refuse(
-            f"is in {KAI_NAMESPACE}, where removing KAI deletes every Deployment", fix
-        )
+        yield place.refuse(*row("object-beside-kai"))
