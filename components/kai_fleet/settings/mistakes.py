@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.releases import table
 from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
 from kai_fleet.wording import on_one_line, quoted, spelt_like
 
@@ -101,49 +102,7 @@ def _without(raw: Any, places: Iterable[Location]) -> Any:
     return rest if out else None
 
 
-_MAPPING: Final = "is {value}; write a mapping of keys"
-_EMPTY: Final = "is empty; write a value or drop the key"
-# The other types of errors are in pydantic's words.
-_MESSAGES: Final = {
-    "value_error": "{error}",
-    "literal_error": "is {value}; write one of {expected}",
-    "recursion_loop": "contains itself; write the tree out",
-    "string_type": "is {value}; write text, in quotes",
-    "string_too_short": _EMPTY,
-    "too_short": _EMPTY,
-    "greater_than_equal": "is {value}; write {ge} or more",
-    "less_than_equal": "is {value}; write {le} or less",
-    "dict_type": _MAPPING,
-    "model_type": _MAPPING,
-}
-# What a key of that name may look like: where it is missing, or is of another type.
-_EXAMPLES: Final[Mapping[str | int, str]] = {
-    "cluster": "{name: prod, context: prod}",
-    "scheduler": "{mode: virtual, version: v0.16.8}",
-    "mirror": "{registry: mirror.example.com/kai-fleet}",
-    "version": "a version such as v0.16.8",
-    "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
-    "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
-    "tolerations": "{key: nvidia.com/gpu, effect: NoSchedule}, a taint in its parts",
-}
-# What a text has to be, by the beginning of its pattern.
-_FORMS: Final = {
-    r"^v?[0-9]": "a version such as v0.36.1",
-    r"^v[0-9]": "a version such as v0.16.8, with its v",
-    r"^[1-9]": "a duration such as 30s, 15m or 1h",
-    r"^([0-9]{1,6}h": "168h for a week, 90m: hours, minutes and seconds only",
-    r"^[^:]+": "a name without a colon",
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/": "NAMESPACE/NAME, such as gateways/tls",
-    r"^(@": "five fields, such as 0 0 * * 1",
-    r"^[^/]*[.:]": "a host, or a path in one: mirror.example.com/kai-fleet",
-    r"^https://": "its https:// address, as in iss of its tokens: https://id.example.com/realms",
-    r"^-----BEGIN": "the PEM text of the authority, from -----BEGIN CERTIFICATE----- on",
-    r"^([0-9A-Fa-f]*:": "a name such as ml.vc.example.com, or an address, and a port at port",
-    r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
-    r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
-    r"^([a-z0-9](": "a label key such as kai-fleet/pool",
-    r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
-}
+_TEXTS: Final = table("mistakes", __package__)
 _SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
 
 
@@ -153,7 +112,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     # A password may stand in the wrong place of an account.
     shown = "of another form" if _SECRETS & set(place) else _shown(detail["input"])
     above = place[:-1] if isinstance(place[-1], int) else place  # of an item, that of the list
-    fields, example = fields_beside(place, model), _EXAMPLES.get(above[-1])
+    fields, example = fields_beside(place, model), _TEXTS["examples"].get(above[-1])
     if kind == "extra_forbidden":
         names = [*map(str, fields)]
         close = spelt_like(str(place[-1]), names)
@@ -166,18 +125,19 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"is missing; write {place[-1]}: {about}"
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
-        form = next((form for start, form in _FORMS.items() if pattern.startswith(start)), None)
+        forms = _TEXTS["forms"].items()
+        form = next((form for start, form in forms if pattern.startswith(start)), None)
         name = "has a name" if place[-1] == "[key]" else f"is {shown},"
         return f"{name} which does not fit; write {form or f'text like {pattern}'}"
-    if kind not in _MESSAGES:
+    if kind not in _TEXTS["messages"]:
         fix = re.sub("^Input should be ", "write ", detail["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
     if kind == "string_type" and isinstance(detail["input"], list) and shown[0] != "o":
         example = example or f"one text, such as {place[-1]}: {_shown((*detail['input'], 'ml')[0])}"
     if kind == "string_type" and isinstance(detail["input"], int | float) and shown[0] != "o":
         example = example or f"it in quotes: {quoted(detail['input'])}"
-    message = _MESSAGES[kind].format(value=shown, **context)
-    typed = kind == "string_type" or _MESSAGES[kind] == _MAPPING
+    message = _TEXTS["messages"][kind].format(value=shown, **context)
+    typed = kind in ("string_type", "dict_type", "model_type")
     return f"is {shown}; write {example}" if example and typed else message
 
 
