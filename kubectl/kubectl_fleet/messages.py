@@ -1,10 +1,10 @@
-"""Meanings of messages of events, conditions and containers, from `messages.yaml`."""
+"""Why pods wait: rows of `reasons.yaml`, and of `messages.yaml` by the text of a message."""
 
 import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -19,16 +19,21 @@ class Reason(NamedTuple):
 
 
 @cache
-def _known() -> list[dict[str, str]]:
-    text = (files(__package__) / "messages.yaml").read_text(encoding="utf-8")
-    return list(yaml.safe_load(text))
+def _table(name: str) -> Any:
+    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def reason(row: str, **values: object) -> Reason:
+    """Return a row of `reasons.yaml` with these values in its placeholders."""
+    texts = _table("reasons")[row]
+    return Reason(texts["cause"].format_map(values), texts["fix"].format_map(values))
 
 
 def meaning(texts: Iterable[object], kubectl: str) -> Reason | None:
     """Return what the first known of some messages means; None where none is known."""
     for text in texts:
         line = plain(text, 4000)
-        for row in _known():
+        for row in _table("messages"):
             if match := re.search(row["pattern"], line):
                 cause = row["cause"]
                 for key, value in {"why": "", **match.groupdict(""), "text": line[:240]}.items():

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kubectl_fleet.cluster import QUEUE_LABEL, SCHEDULER, Object, condition, metadata
+from kubectl_fleet.cluster import QUEUE_LABEL, Object, condition, metadata
 from kubectl_fleet.gpu import POD_GROUP, Pod, gpus_of
-from kubectl_fleet.messages import Reason, meaning
+from kubectl_fleet.messages import Reason, meaning, reason
 from kubectl_fleet.requests import FRACTION, MEMORY, RESOURCES
 from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
 from kubectl_fleet.tree import SLACK, Usage
@@ -39,7 +39,7 @@ class Reasons:
         here, events = self._view.schedules_here, self._events[pod.namespace, pod.name]
         if gates := pod.spec.get("schedulingGates"):
             names = ", ".join(str(gate.get("name")) for gate in gates)
-            yield Reason(f"its scheduling gates are closed: {names}", "whoever set them opens them")
+            yield reason("gated", names=names)
         if here:
             yield from self._queue(pod) if pod.by_kai else self._not_for_kai(pod)
             yield from self._nodes(pod)
@@ -51,18 +51,14 @@ class Reasons:
         messages = [*(event.get("message") or "" for event in events), unscheduled]
         if here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        if reason := meaning(messages, self._view.kubectl):
-            yield reason
+        if known := meaning(messages, self._view.kubectl):
+            yield known
         if self._view.seconds_since(pod.created) <= _PATIENCE:
-            yield Reason("it was created a moment ago", "wait a minute")
+            yield reason("new")
         if here and pod.by_kai and POD_GROUP not in metadata(pod.item, "annotations"):
-            logs = f"{self._view.kubectl} -n kai-scheduler logs deployment/pod-grouper"
-            yield Reason(
-                "KAI has created no PodGroup for it, and without one it is not scheduled",
-                f"look with: `{logs}`",
-            )
+            yield reason("no-group", kubectl=self._view.kubectl)
         message = f": {plain(unscheduled)}" if unscheduled else ""
-        yield Reason(f"nothing that may be read here says why{message}", self._describe(pod))
+        yield reason("unknown", message=message, **self._of(pod))
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
         texts = []
@@ -77,19 +73,18 @@ class Reasons:
             yield known
         for text in texts:
             if text.startswith(_CANNOT_START):
-                yield Reason(f"its container does not start: {text}", self._describe(pod))
+                yield reason("container", text=text, **self._of(pod))
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
         """Reasons of its queue, of KAI itself, or of a limit."""
         queues, name = self._usage.queues, pod.queue
         leaves = sorted(queue.name for queue in queues.values() if not queue.children)
-        label = f"write the label {QUEUE_LABEL}: "
         if name not in queues and "queues" not in self._view.forbidden:
-            cause = f"its queue {name} is not there" if name else "it names no queue"
-            yield Reason(cause, label + (listed(leaves) or "a leaf queue, once there is one"))
+            choice = listed(leaves) or "a leaf queue, once there is one"
+            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
         elif name in queues and queues[name].children:
             own = [leaf for leaf in leaves if queues[name] in self._usage.upwards(leaf)]
-            yield Reason(f"its queue {name} has children and so takes no pods", label + listed(own))
+            yield reason("queue-no-leaf", queue=name, queues=listed(own))
         serving = [
             item["metadata"]["name"]
             for item in self._view.all("deployments")
@@ -97,7 +92,7 @@ class Reasons:
         ]
         scheduler = any(name == "scheduler" or name.startswith("kai-scheduler") for name in serving)
         if not scheduler and "deployments" not in self._view.forbidden:
-            yield Reason("no scheduler of KAI serves here", "tell the platform's engineers")
+            yield reason("no-scheduler")
         yield from self._limits(pod)
 
     def _limits(self, pod: Pod) -> Iterator[Reason]:
@@ -108,19 +103,17 @@ class Reasons:
                 share, amount = queue.shares[resource], pod.amounts[resource]
                 if not amount or share.limit == UNLIMITED:
                     continue
-                asks, limit = in_words(resource, amount), in_words(resource, share.limit)
-                cause = f"it asks for {asks}, and queue {queue.name}"
-                top = "" if queue.parent else ", and the team's gpus where they are less"
-                raised = f"have its limit raised in the platform's stack file{top}"
+                values = {
+                    "asks": in_words(resource, amount),
+                    "limit": in_words(resource, share.limit),
+                    "held": short(resource, share.in_use),
+                    "queue": queue.name,
+                    "top": "" if queue.parent else ", and the team's gpus where they are less",
+                }
                 if amount > share.limit + SLACK:
-                    yield Reason(
-                        f"{cause} may hold at most {limit}: it never runs",
-                        f"ask for at most {limit}, or {raised}",
-                    )
+                    yield reason("above-limit", **values)
                 elif share.in_use + amount > share.limit + SLACK:
-                    held = short(resource, share.in_use)
-                    fix = f"wait for a pod of that queue to end, ask for less, or {raised}"
-                    full.append(Reason(f"{cause} holds {held} of at most {limit}", fix))
+                    full.append(reason("at-limit", **values))
         yield from full
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
@@ -129,12 +122,7 @@ class Reasons:
             share, gpus = queue.shares["gpu"], pod.amounts["gpu"]
             for bound in (share.limit, share.quota) if gpus else ():
                 if bound % 1 and abs(share.in_use + gpus - bound) <= SLACK:
-                    cause = f"it would fill the {bound:g} GPUs of queue {queue.name}, and KAI adds"
-                    fix = f"have {bound + SLACK:.6f} written for it in the platform's stack file"
-                    yield Reason(
-                        f"{cause} fractions as floats: 0.1 and 0.2 are more than 0.3",
-                        f"{fix}, or ask for 0.25 or 0.5, which add up",
-                    )
+                    yield reason("floats", bound=bound, queue=queue.name, more=bound + SLACK)
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
         labels, annotations = metadata(pod.item, "labels"), metadata(pod.item, "annotations")
@@ -142,8 +130,7 @@ class Reasons:
         keys += [key for key in (FRACTION, MEMORY) if key in annotations]
         if keys:
             scheduler = pod.spec.get("schedulerName")
-            cause = f"it has {' and '.join(keys)}, and {scheduler} schedules it, which ignores that"
-            yield Reason(cause, f"write schedulerName: {SCHEDULER}")
+            yield reason("not-for-kai", keys=" and ".join(keys), scheduler=scheduler)
 
     def _nodes(self, pod: Pod) -> Iterator[Reason]:
         """The nodes with the labels that it asks for: none, or none that is large enough."""
@@ -151,16 +138,11 @@ class Reasons:
         fits = [node for node in nodes if selector.items() <= metadata(node, "labels").items()]
         if nodes and not fits:
             labels = ", ".join(f"{key}={value}" for key, value in selector.items())
-            cause = f"no node has the labels that it asks for: {labels}"
-            yield Reason(cause, "write a nodeSelector that nodes have")
+            yield reason("no-such-node", labels=labels)
         most = max(map(gpus_of, fits), default=0.0)
         devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
         if most and devices > most:
-            yield Reason(
-                f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}:"
-                " it never runs",
-                f"ask for at most {most:g} in one pod",
-            )
+            yield reason("node-too-small", asks=in_words("gpu", devices), most=most)
 
-    def _describe(self, pod: Pod) -> str:
-        return f"look with: `{self._view.kubectl} -n {pod.namespace} describe pod {pod.name}`"
+    def _of(self, pod: Pod) -> dict[str, str]:
+        return {"kubectl": self._view.kubectl, "namespace": pod.namespace, "name": pod.name}

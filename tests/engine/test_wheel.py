@@ -121,9 +121,9 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("kubectl_fleet", ("py.typed", "messages.yaml")),
-        ("kai_fleet", ("py.typed", "cluster/kind/create.sh")),
-        ("kai_fleet_policies", ("py.typed", "pack/analyzer.py")),
+        ("kubectl_fleet", ("py.typed", "messages.yaml", "reasons.yaml")),
+        ("kai_fleet", ("py.typed", "cluster/kind/create.sh", "settings/mistakes.yaml")),
+        ("kai_fleet_policies", ("py.typed", "rules/causes.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],
 )
