@@ -62,14 +62,14 @@ RESERVED = [
     *passes(
         cluster(workload(), workload(namespace=None)),
         cluster(objects=(ManagedObject("Secret", "pull", "kai-scheduler"),)),
-        cluster(objects=(ManagedObject("Release", "p", "kube-system", "nvidia-device-plugin"),)),
+        cluster(objects=(ManagedObject("Release", "p", "kube-system"),)),
     ),
     *(
         refuses(cluster(workload(namespace=name)), f"runs in {name}, which is reserved for")
         for name in ("kai-scheduler", "kai-resource-reservation", "gpu-operator", "kube-system")
     ),
     refuses(
-        cluster(objects=(ManagedObject("Release", "grafana", "kai-scheduler", "grafana"),)),
+        cluster(objects=(ManagedObject("Release", "grafana", "kai-scheduler"),)),
         "removing KAI deletes every Deployment",
     ),
     refuses(cluster(kai=(Kai("v0.9.3", namespace="gpu"),)), "write namespace: kai-scheduler"),

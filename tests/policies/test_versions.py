@@ -13,7 +13,7 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.model.cluster import Kai, Running, Team
+from kai_fleet_policies.model.cluster import Kai, Team
 from kai_fleet_policies.validation import together
 from tests.policies.samples import cluster, found, open_question, refusal, resource, team
 
@@ -110,9 +110,9 @@ def test_only_vcluster_versions_of_the_table():
 
 
 def test_a_vcluster_goes_one_line_at_a_time():
-    assert found("vcluster-upgrade", running(runs=Running("v0.35.3"))) == []
+    assert found("vcluster-upgrade", running(running_version="v0.35.3")) == []
     assert found("vcluster-upgrade", running()) == [], "the first install has no before"
-    problem = refusal("vcluster-upgrade", running(runs=Running("v0.34.7")))
+    problem = refusal("vcluster-upgrade", running(running_version="v0.34.7"))
     assert "write v0.35.3 first" in problem.message
     assert problem.path == "kai-fleet:teams.ml.vcluster.version"
 

@@ -215,9 +215,7 @@ def _read_release(found: _Found, resource: Declared) -> None:
         parts["teams"].append(replace(team, values=written, **place))
     else:
         sharing = device_sharing(values) if chart in GPU_CHARTS else None
-        shown = "" if chart is UNKNOWN else chart
-        release = ManagedObject("Release", name, chart=shown, sharing=sharing, **place)
-        parts["objects"].append(release)
+        parts["objects"].append(ManagedObject("Release", name, sharing=sharing, **place))
 
 
 _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {

@@ -60,39 +60,33 @@ class Kai:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart or an image of the host's own parts, besides KAI and vCluster: the GPU stack, kind.
+    """A chart, or an image of a part of the host: its location, None for the table's, and its
+    values, whose keys are below `values_key`.
 
-    `chart` is another location than the table's, None for the table's. `path` is above `chart` and
-    the key of the values.
+    `home` is the registry, and `repository` one there, that the chart has of itself where only one
+    of the two is written. `subject` and `path` are those of a part of the host besides KAI.
     """
 
-    subject: str
-    path: str
-    chart: str | None = None
+    chart: str | None
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     values_key: str = "values"
+    home: str = ""
+    repository: str = ""
+    subject: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)
 class ManagedObject:
-    """Any other object in a namespace; `chart` is set for Helm releases, `sharing` for a GPU stack:
-    how its device plugin shares GPUs, by time-slicing, by MPS or ("") not at all.
+    """Any other object in a namespace; `sharing` is set for a GPU stack: how its device plugin
+    shares GPUs, by time-slicing, by MPS or ("") not at all.
     """
 
     kind: str
     name: str
     namespace: str
-    chart: str = ""
     path: str = ""
     sharing: Literal["", "time-slicing", "MPS"] | None = None
-
-
-@dataclass(frozen=True)
-class Running:
-    """A vCluster as the last update left it; `store` is None where that is not known."""
-
-    version: str | None = None
-    store: ChartStore | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +106,7 @@ class Team:
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
         level: Of its isolation.
+        running_version: As the last update left it, where that is known; `running_store`, too.
         inside: The cluster in its vCluster, with its KAI and its queues.
     """
 
@@ -135,7 +130,8 @@ class Team:
     untested: bool = False
     level: str | None = None
     parent_queue: str | None = None
-    runs: Running | None = None
+    running_version: str | None = None
+    running_store: ChartStore | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
     where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 

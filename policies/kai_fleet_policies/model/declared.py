@@ -16,7 +16,7 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.vcluster_values import argument_values, store_of
-from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
+from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
 
@@ -45,10 +45,11 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
     )
     if settings.platform_facts is not None:
         return replace(host, **_granted_queues(arguments, host.teams[0]))
-    charts = [Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)]
+    of_gpus = {"subject": "the GPU stack", "path": key_path(("gpu",))}
+    charts = [Chart(gpu.chart, gpu.values, **of_gpus)]
     if (kind := settings.cluster.kind) is not None and kind.image is not None:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
-        charts.append(Chart(subject, path, values={"image": kind.image}, values_key=""))
+        charts.append(Chart(None, {"image": kind.image}, "", subject=subject, path=path))
     return replace(
         host,
         declared=True,
@@ -97,7 +98,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
     vcluster, facts = own.vcluster, settings.platform_facts
     values = argument_values(arguments.vcluster(name))
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
-    version, store = state.versions.get(release), state.stores.get(release)
+    version = state.versions.get(release)
     return replace(
         _on_host(arguments, name),
         **{key: getattr(vcluster, key) for key in _OF_VCLUSTER},
@@ -108,8 +109,8 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         version=vcluster.version or DEFAULT_VCLUSTER,
         chart_values=values,
         store=store_of(values),
-        # The chart's version has no v.
-        runs=Running(f"v{version}" if version else None, store) if version or store else None,
+        running_version=f"v{version}" if version else None,  # the chart's has no v
+        running_store=state.stores.get(release),
         inside=_inside(arguments, name),
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
-from kai_fleet_policies.model.cluster import HOST, Cluster
+from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
 from kai_fleet_policies.rules.kai import kais_and_inside
 from kai_fleet_policies.rules.rule import Findings, Place, advisory, each_vcluster, mandatory, row
 
@@ -24,33 +24,20 @@ _USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
 _NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
-class _Installed(NamedTuple):
-    """A chart with its values, whose keys are below `above`. `home` is the registry, and
-    `repository` one there, that the chart has of itself where only one of the two is written.
-    """
-
-    chart: str | None
-    values: Mapping[str, Any]
-    above: str = "values"
-    home: str = ""
-    repository: str = ""
-
-
-def _sources(cluster: Cluster) -> Iterable[tuple[_Installed, Place]]:
+def _sources(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
     """What is installed of a chart."""
     if cluster.name != HOST or not (cluster.declared or cluster.platform):
         return  # who changes a program of another kind runs anything
     for chart in cluster.charts:
-        place = Place(chart.subject, "", chart.path)
-        yield _Installed(chart.chart, chart.values, chart.values_key), place
+        yield chart, Place(chart.subject, "", chart.path)
     for (kai, _), place in kais_and_inside(cluster):
-        yield _Installed(kai.chart, kai.values), place
+        yield Chart(kai.chart, kai.values), place
     for team, place in each_vcluster(cluster):
-        yield _Installed(team.chart, team.values, "values", "ghcr.io", "loft-sh"), place
+        yield Chart(team.chart, team.values, home="ghcr.io", repository="loft-sh"), place
 
 
 @mandatory("sources-known", "critical", _sources)
-def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Findings:
+def sources_known(cluster: Cluster, installed: Chart, place: Place) -> Findings:
     """Charts and images come from where the release tables and kai-fleet:sources say.
 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
@@ -62,7 +49,7 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
         yield place.at("chart").refuse(*row("source-of-chart", why=why, where=where))
     for leaf in _leaves(installed.values):
         if why := _wrong(leaf, cluster.sources, installed.home, installed.repository):
-            yield place.at(*filter(None, (installed.above, leaf.key))).refuse(
+            yield place.at(*filter(None, (installed.values_key, leaf.key))).refuse(
                 *row("source-of-image", key=leaf.key, why=why, where=where)
             )
 

@@ -37,7 +37,7 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
     Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
     volume: the team's whole Kubernetes may not start again.
     """
-    before = team.runs.version if team.runs is not None else None
+    before = team.running_version
     if before is not None and isinstance(team.version, str):
         cause, _, fix = (vcluster_refusal(before, team.version) or "").partition("; ")
         if cause:
@@ -135,19 +135,7 @@ def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, s
 
 
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
-# All that nginx reads where it passes TLS through, and what the chart writes.
-_READ: Final = re.compile(r"/(ssl-passthrough|backend-protocol|(force-)?ssl-redirect)$")
-# Of ingress-nginx, HAProxy's two controllers, Kong, Skipper and Emissary.
-_RUN: Final = re.compile(
-    r"snippets?$|/(server-alias(-regex)?|host-aliases|redirect-from(-regex)?"
-    r"|config-(backend|defaults|frontend|global|proxy|sections|tcp|tcp-service)"
-    r"|skipper-(filter|predicate|routes))$|^getambassador\.io/"
-)
-# Of ExternalDNS, CoreDNS' gateway, kOps and Gardener.
-_DNS: Final = re.compile(
-    r"^external-dns\.[^/]+/(internal-)?hostname$|^coredns\.io/hostname$"
-    r"|^dns\.alpha\.kubernetes\.io/(external|internal)$|^dns\.gardener\.cloud/dnsnames$"
-)
+_ANNOTATIONS: Final[Mapping[str, str]] = _EVERY["annotations"]  # patterns
 
 
 @mandatory("vcluster-access", "critical", each_vcluster)
@@ -187,12 +175,12 @@ def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | Non
         return "ends TLS before the API, and nobody is let in"
     if not team.isolated:
         return None
-    if _RUN.search(annotation):
+    if re.search(_ANNOTATIONS["run"], annotation):
         return "has the controller of everybody run configuration of this team"
-    if annotation.startswith(_NGINX) and not _READ.search(annotation):
+    if annotation.startswith(_NGINX) and not re.search(_ANNOTATIONS["read"], annotation):
         return "nginx does not read where it passes TLS through, as it has to"
     names = [name.strip().rstrip(".").lower() for name in value.split(",")]
-    if _DNS.match(annotation) and set(names) != {own}:
+    if re.match(_ANNOTATIONS["dns"], annotation) and set(names) != {own}:
         return "asks for a name that is not the API's own; write it as access.host too"
     return None
 
@@ -216,10 +204,10 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     values = known(team.chart_values, "its values are known")
     for key in stores.SWITCHES.values():
         known(value_at(values, key), "its store is known")
-    store, runs = stores.store_of(values), team.runs.store if team.runs is not None else None
+    store, runs = stores.store_of(values), team.running_store
     replicas = number(value_at(values, stores.REPLICAS))
     if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
-        which = "vcluster-sqlite" if team.runs is None else "vcluster-sqlite-runs"
+        which = "vcluster-sqlite" if runs is None else "vcluster-sqlite-runs"
         yield place.at("replicas").refuse(*row(which, replicas=replicas, another=_ANOTHER))
     of_type = place.at("store", "type")
     if store.type in ("embeddedEtcd", "external") and not team.licensed:
@@ -246,7 +234,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
     with all else that it was to do.
     """
-    runs = team.runs.store if team.runs is not None else None
+    runs = team.running_store
     if runs is None or runs.type != team.store.type:
         return  # vcluster-store says so
     of_etcd = team.store.type == "etcd"
