@@ -1,17 +1,16 @@
 """Plans and diffs as Markdown, as GitHub and GitLab show it: for a pull request's comment."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted, without_controls
-from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
+from kai_fleet_cli.diff.changes import HEADINGS, UNSET
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
-from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -24,7 +23,6 @@ from kai_fleet_policies.model.queues import (
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
-_LONGEST_PICTURE: Final = 6_000
 _CODE: Final = re.compile(r"(`[^`]+`)")
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
@@ -34,88 +32,59 @@ _SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 
 def plan_page(plan: Plan) -> str:
     """The whole page, ending in a newline."""
-    verdict = "**fine**" if plan.ok else "**refused**"
-    parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
-    parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
-    if plan.resources:
-        seen = picture(plan.resources)
-        rows = ([*map(_text, cells)] for cells in seen.teams)
-        parts += ["### Teams", _table(TEAM_COLUMNS, rows) if seen.teams else "None."]
-        parts += ["### Queues"] if seen.trees else []
-        for name, tree in seen.trees.items():
-            parts += [f"**{_text(name)}**", _drawn(queue_flowchart(tree))]
-    return "\n\n".join([*parts, UNSEEN]) + "\n"
-
-
-def _drawn(flowchart: str) -> str:
-    large = len(flowchart) > _LONGEST_PICTURE
-    return "too large to draw" if large else f"```mermaid\n{flowchart}\n```"
+    seen = picture(plan.resources)
+    return _page(
+        "plan.md.jinja",
+        plan.problems,
+        plan=plan,
+        columns=TEAM_COLUMNS,
+        teams=seen.teams,
+        flowcharts=_flowcharts(seen),
+        unseen=UNSEEN,
+    )
 
 
 def diff_page(report: DiffReport) -> str:
     """The whole page, ending in a newline."""
-    compared = f"Compared with {_text(report.base.at)}."
-    parts = [
-        f"## Stack {_text(report.stack)}: {_text(report.verdict)}",
-        _text(report.note) if report.note else compared,
-        *_summary(report.summary),
-    ]
-    if report.changes and report.now:
-        parts += _trees(report.base.resources, report.now.resources)
-        parts.append(_folded(report.changes))
-    problems = _problems(report.now.problems) if report.now else ""
-    parts += ["### Rules", problems or "Every rule holds."]
-    return "\n\n".join(parts) + "\n"
-
-
-def _summary(summary: Summary) -> Iterator[str]:
-    for part, items in summary.items():
-        if not items:
-            continue
-        texts = ((item.team, f"{item.subject} {item.words}") for item in items)
-        lines = [f"- **{_text(team)}**: {_prose(text)}" for team, text in texts]
-        yield f"### {HEADINGS[part]}"
-        yield "\n".join(lines[:_MOST_ROWS]) + _more(len(lines) - _MOST_ROWS, "line")
-
-
-def _trees(before: Sequence[Registered], after: Sequence[Registered]) -> Iterator[str]:
-    """The queue trees that change, before and after."""
-    old, new = (
-        {name: queue_flowchart(tree) for name, tree in picture(side).trees.items()}
-        for side in (before, after)
+    after = report.now.resources if report.now else ()
+    old, new = (_flowcharts(picture(side)) for side in (report.base.resources, after))
+    return _page(
+        "diff.md.jinja",
+        report.now.problems if report.now else (),
+        report=report,
+        headings=HEADINGS,
+        host=HOST,
+        trees=[
+            (name, {"Before": old.get(name), "After": new.get(name)})
+            for name in sorted(old.keys() | new.keys())
+            if old.get(name) != new.get(name)
+        ],
+        rows=[
+            (change, *cells)
+            for change in report.changes
+            for cells in [(each.path, *each.shown()) for each in change.fields] or [("", "", "")]
+        ],
     )
-    for name in sorted(old.keys() | new.keys()):
-        if old.get(name) != new.get(name):
-            yield f"<details open><summary>Queues of {_text(name)}, before and after</summary>"
-            yield f"Before:\n\n{_drawn(old[name])}" if name in old else "Before: none"
-            yield f"After:\n\n{_drawn(new[name])}" if name in new else "After: none"
-            yield "</details>"
 
 
-def _folded(changes: Sequence[Change]) -> str:
-    rows = []
-    for change in changes:
-        cells = [_text(change.team or HOST), change.kind, _text(change.label)]
-        rows += [
-            [*cells, _code(field.path), *(v if v == UNSET else _code(v) for v in field.shown())]
-            for field in change.fields
-        ] or [[*cells, "", "", ""]]
-    table = _table(("team", "", "resource", "field", "before", "after"), rows[:_MOST_ROWS])
-    head = f"<details><summary>{counted(len(changes), 'resource', 'differs')}</summary>"
-    more = _more(len(rows) - _MOST_ROWS, "line")
-    return f"{head}\n\n{table}{more}\n\n</details>"
+def _page(template: str, problems: Iterable[Finding], **values: Any) -> str:
+    """Fill a template; problems that stop a preview come first."""
+    import jinja2  # text and JSON do without
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kai_fleet_cli.display", "."),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"text": _text, "prose": _prose, "code": _code, "counted": counted}
+    worst_first = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
+    values |= {"problems": worst_first, "most": _MOST_ROWS}
+    return environment.get_template(template).render(values)
 
 
-def _more(number: int, thing: str) -> str:
-    if number <= 0:
-        return ""
-    return f"\n\n… and {counted(number, thing)} more; `fleet diff --format json` has them all."
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells are Markdown already, `_text` and `_code` make them."""
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _flowcharts(seen: Picture) -> dict[str, str]:
+    return {name: queue_flowchart(tree) for name, tree in seen.trees.items()}
 
 
 def _text(words: str) -> str:
@@ -132,26 +101,15 @@ def _prose(words: str) -> str:
 
 
 def _code(value: str) -> str:
-    """A code span of one line, also in a table's cell."""
+    """A code span of one line, also in a table's cell; none for a value that is not there."""
     line = " ".join(without_controls(value).split()).replace("|", "\\|")
-    if not line:
-        return ""
+    if line in ("", UNSET):
+        return line
     fence = "`"
     while fence in line:
         fence += "`"
     space = " " if "`" in line else ""
     return f"{fence}{space}{line}{space}{fence}"
-
-
-def _problems(problems: Iterable[Finding]) -> str:
-    """A plan's problems as a list, those that stop a preview first."""
-    lines = []
-    for problem in sorted(problems, key=lambda each: each.level is not Level.MANDATORY):
-        word = "**refused**" if problem.level is Level.MANDATORY else "warning"
-        where = _code(problem.path or problem.subject)
-        message = _prose(f"{problem.subject}: {problem.message}")
-        lines.append(f"- {word} {_code(problem.check)} {where}<br>{message}")
-    return "\n".join(lines)
 
 
 def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
