@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.releases import KaiRelease
-from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
+from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of
@@ -105,11 +105,9 @@ class Cluster:
         return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
 
     @cached_property
-    def uses(self) -> Mapping[tuple[str, str], PodUse]:
-        """What each pod holds or waits for, but for those that have ended or are Kubernetes' own,
-        by namespace and name.
-        """
-        return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
+    def uses(self) -> Mapping[str, PodUse]:
+        """What each pod holds or waits for, but for ended ones and Kubernetes' own."""
+        return {pod.namespaced_name: pod for pod in self.usage.pods}
 
     @property
     def kai(self) -> KaiRelease | None:
@@ -123,21 +121,11 @@ class Cluster:
         parts = self.within("deployments", KAI_NAMESPACE)
         return [item for item in parts if item.name == names[0] or item.name.startswith(names[1])]
 
-    @cached_property
-    def kai_pods(self) -> list[KubeObject]:
-        """The users' pods that KAI schedules."""
-        return [
-            pod
-            for pod in self.all("pods")
-            if pod.namespace not in RESERVED and pod.spec.get("schedulerName") == SCHEDULER
-        ]
-
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """The events about one object, the last first."""
-        uids = (item["metadata"].get("uid"), None)
-        events = self._events.get((item.namespace, item.name), ())
+        uid, events = item["metadata"].get("uid"), self._events[item.namespace, item.name]
         return [
-            event for event in events if not uids[0] or event["involvedObject"].get("uid") in uids
+            each for each in events if not uid or each["involvedObject"].get("uid") in (uid, None)
         ]
 
     @cached_property
@@ -184,11 +172,6 @@ class TeamState:
     def granted(self) -> bool:
         """Whether another stack makes the vCluster, and this one its namespace and bounds."""
         return not self.team.inside.declared
-
-    def control_plane(self, host: Cluster) -> KubeObject | None:
-        """The workload of the vCluster: a StatefulSet, or a Deployment where it has no volume."""
-        at = (self.team.name, self.team.namespace)
-        return host.named("statefulsets", *at) or host.named("deployments", *at)
 
     def control_plane_pods(self, host: Cluster) -> Iterator[KubeObject]:
         """The pods of the vCluster itself, not those that run in it."""

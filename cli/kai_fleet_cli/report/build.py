@@ -225,14 +225,14 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
     for cluster in snapshot.clusters:
         on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
-        for item, pod in ((item, cluster.uses.get((item.namespace, item.name))) for item in items):
+        for item, pod in ((item, cluster.uses.get(item.namespaced_name)) for item in items):
             if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
                 fault = why(item, cluster, snapshot)
                 groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
     for (owner, _), waiting in groups.items():
         uses, reason = [pod for pod, _ in waiting], waiting[0][1]
-        names = [f"{pod.namespace}/{pod.name}" for pod in uses]
+        names = [pod.namespaced_name for pod in uses]
         yield Wait(
             team=owner,
             queues=sorted({pod.queue for pod in uses if pod.queue}),

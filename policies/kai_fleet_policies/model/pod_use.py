@@ -177,6 +177,11 @@ class PodUse:
     created: str = ""
 
     @property
+    def namespaced_name(self) -> str:
+        """`namespace/name`, as Kubernetes writes it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def waits(self) -> bool:
         """Whether it has no node yet."""
         return self.node is None

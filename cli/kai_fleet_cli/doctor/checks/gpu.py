@@ -15,7 +15,7 @@ from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
-from kai_fleet_policies.model.pod_use import MEMORY_LABEL, groups_of
+from kai_fleet_policies.model.pod_use import MEMORY_LABEL
 
 # Of a node whose device plugin shares GPUs, by NVIDIA's GPU feature discovery.
 _SHARED: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
@@ -78,8 +78,7 @@ def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     for name in sorted(copied - own) if own else ():
         yield fault("node-of-another-pool", cluster, name, path=team.path)
     for name in sorted(own - copied):
-        values = {"host": host.kubectl, "space": team.namespace, "team": team.name}
-        yield fault("node-not-copied", cluster, name, **values)
+        yield fault("node-not-copied", cluster, name, host=host.kubectl, team=team)
 
 
 def stack_comes(snapshot: Snapshot) -> bool:
@@ -103,9 +102,8 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
             pods = host.within("pods", item.namespace)
             cause, fix = reason(host, item, *(p for p in pods if p.name.startswith(item.name)))
             fix = fix or f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
-            values = {"ready": ready, "scheduled": scheduled}
-            name = item.namespaced_name
-            yield fault("daemon-set-not-ready", host, name, cause=cause, fix=fix, **values)
+            values = {"cause": cause, "fix": fix, "ready": ready, "scheduled": scheduled}
+            yield fault("daemon-set-not-ready", host, item.namespaced_name, **values)
 
 
 def plugins(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
@@ -131,19 +129,18 @@ def plugins(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 
 def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Whether sharing is on where it is declared, and each shared GPU is held once."""
-    uses = ((pod, cluster.uses.get((pod.namespace, pod.name))) for pod in cluster.kai_pods)
-    shares = [(pod, use) for pod, use in uses if use is not None and use.gpu.shared]
+    shares = [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _is_on(cluster) is False and (shares or declared):
         row = "sharing-switched-off" if declared else "sharing-off"
         yield fault(row, cluster, "", asking=len(shares), again=recreate_part(cluster))
     held = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for pod, use in ((pod, use) for pod, use in shares if use.phase == "Running"):
+    for use in (use for use in shares if use.phase == "Running"):
         if not use.groups:
-            yield fault("share-without-group", cluster, pod.namespaced_name, label=GPU_GROUP)
+            yield fault("share-without-group", cluster, use.namespaced_name, label=GPU_GROUP)
         for group in use.groups:
-            members[group].append((pod.namespaced_name, use.gpu.fraction or 0.0))
+            members[group].append((use.namespaced_name, use.gpu.fraction or 0.0))
     for group, of_group in members.items():
         total = sum(fraction for _, fraction in of_group)
         row = "group-too-full" if group in held else "group-without-reservation"
@@ -163,7 +160,7 @@ def _is_on(cluster: Cluster) -> bool | None:
 
 def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Reservation pods, each of which holds a GPU for those that share it."""
-    users = {group for pod in cluster.kai_pods for group in groups_of(pod.labels)}
+    users = {group for use in cluster.usage.pods if use.scheduled_by_kai for group in use.groups}
     for pod in cluster.within("pods", RESERVATIONS):
         name = pod.namespaced_name
         if cluster.age(pod) < PATIENCE:

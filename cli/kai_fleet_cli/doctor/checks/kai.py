@@ -39,11 +39,8 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
             selector = value_at(item.spec, "selector.matchLabels") or {}
-            pods = [
-                pod
-                for pod in cluster.within("pods", KAI_NAMESPACE)
-                if in_pool(pod.labels, selector)
-            ]
+            every = cluster.within("pods", KAI_NAMESPACE)
+            pods = [pod for pod in every if in_pool(pod.labels, selector)]
             cause = reason(cluster, *pods)[0] if pods else "it has no pod"
             yield fault("part-not-ready", cluster, name, cause=cause)
     for what in release.ready_conditions:
@@ -90,8 +87,8 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         if row:
             rules = hook.get("rules") or []
             kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
-            values = {"service": service, "plural": plural.removesuffix("s")}
-            values["refused"] = " and ".join(sorted(kinds)) or "requests"
+            refused = " and ".join(sorted(kinds)) or "requests"
+            values = {"service": service, "plural": plural.removesuffix("s"), "refused": refused}
             yield fault(row, cluster, name, **values)
 
 

@@ -41,7 +41,7 @@ def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Why a pod does not run; None for one that runs, or is on its way."""
-    use = cluster.uses.get((pod.namespace, pod.name))
+    use = cluster.uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.ending:
         return None
     reasons = _not_started if use.node else _not_placed
@@ -136,8 +136,8 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fa
             if total > queue.limit + SLACK:
                 values = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}"}
                 values |= {"queue": queue.name, "more": _raise(kai, team, queue.name, total)}
-                name = f"{use.namespace}/{use.name}"
-                yield fault(row, cluster, name, asked=counted(gpus, "GPU"), **values)
+                values |= {"name": use.namespaced_name, "asked": counted(gpus, "GPU")}
+                yield fault(row, cluster, **values)
 
 
 def _raise(kai: Cluster, team: Team | None, queue: str, to: float) -> str:
@@ -167,9 +167,10 @@ def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 
 def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Pods whose PodGroup is gone: KAI does not count them."""
-    for pod in cluster.kai_pods:
-        group = pod.annotations.get(POD_GROUP)
-        if group and not pod.ended and not cluster.named("podgroups", group, pod.namespace):
+    for pod in cluster.all("pods"):
+        use, group = cluster.uses.get(pod.namespaced_name), pod.annotations.get(POD_GROUP)
+        gone = group and cluster.named("podgroups", group, pod.namespace) is None
+        if gone and use is not None and use.scheduled_by_kai:
             yield fault("pod-group-gone", cluster, pod.namespaced_name)
 
 

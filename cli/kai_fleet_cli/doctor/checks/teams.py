@@ -54,14 +54,15 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
 
 def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     host, team, name = snapshot.host, state.team, state.team.name
-    own = {"space": team.namespace, "workload": team.store.workload, "update": snapshot.update}
+    own = {"team": team, "update": snapshot.update}
     kubectl = f"{host.kubectl} -n {team.namespace}"
     if state.foreign:
         values = {"unreached": state.unreached, "writer": name_writer(name)}
         steps = repair_commands(name, team.namespace, host.kubectl, team.store.workload)
         again = ", then ".join(f"`{step}`" for step in steps)
         yield fault("kubeconfig-foreign", host, name, again=again, **values)
-    item = state.control_plane(host)
+    at = (name, team.namespace)  # without a volume it is a Deployment
+    item = host.named("statefulsets", *at) or host.named("deployments", *at)
     if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
         # Where the chart's Service is left, the release stands, and an update leaves it.
         left = host.named("services", name, team.namespace) is not None
@@ -86,8 +87,8 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     ends = state.certificate_ends
     if ends is not None and ends <= host.now + _SOON:
         row = "certificate-expired" if ends <= host.now else "certificate-expires"
-        own["path"] = team.written_at("vcluster", "version")
-        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", **own)
+        path, day = team.written_at("vcluster", "version"), f"{ends:%Y-%m-%d %H:%M}"
+        yield fault(row, host, name, day=day, path=path, **own)
 
 
 def _hint(team: Team) -> str:
@@ -106,8 +107,7 @@ def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
     held = sum(pod.gpus for pod in pods if not pod.waits)
     if team.mode == "host" and team.gpus is not None and held > team.gpus + 1e-6:
-        values = {"held": f"{held:g}", "gpus": f"{team.gpus:g}", "path": team.gpus_path}
-        yield fault("team-over-gpus", host, team.name, queue=team.queue, **values)
+        yield fault("team-over-gpus", host, team.name, held=held, team=team)
     quota = host.named("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
     hard, used = (
