@@ -117,21 +117,12 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
 
     Queues that pods may name have round corners.
     """
-    tree, ids, lines = QueueIndex(queues), dict[str, str](), ["flowchart TD"]
-
-    def draw(level: Iterable[DeclaredQueue], above: str | None) -> None:
-        for queue in sorted(level, key=lambda queue: str(queue.name)):
-            if (name := str(queue.name)) in ids:
-                continue  # two of one name, or a ring: the rules report them
-            ids[name] = f"q{len(ids)}"
-            left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
-            lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
-            if above is not None:
-                lines.append(f"  {above} --> {ids[name]}")
-            draw(tree.children.get(name, ()), ids[name])
-
-    draw((queue for queue in tree.queues if queue.parent not in tree.by_name), None)
-    draw(tree.queues, None)  # of a ring, none is at the top
+    tree, lines = QueueIndex(queues), ["flowchart TD"]
+    ids = {path[-1]: f"q{number}" for number, path in enumerate(tree.paths)}
+    for *above, name in tree.paths:
+        left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
+        lines.append(f'  {ids[name]}{left}"{_label(tree.by_name[name])}"{right}')
+        lines += [f"  {ids[parent]} --> {ids[name]}" for parent in above[-1:]]
     return "\n".join(lines)
 
 

@@ -86,8 +86,7 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
             (waiting if pod.waits else held)[pod.queue] += pod.gpus
-    above = {name: index.ancestors(index.by_name[name]) for name in index.levels}
-    paths = sorted([name, *(queue.name for queue in above[name])][::-1] for name in above)
+    paths = [path for path in index.paths if path[-1] in index.levels]
     for *parents, name in reversed(paths):
         for parent in parents[-1:]:
             held[parent] += held[name]

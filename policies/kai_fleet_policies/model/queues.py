@@ -104,10 +104,16 @@ class QueueIndex:
             above = self.by_name.get(above.parent or "")
 
     @cached_property
+    def paths(self) -> list[list[str]]:
+        """The names from the top down to each queue; sorted, so a parent is before its children."""
+        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
+        return sorted([queue.name for queue in chain][::-1] for chain in chains)
+
+    @cached_property
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
-        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
-        return {chain[0].name: len(chain) for chain in chains if chain[-1].parent is None}
+        tops = {name for name, queue in self.by_name.items() if queue.parent is None}
+        return {path[-1]: len(path) for path in self.paths if path[0] in tops}
 
 
 def rounded(amount: float) -> float:
