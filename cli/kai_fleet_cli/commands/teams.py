@@ -154,8 +154,10 @@ def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     from rich.console import Console
 
     from kai_fleet_cli.display.terminal import print_table
+    from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
     from kai_fleet_cli.stack_file.reading import settings_of
     from kai_fleet_cli.teams import state
+    from kai_fleet_policies.model.declared import clusters_of
 
     settings, outputs, notes = settings_of(stack), {}, []
     try:
@@ -164,11 +166,13 @@ def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
         notes.append(str(why))
     if own := ", ".join(sorted(settings.team_stacks)):
         notes.append(f"teams with a stack of their own are listed there: {own}")
-    rows = state.rows(settings, outputs)
+    running, declared = state.versions_of(outputs), of_clusters(clusters_of(settings)).teams
+    columns = (*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:])
+    rows = [(*row[:3], running.get(row[0]) or "-", *row[3:]) for row in declared]
     if as_json:
-        found = [dict(zip(state.COLUMNS, row, strict=True)) for row in rows]
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
         options.print_json({"teams": found, "notes": notes})
         return
-    print_table(Console(), state.COLUMNS, rows)
+    print_table(Console(), columns, rows)
     for note in notes:
         result(f"- {note}")

@@ -35,8 +35,7 @@ def path_of(stack: str) -> Path:
 
 def stacks() -> list[str]:
     """The stacks that have a file."""
-    names = (path.name for path in ROOT.glob("Pulumi.*.yaml"))
-    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in names)
+    return sorted(path.stem.removeprefix("Pulumi.") for path in ROOT.glob("Pulumi.*.yaml"))
 
 
 def _known() -> str:

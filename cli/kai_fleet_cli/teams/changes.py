@@ -142,8 +142,7 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
     mode, gpus = flags["mode"], flags["gpus"]
-    scheduler = {"mode": mode, "version": flags["version"]}
-    team: dict[str, Any] = {"scheduler": {key: value for key, value in scheduler.items() if value}}
+    team: dict[str, Any] = {"scheduler": {k: flags[k] for k in ("mode", "version") if flags[k]}}
     team |= {"nodePool": flags["pool"]} if flags["pool"] else {}
     if mode == "host":
         team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -16,18 +15,14 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.guards.policies import ACCOUNTS
-from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.changes import DeclaredTeam
-from kai_fleet_policies.model.declared import clusters_of
 
-COLUMNS: Final = (*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:])
 # A team stack's state is the team's, and names of it go into commands to copy.
 _NAME: Final = re.compile("[a-z0-9-]+")
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
@@ -94,12 +89,6 @@ def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     return None
 
 
-def rows(settings: Settings, outputs: Any) -> list[Sequence[str]]:
-    """Every team of a stack by COLUMNS; `outputs` are the stack's."""
-    running, declared = versions_of(outputs), of_clusters(clusters_of(settings)).teams
-    return [(*row[:3], running.get(row[0]) or "-", *row[3:]) for row in declared]
-
-
 def for_people(administrators: str, oidc: Oidc) -> str:
     """The server and the authority of an administrator's kubeconfig, with a login in place of its
     certificate: `kubectl oidc-login`, which opens a browser and keeps the token.
@@ -152,13 +141,5 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
     cluster = {"server": target.host}
     if target.authority:
         cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()
-    name = f"{context}-{team}"
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": name,
-        "clusters": [{"name": context, "cluster": cluster}],
-        "users": [{"name": name, "user": {"token": answer["status"]["token"]}}],
-        "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
-    }
-    return yaml.safe_dump(document, sort_keys=False)
+    user = {"token": answer["status"]["token"]}
+    return tenant_kubeconfig.written(f"{context}-{team}", cluster, user)

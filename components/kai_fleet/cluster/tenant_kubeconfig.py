@@ -80,15 +80,20 @@ class Pieces:
             "client-certificate-data": _base64(self.certificate),
             "client-key-data": _base64(self.key),
         }
-        built = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": context,
-            "clusters": [{"name": context, "cluster": cluster}],
-            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
-            "users": [{"name": context, "user": user}],
-        }
-        return yaml.safe_dump(built, sort_keys=True)
+        return written(context, cluster, user)
+
+
+def written(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
+    """A kubeconfig of one cluster and one user, which have the context's name."""
+    built = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": context,
+        "clusters": [{"name": context, "cluster": cluster}],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+        "users": [{"name": context, "user": user}],
+    }
+    return yaml.safe_dump(built, sort_keys=True)
 
 
 def explain(
