@@ -9,11 +9,7 @@ import typer
 from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
 from kai_fleet_cli.errors import UserError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (
     init.init,
     updates.up,

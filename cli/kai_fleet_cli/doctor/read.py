@@ -5,6 +5,7 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -88,17 +89,14 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
-    from pulumi import automation
-
-    key = "kai-fleet:cluster.kubeconfig"
-    options = automation.LocalWorkspaceOptions(
-        work_dir=str(reading.ROOT), env_vars={**os.environ, **variables}
-    )
+    command = ["pulumi", "config", "get", "--path", "kai-fleet:cluster.kubeconfig"]
+    command += ["--stack", stack, "--non-interactive"]
+    environment = {**os.environ, **variables}
     try:
-        # Selecting does not make a stack that is not there.
-        selected = automation.select_stack(stack, reading.PROJECT, lambda: None, opts=options)
-        return str(selected.get_config(key, path=True).value)
-    except (automation.errors.CommandError, FileNotFoundError):  # or there is no CLI
+        return subprocess.run(
+            command, cwd=reading.ROOT, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):  # or there is no CLI
         raise UnreachableError(
             "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
             " give --context"
@@ -125,14 +123,9 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
 
-    def with_inside(access: tuple[TeamState, str]) -> TeamState:
-        state, kubeconfig = access
-        name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
-        blank = Cluster(name, state.team.inside, update=source.team_update, kubectl=kubectl)
-        return _with_inside(state, kubeconfig, blank) if kubeconfig else state
-
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = dict(zip(teams, pool.map(with_inside, accesses), strict=True))
+        read = pool.map(lambda access: _with_inside(*access, source.team_update), accesses)
+        states = dict(zip(teams, read, strict=True))
     return Snapshot(settings, host, states, required, source.team_update)
 
 
@@ -194,8 +187,12 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     return replace(state, certificate_ends=credentials.ends), content
 
 
-def _with_inside(state: TeamState, kubeconfig: str, blank: Cluster) -> TeamState:
+def _with_inside(state: TeamState, kubeconfig: str, update: str) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
+    name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
+    blank = Cluster(name, state.team.inside, update=update, kubectl=kubectl)
+    if not kubeconfig:
+        return state
     try:
         with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
             inside = _read(api, blank, None, READS)

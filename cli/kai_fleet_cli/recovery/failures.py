@@ -1,7 +1,5 @@
 """Explain the engine's failures from the table `failures.yaml`."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -9,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import yaml
+from pulumi import automation
 
 from kai_fleet.wording import without_controls
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
-
-if TYPE_CHECKING:
-    from pulumi import automation
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
 # Errors of a run that others ended.
@@ -97,10 +93,8 @@ def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) 
     for row in table()["stack"]:
         if (found := row.match(text)) is not None:
             cancel = f"pulumi cancel --yes --stack {stack}"
-            backend = _backend(stack, environment)
-            return row.sentence(
-                {"stack": stack, "again": again, "cancel": cancel, **backend, **found}
-            )
+            fill = {"stack": stack, "again": again, "cancel": cancel}
+            return row.sentence(fill | _backend(stack, environment) | found)
     return ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
-from kai_fleet.finding import Finding, Level
+from kai_fleet.finding import Finding
 from kai_fleet_cli.doctor.causes import Fault, fault, findings
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
@@ -91,7 +91,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
             found.setdefault((name, cluster.name), []).extend(faults)
     for name, cluster_name, faults in _required(snapshot):
         found.setdefault((name, cluster_name), []).extend(faults)
-    return [each for (check, cluster), own in found.items() for each in _shown(check, cluster, own)]
+    return [each for place, faults in found.items() for each in findings(*place, faults)]
 
 
 def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
@@ -110,8 +110,3 @@ def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
         exists = cluster.named(row.kinds, row.name, row.namespace) is not None
         faults = [] if exists else [fault(row.row, cluster, name, kind=row.kind)]
         yield row.check, row.cluster, faults
-
-
-def _shown(check: str, cluster: str, faults: list[Fault]) -> Iterable[Finding]:
-    healthy = Finding(Level.OK, cluster, "check", check, "", check=check)
-    return findings(check, faults) if faults else [healthy]

@@ -6,13 +6,7 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.releases import GPU_CHARTS
-from kai_fleet.releases.keys import (
-    DEFAULT_SHARD,
-    NODE_POOL,
-    POD_GROUP,
-    QUEUE_LABEL,
-    right_key,
-)
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
@@ -26,11 +20,9 @@ _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 _LATELY: Final = 900.0  # seconds; what was repaired is not reported for long
 # The last two are KubeRay's, about a RayCluster.
-_REFUSED: Final = frozenset(
-    {
-        *("FailedCreate", "SyncError", "UnexpectedAdmissionError"),
-        *("FailedToCreateHeadPod", "FailedToCreateWorkerPod"),
-    }
+_REFUSED: Final = (
+    *("FailedCreate", "SyncError", "UnexpectedAdmissionError"),
+    *("FailedToCreateHeadPod", "FailedToCreateWorkerPod"),
 )
 
 
