@@ -124,7 +124,7 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        read = pool.map(lambda access: _with_inside(*access, source.team_update), accesses)
+        read = pool.map(lambda access: _with_inside(access, source.team_update), accesses)
         states = dict(zip(teams, read, strict=True))
     return Snapshot(settings, host, states, required, source.team_update)
 
@@ -187,8 +187,9 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     return replace(state, certificate_ends=credentials.ends), content
 
 
-def _with_inside(state: TeamState, kubeconfig: str, update: str) -> TeamState:
+def _with_inside(access: tuple[TeamState, str], update: str) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
+    state, kubeconfig = access
     name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
     blank = Cluster(name, state.team.inside, update=update, kubectl=kubectl)
     if not kubeconfig:
