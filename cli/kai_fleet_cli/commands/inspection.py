@@ -22,9 +22,7 @@ def plan(
             "--stack", "-s", help="Its file is Pulumi.STACK.yaml.", show_default="sandbox"
         ),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="A stack file from anywhere.")
-    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A stack file from anywhere.")] = None,
     format: Annotated[ReportFormat, typer.Option("--format")] = "text",
 ) -> None:
     """What a stack declares and what the rules say; no engine, no cluster, no network.
@@ -95,12 +93,8 @@ def releases(as_json: AsJson = False) -> None:
 
 def doctor(
     stack: StackFile = "sandbox",
-    team: Annotated[
-        str | None, typer.Option("--team", help="Only this team, and the host.")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", help="A kubectl context, in place of the stack's.")
-    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team, and the host.")] = None,
+    context: Annotated[str | None, typer.Option(help="A kubectl context, not the stack's.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong on a stack's live clusters, why, and what to do; it changes nothing.
@@ -149,16 +143,12 @@ def report(
         say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
     if as_json:
-        print_json(
-            asdict(found, dict_factory=lambda pairs: {to_camel(key): value for key, value in pairs})
-        )
+        print_json(asdict(found, dict_factory=lambda row: {to_camel(key): at for key, at in row}))
         raise typer.Exit(found.exit_code)
     try:
         html.write_text(build.page(found), encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"{html} cannot be written: {error.strerror}; write another --html"
-        ) from None
+    except OSError as why:
+        raise UserError(f"{html} cannot be written: {why.strerror}; write another --html") from None
     for sentence in found.missing:
         say(f"not read: {sentence}")
     say(f"{html} is written")

@@ -13,9 +13,7 @@ from kai_fleet_cli.display.terminal import result
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
-]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="A file readable only by you.")]
 
 
 def main(

@@ -14,9 +14,7 @@ app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
-Stack = Annotated[
-    str, typer.Option("--stack", "-s", help="The stack that declares it: Pulumi.STACK.yaml.")
-]
+Stack = options.StackFile
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 

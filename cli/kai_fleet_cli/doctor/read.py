@@ -81,9 +81,8 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
     update = "`.venv/bin/fleet up --refresh --stack {}`"
     # The host of a team's own stack is as the platform's stack declares it.
     platform = settings.platform_stack.rpartition("/")[2] or stack
-    kubectl = (
-        f"kubectl --context {shlex.quote(where)}" if where else "kubectl --kubeconfig <the host's>"
-    )
+    of_host = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
+    kubectl = f"kubectl {of_host}"
     return Source(settings, host, only, kubectl, update.format(platform), update.format(stack))
 
 

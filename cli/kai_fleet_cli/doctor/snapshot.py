@@ -124,12 +124,10 @@ class Cluster:
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """The events about one object, the last first."""
         uid, events = item["metadata"].get("uid"), self._events[item.namespace, item.name]
-        return [
-            each for each in events if not uid or each["involvedObject"].get("uid") in (uid, None)
-        ]
+        return [each for each in events if uid in (None, each["involvedObject"].get("uid", uid))]
 
     @cached_property
-    def _events(self) -> Mapping[tuple[str, str], list[KubeObject]]:
+    def _events(self) -> defaultdict[tuple[str, str], list[KubeObject]]:
         events: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
         every = [*self.all("events"), *self.all("bound")]
         for event in sorted(every, key=lambda event: event.last_seen, reverse=True):

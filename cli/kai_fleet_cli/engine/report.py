@@ -77,9 +77,8 @@ class Report:
 
 def compare_command(stack: str) -> str:
     """What compares a stack with its clusters, as a sentence after what was not compared."""
-    return (
-        f"The clusters were not compared; that does: pulumi refresh --preview-only --stack {stack}"
-    )
+    command = f"pulumi refresh --preview-only --stack {stack}"
+    return f"The clusters were not compared; that does: {command}"
 
 
 def show_teams(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.releases import GPU_CHARTS
@@ -15,6 +15,7 @@ from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import SLACK, UNLIMITED
 
+Reasons: TypeAlias = Iterator[Fault | None]
 _PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
@@ -40,9 +41,7 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     return next(filter(None, reasons(pod, use, cluster, snapshot)), None)
 
 
-def _not_started(
-    pod: KubeObject, use: PodUse, cluster: Cluster, _: Snapshot
-) -> Iterator[Fault | None]:
+def _not_started(pod: KubeObject, use: PodUse, cluster: Cluster, _: Snapshot) -> Reasons:
     """Reasons why the containers of a pod with a node do not start."""
     name = pod.namespaced_name
     for text in pod.waiting:
@@ -52,9 +51,7 @@ def _not_started(
     yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
 
 
-def _not_placed(
-    pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
-) -> Iterator[Fault | None]:
+def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Reasons:
     """Reasons why a pod has no node: first what can never be met, last what messages mean."""
     kai, name = snapshot.scheduling(cluster), pod.namespaced_name
     found, by_kai = partial(fault, cluster=cluster, name=name), use.scheduled_by_kai
@@ -82,9 +79,7 @@ def _not_placed(
     yield found("pod-unexplained", text=pod.unscheduled or "no event, no condition")
 
 
-def _by_queue(
-    pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
-) -> Iterator[Fault | None]:
+def _by_queue(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Reasons:
     """Reasons of its queue: none that takes pods, no KAI that serves it, another shard."""
     kai, team, queue = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.queue
     found = partial(fault, cluster=cluster, name=pod.namespaced_name, queue=queue)
@@ -119,9 +114,8 @@ def _by_queue(
 def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Limits of its queue and those above: too low for the pod, or reached now."""
     kai, team, gpus = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.gpus
-    above = [
-        queue for queue in upwards(kai.usage.queues, use.queue) if queue.limit != UNLIMITED and gpus
-    ]
+    chain = upwards(kai.usage.queues, use.queue) if gpus else ()
+    above = [queue for queue in chain if queue.limit != UNLIMITED]
     for row in ("pod-over-limit", "pod-queue-full"):
         for queue in above:
             total = gpus + (queue.in_use if row == "pod-queue-full" else 0.0)

@@ -110,9 +110,8 @@ def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("team-over-gpus", host, team.name, held=held, team=team)
     quota = host.named("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
-    hard, used = (
-        float(parse_quantity((status.get(key) or {}).get("secrets", 0))) for key in ("hard", "used")
-    )
+    amounts = (value_at(status, f"{key}.secrets") or 0 for key in ("hard", "used"))
+    hard, used = (float(parse_quantity(amount)) for amount in amounts)
     if used > NEARLY * hard:
         yield fault("secrets-nearly-full", host, namespace, used=f"{used:g}", hard=f"{hard:g}")
     for pod in state.control_plane_pods(host):
