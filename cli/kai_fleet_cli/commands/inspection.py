@@ -1,8 +1,9 @@
 """The commands that only look: at files, at clusters, at the versions known here."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 from rich.console import Console
@@ -73,21 +74,17 @@ def diff(
 
 def releases(as_json: AsJson = False) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
+    tables: dict[str, Mapping[str, Any]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
     if as_json:
-        of_kai = {version: row.support_end for version, row in known.KAI.items()}
-        of_vcluster = {version: row.support_end for version, row in known.VCLUSTER.items()}
-        ends = {"KAI": of_kai, "vCluster": of_vcluster}
+        ends = {kind: {v: table[v].support_end for v in table} for kind, table in tables.items()}
         print_json({"known": {kind: list(ends[kind]) for kind in ends}, "supportedUntil": ends})
         return
-    table: dict[str, known.KaiRelease | known.VclusterRelease] = {**known.KAI, **known.VCLUSTER}
-    every = (*known.KAI, known.RETRACTED)
-    support = [f"KAI {v:<9} {known.support(known.KAI, v).words}" for v in every]
-    support += [f"vCluster {v:<9} {known.support(known.VCLUSTER, v).words}" for v in known.VCLUSTER]
-    for line in support:
-        version = line.split()[1]
-        caveat = table[version].caveat if version in table else ""
-        default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
-        result(f"{line}{caveat and f'; not advised: {caveat}'}{default}")
+    for kind, table in tables.items():
+        for version in (*table, known.RETRACTED) if kind == "KAI" else table:
+            caveat = table[version].caveat if version in table else ""
+            default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
+            line = f"{kind} {version:<9} {known.support(table, version).words}"
+            result(f"{line}{caveat and f'; not advised: {caveat}'}{default}")
     result("A newer version of either can be tried with untested: true beside its version.")
 
 

@@ -165,10 +165,9 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     try:
         secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
         service = host.named("services", team.name, team.namespace)
-        if secret is None:
-            return replace(state, unreached=f"{secret_name} is not there"), ""
-        if service is None:
-            return replace(state, unreached=f"its Service {team.name} is not there"), ""
+        if secret is None or service is None:
+            absent = f"its Service {team.name}" if secret else secret_name
+            return replace(state, unreached=f"{absent} is not there"), ""
         # The declared type of access: the tenant can change its Service.
         access = team.access.type if team.access else "NodePort"
         here = "127.0.0.1" if access == "NodePort" else None
