@@ -33,54 +33,39 @@ _SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 def plan_page(plan: Plan) -> str:
     """The whole page, ending in a newline."""
     seen = picture(plan.resources)
-    return _page(
-        "plan.md.jinja",
-        plan.problems,
-        plan=plan,
-        columns=TEAM_COLUMNS,
-        teams=seen.teams,
-        flowcharts=_flowcharts(seen),
-        unseen=UNSEEN,
-    )
+    return _page("plan", plan.problems, plan=plan, teams=seen.teams, flowcharts=_flowcharts(seen))
 
 
 def diff_page(report: DiffReport) -> str:
     """The whole page, ending in a newline."""
-    after = report.now.resources if report.now else ()
-    old, new = (_flowcharts(picture(side)) for side in (report.base.resources, after))
-    return _page(
-        "diff.md.jinja",
-        report.now.problems if report.now else (),
-        report=report,
-        headings=HEADINGS,
-        host=HOST,
-        trees=[
-            (name, {"Before": old.get(name), "After": new.get(name)})
-            for name in sorted(old.keys() | new.keys())
-            if old.get(name) != new.get(name)
-        ],
-        rows=[
-            (change, *cells)
-            for change in report.changes
-            for cells in [(each.path, *each.shown()) for each in change.fields] or [("", "", "")]
-        ],
-    )
+    now = report.now or Plan(report.stack)
+    old, new = (_flowcharts(picture(side.resources)) for side in (report.base, now))
+    trees = [
+        (name, {"Before": old.get(name), "After": new.get(name)})
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+    rows = [
+        (change, *cells)
+        for change in report.changes
+        for cells in [(each.path, *each.shown()) for each in change.fields] or [("", "", "")]
+    ]
+    return _page("diff", now.problems, report=report, trees=trees, rows=rows)
 
 
-def _page(template: str, problems: Iterable[Finding], **values: Any) -> str:
+def _page(name: str, problems: Iterable[Finding], **values: Any) -> str:
     """Fill a template; problems that stop a preview come first."""
     import jinja2  # text and JSON do without
 
+    loader, strict = jinja2.PackageLoader("kai_fleet_cli.display", "."), jinja2.StrictUndefined
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kai_fleet_cli.display", "."),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
+        loader=loader, undefined=strict, trim_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= {"text": _text, "prose": _prose, "code": _code, "counted": counted}
-    worst_first = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
-    values |= {"problems": worst_first, "most": _MOST_ROWS}
-    return environment.get_template(template).render(values)
+    environment.globals |= {"headings": HEADINGS, "columns": TEAM_COLUMNS, "unseen": UNSEEN}
+    environment.globals |= {"host": HOST, "most": _MOST_ROWS}
+    values["problems"] = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
+    return environment.get_template(f"{name}.md.jinja").render(values)
 
 
 def _flowcharts(seen: Picture) -> dict[str, str]:

@@ -128,7 +128,7 @@ class Cluster:
 
     @cached_property
     def _events(self) -> defaultdict[tuple[str, str], list[KubeObject]]:
-        events: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+        events = defaultdict[tuple[str, str], list[KubeObject]](list)
         every = [*self.all("events"), *self.all("bound")]
         for event in sorted(every, key=lambda event: event.last_seen, reverse=True):
             if about := event.get("involvedObject"):

@@ -46,22 +46,16 @@ def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
         "virtual": f"KAI {team.inside.scheduler.version or ''}",
         "host": f"the host's KAI {host.scheduler.version or ''}",
     }
-    version = str(team.version or "-").removeprefix("v")
+    version = f"v{str(team.version).removeprefix('v')}" if team.version else "-"
     quotas = [_gpu_quota(queue) for queue in queues if not queue.parent]
-    guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}"
+    guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}" if quotas else "-"
     labels, gpus = sorted(pairs(team.node_pool).items()), "-"
+    pool = ", ".join(f"{key}={value}" for key, value in labels) or "any"
     if isinstance(team.gpus, int | float):
         slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
         gpus = ", ".join((f"{team.gpus - mig.gpus_of(team.slices):g}", *slices))
-    return (
-        str(team.name),
-        str(team.mode),
-        schedulers.get(team.mode, "kube-scheduler").strip(),
-        version if version == "-" else f"v{version}",
-        gpus,
-        guaranteed if quotas else "-",
-        ", ".join(f"{key}={value}" for key, value in labels) or "any",
-    )
+    scheduler = schedulers.get(team.mode, "kube-scheduler").strip()
+    return (str(team.name), str(team.mode), scheduler, version, gpus, guaranteed, pool)
 
 
 def _gpu_quota(queue: DeclaredQueue) -> float:

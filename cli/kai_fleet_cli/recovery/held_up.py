@@ -31,10 +31,7 @@ _HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration
 # Of a namespace's conditions: what is left in it, such as `pods. has 1 resource instances`.
 _REMAINING: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
 # Where the cluster cannot be asked, or answers what no Kubernetes does.
-_NO_ANSWER: Final = (
-    *(KubeError, TenantKubeconfigError, automation.errors.CommandError),
-    *MALFORMED,
-)
+_NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
 
 
 def by_team(
