@@ -35,8 +35,7 @@ SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
 # The path of each kind, by its plural.
-_READS: Final = (files(__package__) / "reads.yaml").read_text(encoding="utf-8")
-READS: Final[Mapping[str, str]] = yaml.safe_load(_READS)
+READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
 
 
 @dataclass(frozen=True)

@@ -80,23 +80,19 @@ def _names_runtime_class(cluster: Cluster) -> bool:
 
 def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
     """The bounds on the host of a team with these TeamNamespaceArgs."""
-
-    def needs(kind: str, name: str, row: str, namespace: str | None = None) -> Required:
-        return Required("isolation", kind, name, row, team=team.name, namespace=namespace)
-
-    for name in quotas(args):
-        yield needs("ResourceQuota", name, f"no-quota-of-{name}", team.namespace)
-    if not team.isolated:
-        return
-    for name in network_policies(team.name, args):
-        yield needs("NetworkPolicy", name, "no-policy", team.namespace)
-    if platform:  # a team stack does not know what its platform's declares
+    rows = [("ResourceQuota", name, f"no-quota-of-{name}") for name in quotas(args)]
+    if team.isolated:
+        rows += [("NetworkPolicy", name, "no-policy") for name in network_policies(team.name, args)]
+        rows.append(("ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role"))
+    if team.isolated and platform:  # a team stack does not know what its platform's declares
         inside = args["scheduler"] == "inside"
         if inside and "monitoring" in args and args["isolation"]["network"]["enabled"]:
-            yield needs("NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus", team.namespace)
-        for kind, name in _names(bounds.node_bindings(team.name, team.namespace, args)):
-            yield needs(kind, name, "no-bound-of-nodes")
-    yield needs("ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role")
+            rows.append(("NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus"))
+        bindings = _names(bounds.node_bindings(team.name, team.namespace, args))
+        rows += [(kind, name, "no-bound-of-nodes") for kind, name in bindings]
+    for kind, name, row in rows:
+        namespace = team.namespace if kind in ("ResourceQuota", "NetworkPolicy") else None
+        yield Required("isolation", kind, name, row, team=team.name, namespace=namespace)
 
 
 def _names(*groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -73,11 +73,9 @@ def stack_file(stack: str) -> StackFile:
     path = reading.path_of(stack)
     raw = reading.read(path)
     own, every = pairs(raw.get("team")), pairs(raw.get("teams"))
-    places = {f"{NAMESPACE}:teams.{name}": (name, team) for name, team in every.items()}
-    if own:
-        places = {f"{NAMESPACE}:team": (own.get("name"), own)}
     teams, of_all = {}, pairs(raw.get("scheduler"))
-    for key, (name, team) in places.items():
+    for name, team in [(own.get("name"), own)] if own else every.items():
+        key = f"{NAMESPACE}:team" if own else f"{NAMESPACE}:teams.{name}"
         of_team = pairs(get(team, "scheduler"))
         mode = of_team.get("mode") or of_all.get("mode", "virtual")
         same = mode == of_all.get("mode", "virtual")
