@@ -92,8 +92,7 @@ def kubeconfig(
     stack: Stack = "sandbox",
     output: options.Output = None,
     oidc: Annotated[
-        bool,
-        typer.Option("--oidc", help="For people: they log in at the team's identity provider."),
+        bool, typer.Option("--oidc", help="For people: they log in at its identity provider.")
     ] = False,
 ) -> None:
     """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator.

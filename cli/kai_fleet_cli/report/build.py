@@ -245,12 +245,9 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
 
 def page(report: Report) -> str:
     """The report as HTML."""
+    loader, strict = jinja2.PackageLoader("kai_fleet_cli.report", "."), jinja2.StrictUndefined
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, undefined=strict, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"counted": counted, "prose": _prose, "longest": _longest}
     levels = Counter(finding.level for finding in report.findings)
@@ -262,7 +259,6 @@ def page(report: Report) -> str:
         "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
         "shown": SHOWN,
         "words": WORDS,
-        "open_trees": len(report.queues) <= SHOWN,
     }
     return environment.get_template("page.html.jinja").render()
 

@@ -36,12 +36,9 @@ def read(stack: str) -> Any:
 
 def versions_of(outputs: Any) -> dict[str, str | None]:
     """The KAI version of each team of a stack's outputs, None where it has none."""
-    versions = dict[str, str | None]()
-    for team, about in pairs(get(outputs, "teams")).items():
-        if _NAME.fullmatch(team):
-            version = str(get(about, "scheduler"))
-            versions[team] = version if _VERSION.fullmatch(version) else None
-    return versions
+    teams = pairs(get(outputs, "teams"))
+    versions = {team: str(get(teams[team], "scheduler")) for team in teams if _NAME.fullmatch(team)}
+    return {team: text if _VERSION.fullmatch(text) else None for team, text in versions.items()}
 
 
 def kubeconfig_of(outputs: Any, team: str) -> str | None:
