@@ -34,8 +34,7 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         item = deployments.get(name)
         if item is None:
             yield fault("part-absent", cluster, name, again=again)
-            continue
-        if item.spec.get("replicas", 1) == 0:
+        elif item.spec.get("replicas", 1) == 0:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
             selector = value_at(item.spec, "selector.matchLabels") or {}

@@ -169,19 +169,16 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     for maker in cluster.all("replicasets"):
         failure = maker.condition("ReplicaFailure")
         if failure.get("status") == "True":
-            place = ("ReplicaSet", maker.namespace, maker.name)
-            texts[place] = str(failure.get("message") or "")
+            texts["ReplicaSet", maker.namespace, maker.name] = str(failure.get("message") or "")
     for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
         about: dict[str, Any] = event.get("involvedObject") or {}
-        kind, namespace = str(about.get("kind")), str(about.get("namespace", ""))
-        name = str(about.get("name"))
+        kind, namespace, name = (str(about.get(key, "")) for key in ("kind", "namespace", "name"))
         if event.get("reason") in _REFUSED and not _is_over(cluster, kind, namespace, name, event):
             texts[kind, namespace, name] = str(event.get("message") or "")
     for pod in snapshot.pods(cluster):
         reason = str(pod.status.get("reason") or "")
         if pod.phase == "Failed" and reason in _REFUSED and cluster.age(pod) <= _LATELY:
-            text = f"{reason}: {pod.status.get('message', '')}"
-            texts["Pod", pod.namespace, pod.name] = text
+            texts["Pod", pod.namespace, pod.name] = f"{reason}: {pod.status.get('message', '')}"
     apart = GPU_CHARTS | snapshot.apart(cluster)
     for (kind, namespace, name), text in texts.items():
         known = explain(cluster, kind, f"{namespace}/{name}", [text])

@@ -196,8 +196,9 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         since = item["metadata"].get("deletionTimestamp")
         if since is not None and seconds_since(since, cluster.now) >= STUCK:
             conditions = item.status.get("conditions") or []
-            held = (each for each in conditions if each.get("status") == "True")
-            texts = [str(condition.get("message")) for condition in held]
+            texts = [
+                str(each.get("message")) for each in conditions if each.get("status") == "True"
+            ]
             left = [text for text in texts if "remaining" in text]
             yield fault("namespace-stuck", cluster, item.name, reason="; ".join(left or texts))
 
