@@ -173,10 +173,9 @@ class TeamState:
 
     def control_plane_pods(self, host: Cluster) -> Iterator[KubeObject]:
         """The pods of the vCluster itself, not those that run in it."""
-        for pod in host.within("pods", self.team.namespace):
-            own = pod.labels.get("release") == self.team.name
-            if own and pod.labels.get("app") in _CONTROL_PLANES:
-                yield pod
+        pods = host.within("pods", self.team.namespace)
+        own = (pod for pod in pods if pod.labels.get("release") == self.team.name)
+        return (pod for pod in own if pod.labels.get("app") in _CONTROL_PLANES)
 
 
 @dataclass(frozen=True)

@@ -81,20 +81,18 @@ def plan(stack: str, file: Path | None = None) -> Plan:
 def plan_settings(
     raw: Mapping[str, Any],
     stack: str = "plan",
-    facts_of: FactsOf | None = None,
+    facts_of: FactsOf = validation.no_platform,
     more: Iterable[Finding] = (),
 ) -> Plan:
     """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
     `facts_of` gives the facts of a team stack's platform; `more` are findings about the file.
     """
-    verdict = validation.validate(
-        raw, facts_of=facts_of or validation.no_platform, stack=stack, more=more
-    )
+    verdict = validation.validate(raw, facts_of=facts_of, stack=stack, more=more)
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)
-    facts = facts_of(platform).output() if platform and facts_of else None
+    facts = facts_of(platform).output() if platform else None
     try:
         resources = recorder.record(stack, raw, facts)
     except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
