@@ -220,7 +220,8 @@ def test_finalizers_hold_up_their_own_team(case):
         assert cause == f"finalizers keep {kept}"
         assert quota(case, "research") == desired
         mended(case, command)
-    case.up()
+    done = case.fleet("up", "--yes", "ml")
+    assert done.code == 0, done.reported
     case.file.write_text(before)
     case.up()
 

@@ -51,8 +51,8 @@ def test_killed_in_the_middle(case, reference, foreign, request, before, after, 
 @pytest.mark.parametrize(
     ("words", "namespace", "who"),
     [
-        ("Release ml-release creating", "team-ml", "all"),
-        ("Release ml-kai-release creating", "kai-scheduler", "engine"),
+        ("Namespace ml-namespace created", "team-ml", "all"),
+        ("Namespace ml-kai-namespace created", "kai-scheduler", "engine"),
     ],
 )
 def test_killed_while_a_release_is_made(case, reference, foreign, words, namespace, who):
@@ -80,7 +80,7 @@ def test_killed_while_a_release_is_replaced(case, reference, foreign):
     converge(case)
     case.edit(lambda c: c["kai-fleet:teams"]["ml"]["scheduler"].update(version="v0.7.11"))
     running = case.start("up")
-    running.wait_for("Release ml-kai-release creating replacement")
+    running.wait_for("Release ml-kai-release deleted original")
     wait_for_release(case.inside("ml"), "kai-scheduler")
     running.kill("all")
     assert running.end().code != 0
