@@ -32,6 +32,7 @@ PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
 LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
 KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
 RESTART = "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml"
+MAKE_AGAIN = "helm -n team-ml get manifest ml | kubectl -n team-ml apply -f -"
 DENIED = (
     "queues.scheduling.run.ai \"train\" is forbidden: ValidatingAdmissionPolicy 'no-queues' with"
     " binding 'all' denied request: no"
@@ -76,6 +77,13 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             " .venv/bin/fleet up --refresh --stack prod",
         ),
         (
+            "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall KAI",
+            "ConfigMap scheduler-config of its KAI is gone, as after somebody uninstalled its"
+            " vCluster",
+            f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
+            " .venv/bin/fleet up --refresh --stack prod",
+        ),
+        (
             'secrets "x" is forbidden: exceeded quota: nothing, requested: secrets=1',
             "ResourceQuota nothing in its vCluster leaves no room",
             f"{LOGIN}{KUBECTL} delete resourcequota -A --field-selector metadata.name=nothing",
@@ -104,7 +112,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
         (
             "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
             "the API of its vCluster does not answer as Kubernetes does",
-            RESTART,
+            f"{MAKE_AGAIN} && {RESTART}",
         ),
     ],
 )
@@ -348,6 +356,17 @@ def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatc
     assert engine.left_out == [[], [queues_of("ml")]]
     message = capsys.readouterr().err
     assert message == "vCluster ml does not answer, and is not refreshed\n"
+
+
+def test_what_a_failed_refresh_dropped_is_not_named_to_the_next(tmp_path, monkeypatch):
+    """The engine refuses an `--exclude` of a URN that its state does not have."""
+    inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
+    gone = {"urn": RELEASE, "type": "x", "deletedWith": PROVIDER}
+    states = iter([known_of(inside, gone), known_of(inside, gone)])
+    monkeypatch.setattr(state, "exported", lambda *_: next(states, known_of(inside)))
+    engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
+    refresh(engine)
+    assert engine.left_out == [[], [queues_of("ml")]]
 
 
 @pytest.mark.parametrize("needed", [False, True])

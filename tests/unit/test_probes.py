@@ -164,6 +164,42 @@ def test_a_kai_that_waits_says_why_and_one_that_is_gone_is_not_waited_for(
         kai.wait()
 
 
+class Unmounted(Kai):
+    """A cluster whose scheduler names a ConfigMap that somebody deleted."""
+
+    def list(self, path, **query):
+        volumes = [
+            {"configMap": {"name": "scheduler-config"}},
+            {"configMap": {"name": "more", "optional": True}},
+            {"emptyDir": {}},
+        ]
+        pod = {"metadata": {"name": "scheduler-1", "namespace": "kai-scheduler"}}
+        pod |= {"spec": {"volumes": volumes}, "status": {"phase": "Pending"}}
+        return [pod] if path.endswith("/pods") else super().list(path, **query)
+
+    def find(self, path):
+        assert path == "/api/v1/namespaces/kai-scheduler/configmaps/scheduler-config"
+
+
+def test_what_pods_mount_and_is_gone_is_not_waited_for_longer_than_an_operator_takes(monkeypatch):
+    for name, value in {"DEPLOYMENTS": "scheduler", "VERSION": "v0.9.3", "TIMEOUT": "0.1"}.items():
+        monkeypatch.setenv(f"KAI_{name}", value)
+    monkeypatch.setattr(kai, "cluster", lambda: Unmounted("scheduler"))
+    with pytest.raises(
+        wait.NotReadyError, match="Missing: deployment scheduler; ConfigMap scheduler-config, which"
+    ):
+        kai.wait()
+    monkeypatch.setattr(kai, "_MOUNT_SECONDS", 0.0)
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setenv("KAI_TIMEOUT", "600")
+    with pytest.raises(wait.NotReadyError) as ended:
+        kai.wait()
+    assert str(ended.value) == (
+        "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall KAI, and run the"
+        " update again"
+    )
+
+
 def owned(manager, fields):
     return {"manager": manager, "fieldsV1": {"f:spec": fields}}
 

@@ -239,9 +239,11 @@ class _Run:
         silent: set[str] = set()
         while True:
             report = Report()
+            # As they are now: a refresh that failed has dropped what was gone.
+            resources = state.exported(self.stack.workspace, self.stack.name).resources
             unread = [
                 urn
-                for urn, resource in known.resources.items()
+                for urn, resource in resources.items()
                 if not silent.isdisjoint(state.clusters_of(resource))
             ]
             try:

@@ -13,6 +13,7 @@ from kai_fleet.wording import listed, plain, plural
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
 _PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
 _CRASHES: Final = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
+_SOURCES: Final = (("configMap", "name", "ConfigMap"), ("secret", "secretName", "Secret"))
 _SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
 
 
@@ -47,6 +48,19 @@ def refusals(api: Api, namespace: str) -> list[str]:
     events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
     words = (re.split("error: |creating: ", str(each.get("message")))[-1] for each in events)
     return list(dict.fromkeys(plain(each, 400) for each in words))
+
+
+def unmounted(api: Api, pods: Iterable[KubeObject]) -> list[str]:
+    """The ConfigMaps and Secrets that volumes of pods name, and that are not there."""
+    lost = dict[str, None]()
+    for pod in pods:
+        for volume in pod.spec.get("volumes") or () if pod.phase == "Pending" else ():
+            for key, name_key, kind in _SOURCES:
+                source = volume.get(key) or {"optional": True}
+                path = f"/api/v1/namespaces/{pod.namespace}/{kind.lower()}s/{source.get(name_key)}"
+                if not source.get("optional") and api.find(path) is None:
+                    lost[f"{kind} {source[name_key]}"] = None
+    return list(lost)
 
 
 def _no_node(api: Api, pod: KubeObject, path: str, pool: str, part: str) -> str:
