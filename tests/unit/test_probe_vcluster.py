@@ -150,7 +150,13 @@ BACK_OFF = "back-off 5m0s restarting failed container=syncer pod=ml-0_team-ml(5f
             pending("0/2 nodes", nodeSelector={"pool": "ml"}),
             [node({"pool": "dev"})],
             "no Ready node with the labels pool=ml takes pods: add or label one, or write others at"
-            f" {KEY}.vcluster.nodePool",
+            f" {KEY}.nodePool",
+        ),
+        (
+            pending("0/2 nodes", nodeSelector={"pool": "own"}),
+            [node({"pool": "ml"})],
+            "no Ready node with the labels pool=own takes pods: add or label one, or write others"
+            f" at {KEY}.vcluster.nodePool",
         ),
         (
             pending("0/2 nodes"),

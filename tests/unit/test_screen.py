@@ -52,6 +52,9 @@ ONCE = f"""\
  +  pulumi:pulumi:Stack lab create {AT_KEY}
  +  helm.sh/v3:Release ml created (0.58s) *
  +  helm.sh/v3:Release ml created (0.59s)
+ ~  core/v1:Namespace ml updating (0s) [diff: ~metadata]
+ ~  core/v1:Namespace ml updating (0s) [diff: ~metadata];
+ ~  core/v1:Namespace ml updated (0.2s) [diff: ~metadata]; *
  +  command:local:Command ready creating (7s) vCluster ml: waiting for its API (5 s) *
  +  command:local:Command ready creating (9s) error: the API does not answer *
  +  pulumi:pulumi:Stack lab create error: {MISTAKE[0]}

@@ -10,7 +10,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
 # A step that goes on; in it a warning, or an error's heading, which the diagnostics have whole.
 _PASSING: Final = re.compile(
-    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)"
+    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)( \[diff: [^]]*\];?)?"
     r"|[\w ]*( \([\dms]+\))? (warning: .*|error: .*:))"
 )
 # In the diagnostics: what a wait reported, which its step has shown. Steps begin with more words.

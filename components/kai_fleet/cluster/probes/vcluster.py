@@ -49,6 +49,7 @@ def wait() -> None:
     """
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
     access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
+    pool = os.environ.get("VCLUSTER_NODE_POOL")
     api, here, at = cluster(), f"/api/v1/namespaces/{namespace}", f"-n {namespace}"
     found: dict[str, str] = {}
     begun = answered = time.monotonic()
@@ -78,8 +79,12 @@ def wait() -> None:
 
     def why() -> list[str]:
         own = [pod for pod in pods() if not pod.is_true("Ready")]
-        keys = (key(name, f"vcluster.{at}") for at in ("storageClass", "nodePool", "resources"))
-        found = _unbound(api, here, own, next(keys)) or reasons(api, own, key(name), *keys)
+        selected = [pod.spec.get("nodeSelector") or {} for pod in own]
+        # The labels of the team, where the control plane has none of its own.
+        of_team = any(",".join(map("=".join, labels.items())) == pool for labels in selected)
+        node_pool = key(name, "nodePool" if of_team else "vcluster.nodePool")
+        found = _unbound(api, here, own, key(name, "vcluster.storageClass"))
+        found += reasons(api, own, key(name), node_pool, key(name, "vcluster.resources"))
         return found or refusals(api, namespace)
 
     def missing() -> list[str]:
@@ -118,7 +123,6 @@ def wait() -> None:
         f"kubectl {at} get pods and kubectl {at} logs -l app=vcluster,release={name}",
         why,
     )
-    pool = os.environ.get("VCLUSTER_NODE_POOL")
     with suppress(KubeError):  # no error: a pool may scale from zero
         nodes = api.list("/api/v1/nodes", labelSelector=pool) if pool else []
         if pool and not any(KubeObject(node).is_true("Ready") for node in nodes):
