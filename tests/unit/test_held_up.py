@@ -31,7 +31,8 @@ VCLUSTER = f"{TEAM}$kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release
 PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
 LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
 KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
-RESTART = "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml"
+ROLLOUT = "kubectl -n team-ml rollout {} statefulset,deployment -l app=vcluster,release=ml"
+RESTART = f"{ROLLOUT.format('restart')} && {ROLLOUT.format('status')}"
 MAKE_AGAIN = "helm -n team-ml get manifest ml | kubectl -n team-ml apply -f -"
 DENIED = (
     "queues.scheduling.run.ai \"train\" is forbidden: ValidatingAdmissionPolicy 'no-queues' with"
@@ -412,7 +413,8 @@ def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path,
         runs.up(Engine(tmp_path, []))
     assert str(why.value) == (
         "the last run ended in the middle of: Release ml-kai-release (updating). If it still runs,"
-        " wait for it. Repair it with: .venv/bin/fleet up --refresh --stack prod"
+        " wait for it. Repair it with: pulumi cancel --yes --stack prod;"
+        " .venv/bin/fleet up --refresh --stack prod"
     )
     assert not why.value.began
 
@@ -426,7 +428,7 @@ def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
     release |= {"provider": f"{provider}::id"}
     message = line_of("cannot re-use a name that is still in use", RELEASE, [release])
     assert message == (
-        "team ml: a killed run left its Helm release kai half done. Repair it with:"
+        "team ml: a run or a removal that was cut off left its Helm release kai. Repair it with:"
         f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
         " .venv/bin/fleet up --refresh --stack prod"
     )

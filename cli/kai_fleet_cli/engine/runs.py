@@ -218,7 +218,9 @@ class _Run:
             ]
             left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
             wait = "If it still runs, wait for it"
-            raise EngineError(f"{left}. {wait}. Repair it with: {self.again}", began=False)
+            # A killed engine left its lock. Some backends refuse to cancel where there is none.
+            repair = f"pulumi cancel --yes --stack {self.stack.name}; {self.again}"
+            raise EngineError(f"{left}. {wait}. Repair it with: {repair}", began=False)
         self.signals.check()
         return known
 
