@@ -121,6 +121,15 @@ def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repai
     assert line_of(message) == f"team ml: {cause}. Repair it with: {repair}"
 
 
+def test_a_queue_of_somebody_else_is_taken_over_where_it_is():
+    words = "queue b is in the cluster already and was made by somebody else. Give yours another"
+    line = line_of(f"{words} name; or: kubectl label queue b kai-fleet/tree=ml-queues")
+    assert line == (
+        "team ml: somebody else made queue b: give yours another name; or, to take it over, run:"
+        f" {LOGIN}{KUBECTL} label queue b --overwrite kai-fleet/tree=ml-queues"
+    )
+
+
 def test_what_a_wait_found_is_named_with_the_key():
     why = 'pod b-1: each node has a taint: write tolerations: [{key: "gpu"}] at kai-fleet:teams.ml'
     ended = (
