@@ -1,6 +1,8 @@
 """VirtualCluster: a vCluster's release, the wait until its API answers, and its kubeconfig."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -229,7 +231,8 @@ class VirtualCluster(pulumi.ComponentResource):
             endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
         place: Any = {"PROBE_PLACE": args.get("stack_key", component), **host.environment()}
-        # Helm returns long before the API answers and vCluster writes its Secret (V11).
+        # Helm returns long before the API answers and vCluster writes its Secret (V11), also where
+        # other values restart it.
         ready = command.local.Command(
             f"{name}-ready",
             create=probes.command("vcluster wait"),
@@ -238,6 +241,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
+                "VCLUSTER_VALUES": resolved(_digest, values),
                 "VCLUSTER_ACCESS": access.get("type", "LoadBalancer"),
                 "VCLUSTER_HOST": endpoint,
                 "VCLUSTER_NODE_POOL": joined(",", pool),
@@ -282,3 +286,8 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
         )
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Eight characters that change with the values of a chart."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]

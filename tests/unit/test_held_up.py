@@ -32,7 +32,7 @@ PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
 LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
 KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
 ROLLOUT = "kubectl -n team-ml rollout {} statefulset,deployment -l app=vcluster,release=ml"
-RESTART = f"{ROLLOUT.format('restart')} && {ROLLOUT.format('status')}"
+RESTART = ROLLOUT.format("restart")
 MAKE_AGAIN = "helm -n team-ml get manifest ml | kubectl -n team-ml apply -f -"
 DENIED = (
     "queues.scheduling.run.ai \"train\" is forbidden: ValidatingAdmissionPolicy 'no-queues' with"
@@ -78,7 +78,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             " .venv/bin/fleet up --refresh --stack prod",
         ),
         (
-            "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall KAI",
+            "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall what",
             "ConfigMap scheduler-config of its KAI is gone, as after somebody uninstalled its"
             " vCluster",
             f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
@@ -113,7 +113,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
         (
             "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
             "the API of its vCluster does not answer as Kubernetes does",
-            f"{MAKE_AGAIN} && {RESTART}",
+            f"{MAKE_AGAIN} && {RESTART} && {ROLLOUT.format('status')}",
         ),
     ],
 )
@@ -372,7 +372,7 @@ def test_what_a_failed_refresh_dropped_is_not_named_to_the_next(tmp_path, monkey
     """The engine refuses an `--exclude` of a URN that its state does not have."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
     gone = {"urn": RELEASE, "type": "x", "deletedWith": PROVIDER}
-    states = iter([known_of(inside, gone), known_of(inside, gone)])
+    states = iter([known_of(inside, gone)])
     monkeypatch.setattr(state, "exported", lambda *_: next(states, known_of(inside)))
     engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
     refresh(engine)

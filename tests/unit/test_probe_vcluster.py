@@ -92,6 +92,16 @@ def test_it_prints_the_server_and_which_vcluster_it_is(waits, capsys):
     assert "warning: no Ready node has the labels pool=ml" in err
 
 
+def test_what_the_pod_before_a_restart_answers_is_not_the_end(waits):
+    """What follows would meet an API that is starting."""
+    done = {"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 1, "replicas": 1}
+    plane = {"metadata": {"generation": 2}, "spec": {"replicas": 1}}
+    waits(Host(good(), **{STATEFUL_SET: plane | {"status": done}}))
+    for old in ({"observedGeneration": 1}, {"availableReplicas": 0}, {"updatedReplicas": 0}):
+        with pytest.raises(NotReadyError, match="Missing: statefulset ml, which restarts"):
+            waits(Host(good(), **{STATEFUL_SET: plane | {"status": done | old}}), timeout="0.1")
+
+
 @pytest.mark.parametrize("uid", ["", "a b", "x" * 65, {"a": "b"}])
 def test_an_identity_that_is_none_is_not_printed(waits, capsys, uid):
     with pytest.raises(NotReadyError):

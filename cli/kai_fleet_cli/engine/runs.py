@@ -218,7 +218,7 @@ class _Run:
             ]
             left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
             wait = "If it still runs, wait for it"
-            # A killed engine left its lock. Some backends refuse to cancel where there is none.
+            # A killed engine left its lock; where there is none, `cancel` may fail.
             repair = f"pulumi cancel --yes --stack {self.stack.name}; {self.again}"
             raise EngineError(f"{left}. {wait}. Repair it with: {repair}", began=False)
         self.signals.check()
@@ -241,11 +241,9 @@ class _Run:
         silent: set[str] = set()
         while True:
             report = Report()
-            # As they are now: a refresh that failed has dropped what was gone.
-            resources = state.exported(self.stack.workspace, self.stack.name).resources
             unread = [
                 urn
-                for urn, resource in resources.items()
+                for urn, resource in known.resources.items()
                 if not silent.isdisjoint(state.clusters_of(resource))
             ]
             try:
@@ -269,6 +267,7 @@ class _Run:
                 if failed <= silent:
                     raise
                 silent |= failed
+                known = _state(self.stack)  # without what is gone
                 for urn in sorted(failed):
                     say(f"vCluster {urn.rpartition('::')[2]} does not answer, and is not refreshed")
 

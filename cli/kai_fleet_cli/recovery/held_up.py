@@ -92,8 +92,6 @@ def _cause(
     login = f"{FLEET} team kubeconfig {team} --stack {stack.name} --output {team}.kubeconfig"
     kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
     inputs = resource.get("inputs") or {}
-    control_plane = f"statefulset,deployment -l app=vcluster,release={team}"
-    rollout = f"kubectl -n team-{team} rollout"
     fill = {
         "team": team,
         "again": again,
@@ -101,7 +99,6 @@ def _cause(
         "kubectl": kubectl,
         "reach": f"{login} && {kubectl}" if inside else "kubectl",
         "give_up": f"{FLEET} team remove {team} --stack {stack.name}",
-        "restart": f"{rollout} restart {control_plane} && {rollout} status {control_plane}",
         "release": str(inputs.get("name")),
         "namespace": str(inputs.get("namespace")),
     }

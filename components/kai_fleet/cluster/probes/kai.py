@@ -6,14 +6,13 @@ of KAI's SchedulingShards and Config, from KAI_OBJECTS, or drop them.
 """
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons, refusals, unmounted
-from kai_fleet.cluster.probes.wait import NotReadyError, cluster, require_release, until_ready
+from kai_fleet.cluster.probes.reasons import key, reasons, refusals
+from kai_fleet.cluster.probes.wait import cluster, require_release, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
@@ -22,7 +21,6 @@ _KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
 # Objects that KAI's chart or operator makes: only our fields are dropped, never the objects.
 _OF_THE_CHART: Final = {"schedulingshards": "default", "configs": "kai-config"}
 _LABEL: Final = "kai-fleet/shard"
-_MOUNT_SECONDS: Final = 60.0  # KAI's operator has made the Secrets of its pods long before
 _DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 _PODS: Final = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -52,17 +50,8 @@ def wait() -> None:
             api.post(queues.PATH, _QUEUE, dryRun="All")
         return left
 
-    begun = time.monotonic()
-
     def why() -> list[str]:
-        pods = [KubeObject(pod) for pod in api.list(_PODS)]
-        lost = unmounted(api, pods)
-        if lost and time.monotonic() - begun > _MOUNT_SECONDS:
-            raise NotReadyError(
-                f"{lost[0]} of namespace {KAI_NAMESPACE} is gone. Uninstall KAI, and run the update"
-                " again"
-            )
-        found = [f"{each}, which pods mount" for each in lost] or reasons(api, pods, *keys)
+        found = reasons(api, map(KubeObject, api.list(_PODS)), *keys)
         return found or refusals(api, KAI_NAMESPACE)
 
     until_ready(

@@ -3,17 +3,19 @@
 import os
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
+from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool, seconds_since
+from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.wording import listed, plain, plural
 
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
 _PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
 _CRASHES: Final = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
-_SOURCES: Final = (("configMap", "name", "ConfigMap"), ("secret", "secretName", "Secret"))
+_MOUNT_SECONDS: Final = 30.0  # what a pod mounts was made before it, or soon after
 _SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
 
 
@@ -29,10 +31,12 @@ def reasons(api: Api, pods: Iterable[KubeObject], path: str, pool: str, part: st
     """Why pods have no node or no image, or end.
 
     The keys are `path` of their tolerations, `pool` of the labels of their nodes, `part` of their
-    requests.
+    requests. Raises NotReadyError where what one mounts is gone.
     """
     found: dict[str, list[str]] = {}
     for pod in pods:
+        if "ContainerCreating" in pod.waiting:
+            _require_mounts(api, pod)
         images = {match[1] for match in map(_UNPULLED.match, pod.waiting) if match}
         causes = [f"image {image} cannot be pulled: {_PULL}" for image in sorted(images)]
         crashed = [match[1] for match in map(_CRASHES.match, pod.waiting) if match]
@@ -50,17 +54,19 @@ def refusals(api: Api, namespace: str) -> list[str]:
     return list(dict.fromkeys(plain(each, 400) for each in words))
 
 
-def unmounted(api: Api, pods: Iterable[KubeObject]) -> list[str]:
-    """The ConfigMaps and Secrets that volumes of pods name, and that are not there."""
-    lost = dict[str, None]()
-    for pod in pods:
-        for volume in pod.spec.get("volumes") or () if pod.phase == "Pending" else ():
-            for key, name_key, kind in _SOURCES:
-                source = volume.get(key) or {"optional": True}
-                path = f"/api/v1/namespaces/{pod.namespace}/{kind.lower()}s/{source.get(name_key)}"
-                if not source.get("optional") and api.find(path) is None:
-                    lost[f"{kind} {source[name_key]}"] = None
-    return list(lost)
+def _require_mounts(api: Api, pod: KubeObject) -> None:
+    """Raise NotReadyError where a ConfigMap that a pod mounts is gone: its release made it."""
+    if seconds_since(pod.status.get("startTime"), datetime.now(UTC)) < _MOUNT_SECONDS:
+        return
+    sources = (
+        volume.get("configMap") or {"optional": True} for volume in pod.spec.get("volumes") or ()
+    )
+    for name in (source["name"] for source in sources if not source.get("optional")):
+        if api.find(f"/api/v1/namespaces/{pod.namespace}/configmaps/{name}") is None:
+            raise NotReadyError(
+                f"ConfigMap {name} of namespace {pod.namespace} is gone. Uninstall what mounts it,"
+                " and run the update again"
+            )
 
 
 def _no_node(api: Api, pod: KubeObject, path: str, pool: str, part: str) -> str:

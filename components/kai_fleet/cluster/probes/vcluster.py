@@ -114,7 +114,12 @@ def wait() -> None:
         found.update(server=server, uid=str(system["metadata"]["uid"]))
         if not _UID.fullmatch(found["uid"]):
             raise NotReadyError("its namespace kube-system has no UID")
-        return []
+        # The pod before a change may still answer; of several, one always does.
+        workload = control_plane(api, name, namespace)
+        path = f"/apis/apps/v1/namespaces/{namespace}/{workload}s/{name}"
+        plane = KubeObject(api.find(path) or {})
+        restarts = plane.spec.get("replicas") == 1 and not plane.rolled_out
+        return [f"{workload} {name}, which restarts"] if restarts else []
 
     until_ready(
         f"vCluster {name}",
