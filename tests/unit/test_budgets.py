@@ -49,10 +49,10 @@ AREAS = {
     ),
     "provider": area(400, 660, COMPONENTS, "cluster/provider"),
     "releases": area(800, 738, COMPONENTS, "releases"),
-    "probes": area(450, 612, COMPONENTS, "cluster/probes"),
+    "probes": area(450, 643, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
-        1401,
+        1410,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_values.py", "kai_scheduler.py"),
@@ -63,7 +63,7 @@ AREAS = {
         2600, 2281, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2106, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2109, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 843, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 643, COMMANDS, "teams", "stack_file"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_161
+WANTED, CEILING = 20_000, 20_204
 
 
 def lines(*paths: str) -> int:
