@@ -135,13 +135,15 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
 def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError where a stack without any state finds the guards of another one."""
     guard = policy_name("pods")
-    has_any = any("::pulumi:" not in urn for urn in host.deployed.urns)  # but stack and providers
+    has_any = any(
+        "::pulumi:" not in urn for urn in host.deployed.urns
+    )  # beside stack and providers
     if not has_any and host.at(f"{_POLICIES}{guard}"):
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
-            " has made nothing. Run that stack, or write another context; the stack's name, or the"
-            " project's in Pulumi.yaml, may have been edited. If nobody has that stack any more:"
-            f" kubectl delete validatingadmissionpolicy {guard}"
+            " has made nothing. If the stack's name, or the project's in Pulumi.yaml, was edited,"
+            " write the old one; else run that stack, or write another context. If nobody has that"
+            f" stack any more: kubectl delete validatingadmissionpolicy {guard}"
         )
 
 

@@ -133,10 +133,10 @@ def rename_findings(settings: Settings | None, outputs: Mapping[str, Any]) -> li
     if settings is None or known in (None, settings.cluster.name):
         return []
     cause = f"is not {known}, the name of the cluster that the stack is on"
-    fix = f"write {known}; for another name destroy this stack first, another cluster has its own"
+    fix = f"write {known}. To rename it destroy this stack first; another cluster has another stack"
     at = key_path(("cluster", "name"))
-    found = Finding(Level.MANDATORY, at, "cluster", settings.cluster.name, cause, fix, RENAME_RULE)
-    return [found]
+    name = settings.cluster.name
+    return [Finding(Level.MANDATORY, at, "cluster", name, cause, fix, RENAME_RULE)]
 
 
 def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:

@@ -148,7 +148,7 @@ def test_no_wrong_edit_ends_a_running_stack_unasked(walk, one_team, host):
         code, shown, refused = walk(another_name, *command)
         assert (code, "Updating" in shown) == (1, False)
         assert "kai-fleet:cluster.name: cluster another: is not sandbox, the name of" in refused
-        assert "write sandbox; for another name destroy this stack first" in refused
+        assert "write sandbox. To rename it destroy this stack first" in refused
 
     # A mistake in a key.
     code, shown, refused = walk(a_login_without_tls, "preview")

@@ -166,10 +166,13 @@ def test_a_terminal_is_asked_which_of_several_contexts_is_meant(cluster, tmp_pat
 
     monkeypatch.setattr(terminal, "asks", lambda: True)
     monkeypatch.setattr(PromptBase, "ask", ask)
-    for content, stack in ((text, "one"), (text.replace("contexts:", f"contexts:\n{two}"), "two")):
+    both = text.replace("contexts:", f"contexts:\n{two}")
+    none = both.replace("current-context: lab", "")
+    for content, stack in ((text, "one"), (both, "two"), (none, "three")):
         file.write_text(content)
         assert project.run("init", stack).refusal == ""
-    assert asked == [("Context", {"choices": ["other", "lab"], "default": "lab"})]
+    choices = {"choices": ["other", "lab"]}
+    assert asked == [("Context", {**choices, "default": "lab"}), ("Context", choices)]
     assert parse(project.text("one"), "one")["cluster"]["context"] == "lab"
     assert parse(project.text("two"), "two")["cluster"]["context"] == "other"
 

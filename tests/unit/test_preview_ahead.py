@@ -70,8 +70,12 @@ def test_a_vcluster_without_a_class_for_its_volume_is_named_ahead():
         " kai-fleet:teams.ml.vcluster.storageClass, or make one the default"
     )
     lab.host["storageclasses"] = [{"metadata": meta("fast")}]
-    lab.settings["teams"]["ml"]["vcluster"] = {"storageClass": "fast"}
-    assert ahead(lab) == []
+    claim = {
+        "controlPlane": {"statefulSet": {"persistence": {"volumeClaim": {"storageClass": "fast"}}}}
+    }
+    for written in ({"storageClass": "fast"}, {"values": claim}):
+        lab.settings["teams"]["ml"]["vcluster"] = written
+        assert ahead(lab) == []
 
 
 @pytest.mark.parametrize("nodes", [[], [node("ml-0", gpus="1")]])

@@ -1,6 +1,6 @@
 """`fleet init`: the stack file of a cluster, and what to do then."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,7 +15,8 @@ from kai_fleet_cli.errors import UserError
 def init(
     stack: Annotated[str, typer.Argument(help="It writes Pulumi.STACK.yaml.")],
     context: Annotated[
-        str | None, typer.Option(help="A kubectl context: a terminal asks, else the current.")
+        str | None,
+        typer.Option(help="A kubectl context. Unset: a terminal asks, else it is the current."),
     ] = None,
 ) -> None:
     """Write a first stack file from what a cluster has; it replaces no file, and only reads."""
@@ -27,7 +28,9 @@ def init(
         raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
     if context is None and terminal.asks():
         names, current = contexts()
-        context = Prompt.ask("Context", choices=names, default=current) if names[1:] else None
+        if len(names) > 1:
+            asked: Any = {"default": current} if current else {}
+            context = Prompt.ask("Context", choices=names, **asked)
     with Console(stderr=True).status("reading the cluster"):
         content, then = stack_file.text(stack, context)
     try:

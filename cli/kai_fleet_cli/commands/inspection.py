@@ -91,7 +91,7 @@ def releases(as_json: AsJson = False) -> None:
 def doctor(
     stack: StackFile = "sandbox",
     team: Annotated[str | None, typer.Option(help="Only this team, and the host.")] = None,
-    context: Annotated[str | None, typer.Option(help="A kubectl context, not the stack's.")] = None,
+    context: Annotated[str | None, typer.Option(help="A kubectl context, for the stack's.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong on a stack's live clusters, why, and what to do; it changes nothing.
@@ -140,7 +140,9 @@ def report(
         say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
     if as_json:
-        print_json(asdict(found, dict_factory=lambda row: {to_camel(key): at for key, at in row}))
+        print_json(
+            asdict(found, dict_factory=lambda of: {to_camel(key): value for key, value in of})
+        )
         raise typer.Exit(found.exit_code)
     try:
         html.write_text(build.page(found), encoding="utf-8")

@@ -14,7 +14,6 @@ app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
-Stack = options.StackFile
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 
@@ -24,7 +23,7 @@ def add(
     name: Name,
     mode: Annotated[str, typer.Option(help="virtual, host or default.")],
     gpus: Annotated[int, typer.Option(help="The most whole GPUs it may hold.")],
-    stack: Stack = "sandbox",
+    stack: options.StackFile = "sandbox",
     version: Annotated[str, typer.Option(help="Mode virtual: its KAI version.")] = "",
     pool: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE: a label of its nodes; repeatable.")
@@ -51,7 +50,11 @@ def add(
 
 @app.command()
 def switch(
-    name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
+    name: Name,
+    version: Version,
+    stack: options.StackFile = "sandbox",
+    yes: Yes = False,
+    no_up: NoUp = False,
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
     from kai_fleet_cli.teams import changes
@@ -61,7 +64,9 @@ def switch(
 
 
 @app.command()
-def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
+def rollback(
+    name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
+) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, state
 
@@ -78,7 +83,9 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 
 
 @app.command()
-def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
+def remove(
+    name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
+) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from kai_fleet_cli.teams import changes
 
@@ -89,10 +96,10 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 @app.command()
 def kubeconfig(
     name: Name,
-    stack: Stack = "sandbox",
+    stack: options.StackFile = "sandbox",
     output: options.Output = None,
     oidc: Annotated[
-        bool, typer.Option("--oidc", help="For people: they log in at its identity provider.")
+        bool, typer.Option("--oidc", help="For people, who log in at the team's identity provider.")
     ] = False,
 ) -> None:
     """Print a team's kubeconfig, or write it: whoever has it is that vCluster's administrator.
@@ -146,7 +153,7 @@ def credentials(
     options.write_private(content, output)
 
 
-def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
+def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False) -> None:
     """The teams of a stack: schedulers declared and running, GPUs, nodes."""
     from rich.console import Console
 

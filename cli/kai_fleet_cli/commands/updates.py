@@ -111,8 +111,7 @@ def preview(
     opened = runs.stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
     summary = of_steps(ran.steps)
-    if summary["lost"]:
-        summary["lost"] = with_alive(stack, summary["lost"], out)
+    summary["lost"] = with_alive(stack, summary["lost"], out)
     as_text.show_summary(summary, out)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -199,11 +199,6 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
             continue
         row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
         part = row.part if row else "changed"
-        if change.kind == "replaced":  # why it is: without a field, what it is in is replaced
-            fields = (each for each in change.fields if not row or each.path.startswith(row.fields))
-            change = replace(change, fields=tuple(fields))
-            if part != "lost" and not change.fields:
-                continue
         # Of a removed team only its pods and volumes; of shared components every loss.
         most = change.type in (NAMESPACE, RELEASE) or f"::{TEAM}::" not in change.top
         if part and (top not in tops or (row and most)):

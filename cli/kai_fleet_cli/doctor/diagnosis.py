@@ -104,6 +104,8 @@ def show_ahead(stack: str, console: Console) -> None:
 
 def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]:
     """Losses with the pods and volumes in them; print in one line why these are not known."""
+    if not lost:
+        return []
     team, *others = {item.team for item in lost}
     try:  # of a team that is not in the file any more, the host
         read = read_clusters(replace(of_stack(stack), only=None if others else team))

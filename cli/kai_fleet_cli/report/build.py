@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import jinja2
@@ -32,6 +32,7 @@ from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.cluster import Team as Declared
 from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
+from kai_fleet_policies.model.queues import UNLIMITED
 
 SHOWN: Final = 12  # rows of who waits and of findings, and trees; others are folded
 _COMMAND: Final = re.compile(r"`([^`]+)`")
@@ -249,12 +250,13 @@ def page(report: Report) -> str:
     environment = jinja2.Environment(
         loader=loader, undefined=strict, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"counted": counted, "prose": _prose, "longest": _longest}
+    environment.filters |= {"gpus": gpus, "counted": counted, "prose": _prose, "longest": _longest}
     levels = Counter(finding.level for finding in report.findings)
     problems = [finding for finding in report.findings if finding.level is not Level.OK]
     # Globals, since macros are not given the template's variables.
     environment.globals |= {
         "report": report,
+        "age": lambda since: age(report.time - since) if since else "",
         "count": {level.value: levels[level] for level in Level},
         "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
         "shown": SHOWN,
@@ -273,3 +275,20 @@ def _prose(text: str) -> Markup:
     """A sentence with a capital and a full stop, and with its commands as code."""
     sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
     return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
+
+
+def gpus(amount: float | None) -> str:
+    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    if amount is None:
+        return "\u2013"
+    if amount == UNLIMITED:
+        return "unlimited"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def age(since: timedelta) -> str:
+    """An age in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    if minutes >= 1440:
+        return f"{minutes // 1440} d {minutes // 60 % 24} h"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

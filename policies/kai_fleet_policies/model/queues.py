@@ -105,7 +105,9 @@ class QueueIndex:
 
     @cached_property
     def paths(self) -> list[list[str]]:
-        """The names from the top down to each queue; sorted, so a parent is before its children."""
+        """The names from the top down to each queue, sorted: a parent is before its children, but
+        in a ring.
+        """
         chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
         return sorted([queue.name for queue in chain][::-1] for chain in chains)
 

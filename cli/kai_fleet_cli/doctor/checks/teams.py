@@ -152,9 +152,12 @@ def classes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     host, team, settings = snapshot.host, state.team, snapshot.settings
     written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
     own = settings.own_of(team.name).model_dump(by_alias=True, include=written)
+    store = team.store
+    has_volume = store.type == "etcd" or store.workload == "statefulset"
     has_class = any(item.is_default_class for item in host.all("storageclasses"))
-    has_class |= bool(value_at(own, "vcluster.storageClass"))
-    if snapshot.ahead and not has_class and not state.granted:  # afterwards its claim says it
+    has_class |= bool(value_at(own, "vcluster.storageClass") or store.claim.get("storageClass"))
+    # Afterwards its claim says it.
+    if snapshot.ahead and has_volume and not has_class and not state.granted:
         path = team.written_at("vcluster.storageClass")
         yield fault("no-default-class", host, team.name, path=path)
     for kinds, (kind, key) in CLASSES.items():

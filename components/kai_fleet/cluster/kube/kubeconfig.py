@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Takes 0.2 s to import, for which only those wait who connect.
 READER: Final = "kubernetes.config.kube_config"
 
+_USUAL: Final = "~/.kube/config"
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
 _UNUSABLE: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPError)
@@ -84,7 +85,7 @@ def connection(
     try:
         # A TLS library takes certificates and keys from files only: for a moment they are some.
         with _LOADING, tempfile.TemporaryDirectory(prefix="kai-fleet-kubeconfig-") as folder:
-            paths = file or os.environ.get("KUBECONFIG") or "~/.kube/config"
+            paths = file or os.environ.get("KUBECONFIG") or _USUAL
             if content:
                 whole = ConfigNode("the kubeconfig", yaml.safe_load(content))
             elif (whole := KubeConfigMerger(paths).config) is None:
@@ -110,14 +111,17 @@ def connection(
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
 
 
-def contexts() -> tuple[list[str], str]:
-    """The contexts of the usual kubeconfig and the current one; none where it cannot be used."""
-    from kubernetes.config import ConfigException, list_kube_config_contexts
+def contexts() -> tuple[list[str], str | None]:
+    """The contexts of the usual kubeconfig, and the current one; none where it cannot be used."""
+    from kubernetes.config import ConfigException
+    from kubernetes.config.kube_config import KubeConfigMerger
 
     with suppress(yaml.YAMLError, ConfigException, *_UNUSABLE):
-        every, current = list_kube_config_contexts(os.environ.get("KUBECONFIG"))
-        return [str(each["name"]) for each in every], str(current["name"])
-    return [], ""
+        if whole := KubeConfigMerger(os.environ.get("KUBECONFIG") or _USUAL).config:
+            names = [str(item["name"]) for item in whole.safe_get("contexts") or []]
+            current = whole.safe_get("current-context")
+            return names, current if current in names else None
+    return [], None
 
 
 def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any]]:

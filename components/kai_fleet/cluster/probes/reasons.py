@@ -20,7 +20,10 @@ _SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
 
 
 def key(team: str, at: str = "") -> str:
-    """Where a team's key is written: its file, its platform's for a grant; else the component."""
+    """The key of a team's setting in a stack file; in a program without one, the component.
+
+    Of a team's own stack, the platform's file has what it grants, at teamStacks.
+    """
     place = os.environ["PROBE_PLACE"]
     if place == "kai-fleet:team" and not at.startswith(("vcluster", "scheduler")):
         place = f"kai-fleet:teamStacks.{team}"
