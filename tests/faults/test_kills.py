@@ -97,7 +97,7 @@ def test_killed_while_a_release_is_replaced(case, reference, foreign):
     [
         ("Namespace ml-namespace deleting", "all", True),
         ("Namespace ml-namespace deleting", "engine", False),
-        ("Release ml-release deleting", "all", True),
+        ("Command ml-ready deleted", "all", True),
     ],
 )
 def test_killed_while_a_team_is_removed(case, reference, foreign, words, who, wanted_again):
