@@ -5,6 +5,7 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ _ENGINE: Final = {
     # As the program's providers set it, which the Kubernetes plugin reads from v4.29 on.
     "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
 }
+# The SDK's, after a kill: the log of events ends in the middle. Our message says what happened.
+warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
 
 
 class EngineError(UserError):
