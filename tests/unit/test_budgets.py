@@ -63,7 +63,7 @@ AREAS = {
         2600, 2281, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2120, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2123, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 838, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 643, COMMANDS, "teams", "stack_file"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_245
+WANTED, CEILING = 20_000, 20_248
 
 
 def lines(*paths: str) -> int:
