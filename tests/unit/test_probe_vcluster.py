@@ -217,6 +217,10 @@ def test_it_says_who_refuses_the_pods(waits, monkeypatch):
     event = {"message": f"create Pod ml-0 in StatefulSet ml failed error: {denied}"}
     with pytest.raises(NotReadyError, match=f"Missing: Secret vc-ml; {denied}. Look"):
         waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event, event]}))
+    denied = 'admission webhook "labels" denied the request: validation error: no label team'
+    event = {"message": f"Error creating: {denied}"}
+    with pytest.raises(NotReadyError, match=f"Missing: Secret vc-ml; {denied}. Look"):
+        waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event]}))
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,9 @@ def reasons(api: Api, pods: Iterable[KubeObject], path: str, pool: str, part: st
 def refusals(api: Api, namespace: str) -> list[str]:
     """Why pods of a namespace are not created: a quota or an admission webhook refuses them."""
     events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
-    words = (re.split("error: |creating: ", str(each.get("message")))[-1] for each in events)
-    return list(dict.fromkeys(plain(each, 400) for each in words))
+    words = (str(each.get("message")) for each in events)
+    refused = (re.split("error: |creating: ", message, maxsplit=1)[-1] for message in words)
+    return list(dict.fromkeys(plain(each, 400) for each in refused))
 
 
 def _require_mounts(api: Api, pod: KubeObject) -> None:
