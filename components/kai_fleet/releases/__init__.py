@@ -63,8 +63,13 @@ class KaiRelease(Release):
     # for about 48 minutes; fixed in v0.12.22, v0.14.6 and v0.16.0 (K12).
     recreates_config: bool = False
     max_queue_depth: int | None = None  # two levels through v0.12 (Q6)
+    container_name_annotation: bool = True  # gpu-fraction-container-name, from v0.10 (W3)
     # global.nodeSelector and imagePullSecrets do not reach the operands in v0.9-v0.12 (K17).
     operands_get_node_selector: bool = True
+    # A shard makes the scheduler, and usage over time is a field of it, from v0.10; before, a shard
+    # is a second scheduler beside the chart's own.
+    has_shards: bool = True
+    has_topologies: bool = True  # from v0.12; before, KAI read Kueue's objects of that kind
     # The scheduler turns the node label nvidia.com/gpu.memory from MiB into 10^6 bytes, and a pod's
     # gpu-memory not; no more in v0.8.5 (getNodeGpuMemory in node_info.go).
     gpu_memory_in_megabytes: bool = False

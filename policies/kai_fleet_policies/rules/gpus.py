@@ -44,7 +44,8 @@ def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) 
     if CONTAINER in annotations:
         for kai in cluster.scheduling.kai:
             version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
-            if version in releases.KAI and releases.version_key(str(version)) < (0, 10):
+            release = releases.KAI.get(str(version))
+            if release is not None and not release.container_name_annotation:
                 where = {"cluster": cluster.scheduling.name, "version": version}
                 yield place.refuse(*row("gpu-container", **where))
     if FRACTION in annotations or MEMORY in annotations:

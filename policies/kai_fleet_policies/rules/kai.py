@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI, version_key
+from kai_fleet.releases import KAI
 from kai_fleet.releases.allowed_values import refusals
 from kai_fleet.values import UNKNOWN, at, get, value_at
 from kai_fleet_policies.model.cluster import Cluster, Kai
@@ -76,7 +76,8 @@ def kai_feature_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
         if used is UNKNOWN or not used:
             continue
         version = known(kai.version, f"the KAI version is known: {kind} come with {since}")
-        if version in KAI and version_key(str(version)) < version_key(since):
+        field = "has_topologies" if kind == "topologies" else "has_shards"
+        if version in KAI and not getattr(KAI[str(version)], field):
             pools = kind == "shards" and cluster.pools
             path = at(cluster.path, "pools") if pools else place.at(kind).path
             values = {"since": since, "version": version, "advised": releases.advised(KAI) or since}

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
-from kai_fleet.releases import version_key
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
@@ -106,7 +105,7 @@ def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
                 remove = f"`{cluster.kubectl} delete {' '.join(owners)}`, then {remove}"
         version, parts = cluster.usage.version or "", ", ".join(sorted(names)[:3])
         yield fault("kai-undeclared", cluster, version, parts=parts, remove=remove)
-    if release is not None and version_key(release.version) < (0, 10):
+    if release is not None and not release.has_shards:
         for name in shards:
             yield fault("shard-of-newer-kai", cluster, name, version=release.version)
     for name in (item.name for item in cluster.schedulers if release is not None):
