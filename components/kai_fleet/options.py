@@ -15,6 +15,7 @@ from pulumi_kubernetes.helm import v3 as helm
 
 from kai_fleet.inputs import RegistryArgs
 from kai_fleet.names import RELEASE
+from kai_fleet.releases import charts
 from kai_fleet.releases.sources import MIRROR
 
 # Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
@@ -106,23 +107,56 @@ def chart_args(name: str, version: str, args: Mapping[str, Any], home: str) -> d
     (OCI, URL or path) with `chart_account`, else the mirror, else `home`, its OCI reference or the
     URL of its repository. A local alias of the repository differs by machine.
 
-    Raises pulumi.RunError where Helm would install a file of that name in the project's folder.
+    Raises pulumi.RunError where Helm would install a file of that name in the project's folder,
+    and for a chart that is another one by its location, or by the Chart.yaml of a package here.
     """
     mirror, override, account = os.environ.get(MIRROR), args.get("chart"), args.get("chart_account")
+    of_mirror = str(Path(mirror) / f"{name}-{version}.tgz") if mirror else None
+    of_home = home if home.startswith("oci:") else name
+    chart = override or of_mirror or of_home
+    if override:
+        _refuse(charts.mismatch(override, (name,), version), name, version)
+    by_name = chart == name and not override
+    if "://" in chart or by_name:
+        _refuse_beside(chart, name, home)
+    else:
+        _refuse(_content(chart, name, version), name, version)
+    found = {"chart": chart, "version": version}
     if override and account:
         password = pulumi.Output.secret(account["password"])
         login = helm.RepositoryOptsArgs(username=account["username"], password=password)
-        return {"chart": override, "version": version, "repository_opts": login}
-    of_home = home if home.startswith("oci:") else None
-    if chart := override or (str(Path(mirror) / f"{name}-{version}.tgz") if mirror else of_home):
-        return {"chart": chart, "version": version}
-    if Path(name).exists():
+        return {**found, "repository_opts": login}
+    if by_name:
+        return {**found, "repository_opts": helm.RepositoryOptsArgs(repo=home)}
+    return found
+
+
+def _refuse_beside(chart: str, name: str, home: str) -> None:
+    """Helm looks for a file of a chart's name first, and of `oci://…` for a folder `oci:`."""
+    if (file := Path(chart)).exists():
         raise pulumi.RunError(
-            f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
+            f"{file} beside Pulumi.yaml would be installed in place of the chart {name} of"
             f" {home}: Helm looks there first; remove it, or give it another name"
         )
-    repository = helm.RepositoryOptsArgs(repo=home)
-    return {"chart": name, "version": version, "repository_opts": repository}
+
+
+def _content(chart: str, name: str, version: str) -> str | None:
+    """What is wrong with what a package or folder of this machine has."""
+    try:
+        found = charts.packaged(chart)
+    except charts.UnreadableChartError as why:
+        return str(why)
+    if found is None or (found.name == name and charts.same_version(str(found.version), version)):
+        return None
+    return f"is {found.name} {found.version} by its Chart.yaml"
+
+
+def _refuse(why: str | None, name: str, version: str) -> None:
+    if why is not None:
+        raise pulumi.RunError(
+            f"the chart for {name} {version} {why}; write oci://…/{name},"
+            f" https://…/{name}-{version}.tgz or the path of a package of it, or drop it"
+        )
 
 
 def registry_secret(
