@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, check, toleration_spec
+from kai_fleet.installed_chart import hold_to
 from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
@@ -97,7 +98,7 @@ class GpuStack(pulumi.ComponentResource):
             )
             before.append(quota)
         if chart:
-            kubernetes.helm.v3.Release(
+            helm = kubernetes.helm.v3.Release(
                 f"{name}-release",
                 **chart_args(chart, version, args, provider.repository),
                 name=chart,
@@ -106,6 +107,7 @@ class GpuStack(pulumi.ComponentResource):
                 timeout=900,  # drivers are built on the nodes
                 opts=after(child, *before),
             )
+            hold_to(f"GpuStack {name}", helm, chart, version)
         self.namespace = pulumi.Output.from_input(chart)
         self.version = pulumi.Output.from_input(version)
         self.register_outputs({"namespace": chart, "version": version})

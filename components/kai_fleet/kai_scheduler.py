@@ -14,6 +14,7 @@ from kai_fleet import deployed
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved, toleration_spec
+from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, table, version_key, why_replaced
@@ -157,6 +158,7 @@ class KaiScheduler(pulumi.ComponentResource):
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(child, replacing),
         )
+        hold_to(component, helm, "kai-scheduler", release.version)
         if registries := args.get("registries"):
             # The chart creates this namespace, and leaves it on uninstall.
             reservations = value_at(args.get("values", {}), "global.resourceReservation.namespace")

@@ -19,6 +19,7 @@ from kai_fleet.cluster.connection import (
     provider_options,
 )
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, joined, resolved
+from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
@@ -225,6 +226,7 @@ class VirtualCluster(pulumi.ComponentResource):
             skip_await=True,  # the step below waits, and says for what
             opts=after(child, *before),
         )
+        hold_to(component, helm, "vcluster", release.chart_version)
         secret = KubeconfigSecret(name, self, host, namespace, values)
         endpoint, port = access.get("host", ""), access.get("port", 443)
         if access.get("type") in ("Ingress", "Gateway"):
