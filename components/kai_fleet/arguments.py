@@ -56,6 +56,7 @@ class Arguments:
         return _filled(
             settings.gpu,
             resource=None,
+            untested=None,
             tolerations=[*tolerations.values()],
             registries=settings.registries,
             chart_account=self._chart_account(settings.gpu),

@@ -47,6 +47,8 @@ def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
         "host": f"the host's KAI {host.scheduler.version or ''}",
     }
     version = f"v{str(team.version).removeprefix('v')}" if team.version else "-"
+    if any(chart.path == team.path and chart.why_another for chart in host.charts):
+        version = "another chart"
     quotas = [_gpu_quota(queue) for queue in queues if not queue.parent]
     guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}" if quotas else "-"
     labels, gpus = sorted(pairs(team.node_pool).items()), "-"

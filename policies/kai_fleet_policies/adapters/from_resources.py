@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from kai_fleet.names import QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
+from kai_fleet.releases.charts import named
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of
-from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
@@ -24,7 +25,12 @@ PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 _OWN: Final = "kai-fleet:index:"
 _UNLIMITED: Final = {r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES}
-_PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+# The charts of this program's components; the others have none.
+_CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "VirtualCluster": ("vcluster",),
+    "KaiScheduler": ("kai-scheduler",),
+    "GpuStack": tuple(sorted(GPU_CHARTS)),
+}
 _COMMENT: Final = re.compile(r"#.*?(\\n|$)", re.MULTILINE)
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"
 _VIRTUAL: Final = (
@@ -195,13 +201,20 @@ def _read_release(found: _Found, resource: Declared) -> None:
     values = UNKNOWN if props.get("valueYamlFiles") else props.get("values")
     chart, version = chart_of(props)
     name = text(props.get("name")) or resource.name
+    if component := _component(urn):
+        names = _CHARTS.get(component, ())
+        own: dict[str, Any] = {"chart": text(props.get("chart")) or ""}
+        own["version"] = text(props.get("version"))
+        subject = f"release {resource.name} in component {component}"
+        parts["charts"].append(Chart(**own, subject=subject, path=urn, names=names))
+        chart = names[0] if len(names) == 1 else chart
     space = text(props.get("namespace")) or resource.default_namespace
     place: dict[str, Any] = {"namespace": space, "path": urn}
     # What the program declares has passed its own gate, which knows the stack's sources and levels.
-    written = {} if _OWN in urn else mapping(values)
+    written = {} if component else mapping(values)
     if chart == "kai-scheduler":
-        untested = f"{_OWN}KaiScheduler$" in urn
-        kai = Kai(version, _sharing(version, values), written, untested=untested, **place)
+        by_gate = component == "KaiScheduler"
+        kai = Kai(version, _sharing(version, values), written, untested=by_gate, **place)
         parts["kai"].append(kai)
         # The two queues that charts from v0.10 make at their first install, unless turned off.
         makes = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
@@ -211,10 +224,10 @@ def _read_release(found: _Found, resource: Declared) -> None:
             for queue, parent in ((CHART_PARENT, None), ("default-queue", CHART_PARENT)):
                 found.created.append(DeclaredQueue(queue, parent, _UNLIMITED, path=urn))
     elif chart == "vcluster":
-        team = _vcluster(version, values, name, urn)
+        team = _vcluster(version, values, name, component == "VirtualCluster")
         parts["teams"].append(replace(team, values=written, **place))
     else:
-        sharing = device_sharing(values) if chart in GPU_CHARTS else None
+        sharing = device_sharing(values) if chart in GPU_CHARTS or component == "GpuStack" else None
         parts["objects"].append(ManagedObject("Release", name, sharing=sharing, **place))
 
 
@@ -229,6 +242,13 @@ _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
 }
 
 
+def _component(urn: str) -> str:
+    """The nearest component of this program around a resource; "" for none."""
+    above = urn.split("::", 3)[2].split("$")[:-1]
+    names = (kind.removeprefix(_OWN) for kind in reversed(above) if kind.startswith(_OWN))
+    return next(names, "")
+
+
 def chart_of(props: Mapping[str, Any]) -> tuple[Any, Any]:
     """The chart of a release, by its name, OCI reference, package or path; and its version, None
     where the newest is taken.
@@ -236,11 +256,9 @@ def chart_of(props: Mapping[str, Any]) -> tuple[Any, Any]:
     chart, version = text(props.get("chart")), text(props.get("version"))
     if chart is UNKNOWN:
         return UNKNOWN, UNKNOWN
-    last = (chart or "").rstrip("/").rpartition("/")[2].partition("?")[0]
-    if package := _PACKAGE.fullmatch(last):
-        return package["name"], package["version"]
-    name, colon, tag = last.partition(":")
-    return name, version or (tag if colon else None)
+    name, own = named(chart or "")
+    by_package = own is not None and not str(chart).startswith("oci://")
+    return name, own if by_package else version or own
 
 
 def _sharing(version: Any, values: Any) -> Any:
@@ -254,7 +272,7 @@ def _sharing(version: Any, values: Any) -> Any:
     return mode or (UNKNOWN if on is UNKNOWN else of_switch(on))
 
 
-def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
+def _vcluster(version: Any, values: Any, name: str, of_component: bool) -> Team:
     """The team of a vCluster. Its mode follows the values: a scheduler of its own means virtual,
     pods without owners mean that the host's KAI schedules them.
     """
@@ -263,7 +281,6 @@ def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
     mode: Any = "virtual" if True in own else "default" if owner else "host"
     if mode != "virtual" and UNKNOWN in (*own, owner):
         mode = UNKNOWN
-    of_component = f"{_OWN}VirtualCluster$" in urn
     return Team(
         name,
         # The chart's versions have no v.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED
+from kai_fleet.releases.charts import mismatch
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
@@ -65,6 +66,11 @@ class Chart:
 
     `home` is the registry, and `repository` one there, that the chart has of itself where only one
     of the two is written. `subject` and `path` are those of a part of the host besides KAI.
+
+    Args:
+        names: Charts that may be there; none in a component that has no chart, None for an image.
+        version: The one that is installed; `tested` is the table's where it alone was tried, but
+            for `untested`.
     """
 
     chart: str | None
@@ -74,6 +80,17 @@ class Chart:
     repository: str = ""
     subject: str = ""
     path: str = ""
+    names: tuple[str, ...] | None = None
+    version: str | None = None
+    tested: str | None = None
+    untested: bool = False
+
+    @property
+    def why_another(self) -> str | None:
+        """What says that it is none of `names`; None where nothing does."""
+        if self.names is None or self.chart is None:
+            return None
+        return mismatch(self.chart, self.names, self.version or "")
 
 
 @dataclass(frozen=True)
@@ -169,7 +186,8 @@ class Cluster:
             and the queue that it is granted, without a bound.
         grants: Places of teams with stacks of their own.
         platform: Stack that has the host, in a team's own stack; else "".
-        charts: Charts of the host besides KAI and vCluster.
+        charts: Charts of the host besides KAI and vCluster; from resources those of every release
+            in a component of this program.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has

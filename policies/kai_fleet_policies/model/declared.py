@@ -9,7 +9,7 @@ from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import every_spec
-from kai_fleet.releases import DEFAULT_VCLUSTER
+from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.platform import HostKai
@@ -45,8 +45,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
     )
     if settings.platform_facts is not None:
         return replace(host, **_granted_queues(arguments, host.teams[0]))
-    of_gpus = {"subject": "the GPU stack", "path": key_path(("gpu",))}
-    charts = [Chart(gpu.chart, gpu.values, **of_gpus)]
+    charts = [_of_gpus(settings)]
     if (kind := settings.cluster.kind) is not None and kind.image is not None:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
         charts.append(Chart(None, {"image": kind.image}, "", subject=subject, path=path))
@@ -56,6 +55,21 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
         queues=_queues(arguments.host_queues(), walk(settings.queues, f"{queues_key}.")),
         grants=tuple(_grant(arguments, name) for name in settings.team_stacks),
         charts=tuple(charts),
+    )
+
+
+def _of_gpus(settings: Settings) -> Chart:
+    """The chart of the GPU stack; with `none` there is none that could be another."""
+    gpu, provider = settings.gpu, GPU_PROVIDERS[settings.gpu.provider]
+    return Chart(
+        gpu.chart,
+        gpu.values,
+        subject="the GPU stack",
+        path=key_path(("gpu",)),
+        names=(provider.chart,) if provider.chart else None,
+        version=gpu.version or provider.version,
+        tested=provider.version,
+        untested=gpu.untested,
     )
 
 

@@ -5,12 +5,21 @@ from typing import Final
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster
-from kai_fleet_policies.rules import gpus, kai, queues, sources, teams, vclusters, workloads
+from kai_fleet_policies.rules import (
+    charts,
+    gpus,
+    kai,
+    queues,
+    sources,
+    teams,
+    vclusters,
+    workloads,
+)
 from kai_fleet_policies.rules.rule import Rule
 
 RULES: Final[tuple[Rule, ...]] = tuple(
     rule
-    for module in (queues, workloads, gpus, teams, kai, vclusters, sources)
+    for module in (queues, workloads, gpus, teams, kai, vclusters, charts, sources)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from kai_fleet.releases import sources
+from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
@@ -24,16 +24,28 @@ _USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
 _NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
-def _sources(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
+def installed_charts(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
     """What is installed of a chart."""
-    if cluster.name != HOST or not (cluster.declared or cluster.platform):
-        return  # who changes a program of another kind runs anything
     for chart in cluster.charts:
         yield chart, Place(chart.subject, "", chart.path)
     for (kai, _), place in kais_and_inside(cluster):
-        yield Chart(kai.chart, kai.values), place
+        yield Chart(kai.chart, kai.values, names=("kai-scheduler",), version=kai.version), place
     for team, place in each_vcluster(cluster):
-        yield Chart(team.chart, team.values, home="ghcr.io", repository="loft-sh"), place
+        of_vcluster = Chart(
+            team.chart,
+            team.values,
+            home="ghcr.io",
+            repository="loft-sh",
+            names=("vcluster",),
+            version=(team.version or DEFAULT_VCLUSTER).removeprefix("v"),
+        )
+        yield of_vcluster, place
+
+
+def _sources(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
+    """What a stack file has installed; who changes a program of another kind runs anything."""
+    if cluster.name == HOST and (cluster.declared or cluster.platform):
+        yield from installed_charts(cluster)
 
 
 @mandatory("sources-known", "critical", _sources)

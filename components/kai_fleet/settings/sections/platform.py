@@ -147,7 +147,9 @@ TeamName = Annotated[
 ]
 OtherChart = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None,
-    Field(description="Another chart, oci://… or https://…, of a place in sources."),
+    Field(
+        description="The same chart at a place of sources: oci://…/NAME, https://…/NAME-VERSION.tgz."
+    ),
 ]
 Untested = Annotated[
     bool, Field(description="Take a version newer than the table for the newest line of it.")
@@ -166,6 +168,8 @@ class Gpu(Strict):
     """`none` where nodes advertise GPUs already, or have none."""
     version: Version | None = None
     """Chart version."""
+    untested: bool = False
+    """With chart or a mirror: take a version that is not the table's."""
     chart: OtherChart = None
     resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = "nvidia.com/gpu"
     """The name under which nodes advertise GPUs."""
