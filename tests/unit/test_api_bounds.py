@@ -142,3 +142,109 @@ def test_a_refusal_in_a_tenants_words_is_one_plain_line(raw):
     assert str(why.value) == "403 No[31m"
     assert why.value.message.startswith("no[2J error: fake xxx")
     assert len(why.value.message) == 2000
+
+
+MANY = {
+    "bytes": ([{"text": "x" * 300_000}], "more than 1 MiB, which is more than is read of it"),
+    "mappings": ([{"mappings": [{}] * 10_000}], "more than 65536 values"),
+    "lists": ([{"lists": [[]] * 10_000}], "more than 65536 values"),
+    "members": ([{"members": [{"a": 1}] * 10_000}], "more than 65536 values"),
+    "objects": ([{"metadata": {"name": "a"}}] * 400, "more than 1024 objects"),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_all_answers_together_are_bounded(server, what):
+    """Each of these alone is within the bounds; a command that has read them holds them all."""
+    api, url = server
+    items, says = MANY[what]
+    api.otherwise = (200, {"items": items})
+    client = Api.of_kubeconfig(kubeconfig(url), in_all=30.0, most=1 << 20)
+    assert client.list("/first")
+    with pytest.raises(UnreachableError, match=says):
+        client.lists({str(n): f"/{n}" for n in range(6)}, 6)
+    with pytest.raises(UnreachableError, match=says):
+        client.get("/again")
+    client.begin(30.0)
+    assert client.list("/first")
+
+
+def test_who_asks_again_and_again_has_the_bounds_for_each_answer(server):
+    api, url = server
+    api.otherwise = (200, {"items": MANY["objects"][0]})
+    client = Api.of_kubeconfig(kubeconfig(url), most=1 << 20)
+    assert {len(client.list("/poll")) for _ in range(5)} == {400}
+
+
+def answered(raw, body, *headers):
+    head = HEAD + b"".join(line + b"\r\n" for line in headers)
+    length = b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+    return Api.of_kubeconfig(kubeconfig(raw(lambda found: found.sendall(head + length + body))))
+
+
+def nested(levels, innermost=b'"x"'):
+    return b'{"items": ' + b"[" * levels + innermost + b"]" * levels + b"}"
+
+
+ODD = {
+    "lists in lists": nested(150),
+    "lists in lists, and a character that is dropped": nested(700, b'"\\u001b"'),
+    "mappings in mappings": b'{"a": ' * 150 + b"1" + b"}" * 150,
+    "an integer of a million digits": b'{"items": [' + b"9" * 1_000_000 + b"]}",
+    "no number": b'{"items": [NaN]}',
+    "an endless number": b'{"items": [-Infinity]}',
+    "half a list": b'{"items": [{}',
+    "no text": b'{"items": ["\xff"]}',
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_no_kubernetes_writes_is_not_read(raw, what):
+    with pytest.raises(UnreachableError, match="what answers there is no Kubernetes API"):
+        answered(raw, ODD[what]).list("/api/v1/pods")
+
+
+def test_an_error_is_bounded_as_an_answer_is(raw):
+    head = b"HTTP/1.1 403 No\r\nConnection: close\r\n\r\n"
+    body = b'{"message": [' + b"{}," * 2_000_000 + b"{}]}"
+    url = raw(lambda found: found.sendall(head + body))
+    with pytest.raises(UnreachableError, match="more than 1048576 values"):
+        Api.of_kubeconfig(kubeconfig(url), most=16 << 20).get("/version")
+
+
+@pytest.mark.parametrize(
+    "length", [b"5", b"99999999999", b"-1", b"x", b"5, 6"], ids=lambda length: length.decode()
+)
+def test_a_wrong_length_is_no_answer_and_holds_up_nobody(raw, length):
+    head = HEAD + b"Connection: close\r\nContent-Length: " + length + b"\r\n\r\n"
+    url = raw(lambda found: found.sendall(head + b'{"items": [{}]'))
+    begun = time.monotonic()
+    with pytest.raises(UnreachableError):
+        Api.of_kubeconfig(kubeconfig(url), in_all=1.0).get("/version")
+    assert time.monotonic() - begun < 3
+
+
+def go_on(found):
+    while True:
+        found.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+WITHOUT_END = {
+    "interim answers": go_on,
+    "a line of a chunk": lambda item: flood(item, b"Transfer-Encoding: chunked\r\n\r\nff;"),
+    "lines behind the last chunk": lambda item: (
+        item.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"),
+        drip(item, b"X: y\r\n"),
+    ),
+    "a header": lambda item: flood(item, b"X: "),
+    "headers": lambda item: (item.sendall(HEAD), [item.sendall(b"X: y\r\n") for _ in range(9999)]),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_END)
+def test_what_is_no_body_has_an_end_too(raw, what):
+    url = raw(WITHOUT_END[what])
+    begun = time.monotonic()
+    with pytest.raises(UnreachableError):
+        Api.of_kubeconfig(kubeconfig(url), in_all=1.0).get("/version")
+    assert time.monotonic() - begun < 3

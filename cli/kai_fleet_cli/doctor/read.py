@@ -17,9 +17,10 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
+from kai_fleet.cluster.kube.round import OF_OPERATORS
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects

@@ -11,9 +11,10 @@ from typing import Any, Final
 import jinja2
 import yaml
 
-from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.kube.round import OF_OPERATORS
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, mig, version_key
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.settings.files.project import FLEET

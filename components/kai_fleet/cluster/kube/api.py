@@ -3,7 +3,6 @@
 import http.client
 import json
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from kai_fleet.cluster.kube.errors import (
+    NO_API,
     TOO_LATE,
     AbsentError,
     RefusedError,
@@ -21,6 +21,7 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
+from kai_fleet.cluster.kube.round import OF_TENANTS, Round, require_shallow
 from kai_fleet.wording import cleaned, may_have_controls
 
 Object = dict[str, Any]
@@ -29,19 +30,15 @@ JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-# Bytes of an answer. Two thousand pods have 20 MiB; JSON takes up to 20 times as much in memory.
-OF_TENANTS: Final = 32 << 20
-OF_OPERATORS: Final = 512 << 20
 _PIECE: Final = 256 << 10
-_NO_API: Final = "what answers there is no Kubernetes API"
 
 
 class Api:
     """A client of one API server. Calls raise RefusedError or UnreachableError.
 
-    `seconds` is the timeout of each request, `in_all` that of all requests together, `most` the
-    maximum size of an answer in bytes. Control characters in answers are dropped, but for tabs and
-    line breaks: tenants choose the texts.
+    `seconds` is the timeout of each request, and `most` the bytes of its answer; with `in_all` both
+    bound all requests together, until `begin`. Control characters in answers are dropped, but for
+    tabs and line breaks: tenants choose the texts.
     """
 
     connect_seconds = 5.0
@@ -55,8 +52,8 @@ class Api:
     ) -> None:
         self.host, self.context = connection.host, connection.context
         self._connection = connection
-        self._seconds, self._in_all, self._most = seconds, in_all, int(most)
-        self._ends = None if in_all is None else time.monotonic() + in_all
+        self._seconds, self._most = seconds, int(most)
+        self._round = None if in_all is None else Round(in_all, self._most)
 
     @classmethod
     def of_kubeconfig(cls, content: str, **limits: float) -> Self:
@@ -68,9 +65,13 @@ class Api:
         """A cluster of a kubeconfig file; None: the usual ones. Raises UnusableKubeconfigError."""
         return cls(connection(file=file, context=context), **limits)
 
+    def begin(self, in_all: float) -> None:
+        """Bound all requests from here on together, anew: they have `in_all` seconds."""
+        self._round = Round(in_all, self._most)
+
     def get(self, path: str, **query: str) -> Object:
         """GET an object. Raises AbsentError if there is none."""
-        return _parsed(self._ask("GET", path, query))
+        return self._ask("GET", path, query)
 
     def find(self, path: str) -> Object | None:
         """GET an object; None if there is none."""
@@ -82,7 +83,7 @@ class Api:
         """All objects of a collection in one response: pages cost more than they save."""
         items = self.get(path, **query).get("items") or []
         if not isinstance(items, list):
-            raise UnreachableError(_NO_API)
+            raise UnreachableError(NO_API)
         return [item for item in items if isinstance(item, dict)]
 
     def lists(
@@ -111,7 +112,7 @@ class Api:
 
     def post(self, path: str, body: Object, **query: str) -> Object:
         """Create an object, and return it."""
-        return _parsed(self._ask("POST", path, query, body))
+        return self._ask("POST", path, query, body)
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
         """Patch an object; `kind` is the media type of the patch."""
@@ -130,14 +131,13 @@ class Api:
 
     def _ask(
         self, method: str, path: str, query: dict[str, str], body: object = None, kind: str = JSON
-    ) -> bytes:
+    ) -> Object:
         """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
         sends one every few seconds would never time out.
         """
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        seconds = self._seconds if self._ends is None else self._ends - time.monotonic()
-        if seconds <= 0:
-            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
+        within = self._round or Round(self._seconds, self._most)
+        seconds = within.seconds_left()
         headers = {**self._connection.headers(), "Content-Type": kind}
         answer: Future[bytes] = Future()
 
@@ -154,43 +154,53 @@ class Api:
                     retries=False,
                     preload_content=False,
                 )
-                answer.set_result(self._content(response, time.monotonic() + seconds))
+                answer.set_result(_content(response, within))
             except Exception as error:
                 answer.set_exception(error)
 
         threading.Thread(target=send, daemon=True).start()
         try:
-            return answer.result(seconds + 0.1)
+            data = answer.result(seconds + 0.1)
         except TimeoutError:
             raise UnreachableError(TOO_LATE) from None
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(words_of_network(error)) from None
+        return _parsed(data, within)
 
-    def _content(self, response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
-        """The whole body. Compressed data was not requested, and is not decompressed: it could
-        expand to gigabytes.
-        """
-        data = bytearray()
+
+def _content(response: urllib3.BaseHTTPResponse, within: Round) -> bytes:
+    """The whole body. Compressed data was not requested, and is not decompressed: it could expand
+    to gigabytes.
+    """
+    data = bytearray()
+    try:
         while piece := response.read1(_PIECE, decode_content=False):
             data += piece
-            if time.monotonic() > ends or len(data) > self._most:
-                response.close()
-                most = f"it answers more than {self._most >> 20} MiB, which is more than is read"
-                raise UnreachableError(TOO_LATE if time.monotonic() > ends else f"{most} of it")
-        response.release_conn()
-        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            absent = response.status == HTTPStatus.NOT_FOUND
-            kind = AbsentError if absent else RefusedError
-            raise kind(response.status, response.reason or "", bytes(data))
-        return bytes(data)
+            within.take(piece)
+    except UnreachableError:
+        response.close()
+        raise
+    response.release_conn()
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        absent = response.status == HTTPStatus.NOT_FOUND
+        kind = AbsentError if absent else RefusedError
+        raise kind(response.status, response.reason or "", bytes(data))
+    return bytes(data)
 
 
-def _parsed(data: bytes) -> Object:
+def _parsed(data: bytes, within: Round) -> Object:
     try:
         text = data.decode()
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise UnreachableError(_NO_API) from None
-    if may_have_controls(text):
-        content = cleaned(content)
-    return content if isinstance(content, dict) else {}
+        raise UnreachableError(NO_API) from None
+    if not isinstance(content, dict):
+        return {}
+    require_shallow(content)
+    within.take_objects(content.get("items"))
+    return cleaned(content) if may_have_controls(text) else content
+
+
+def _no_number(word: str) -> None:
+    """Refuse NaN and Infinity, which Python's parser takes and Kubernetes never writes."""
+    raise ValueError(word)

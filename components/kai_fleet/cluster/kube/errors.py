@@ -6,6 +6,7 @@ from typing import Final
 
 from kai_fleet.wording import plain
 
+NO_API: Final = "what answers there is no Kubernetes API"
 TOO_LATE: Final = "it does not answer in time"
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 
