@@ -47,12 +47,12 @@ class Api(BaseHTTPRequestHandler):
             status, body = self.answers.get(f"{path}#{name}", (201, body))
         if callable(body):
             body = body(self.path)
-        text = json.dumps(body).encode()
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
             self.wfile.write(text)
 
     def log_message(self, *_):

@@ -103,11 +103,13 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
     Queues that pods may name have round corners.
     """
     tree, lines = QueueIndex(queues), ["flowchart TD"]
-    ids = {path[-1]: f"q{number}" for number, path in enumerate(tree.paths)}
-    for *above, name in tree.paths:
+    names = dict.fromkeys([*tree.levels, *tree.by_name])  # what hangs below none comes last
+    ids = {name: f"q{number}" for number, name in enumerate(names)}
+    for name, queue in ((name, tree.by_name[name]) for name in names):
         left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
-        lines.append(f'  {ids[name]}{left}"{_label(tree.by_name[name])}"{right}')
-        lines += [f"  {ids[parent]} --> {ids[name]}" for parent in above[-1:]]
+        lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
+        if queue.parent in ids:
+            lines.append(f"  {ids[queue.parent]} --> {ids[name]}")
     return "\n".join(lines)
 
 

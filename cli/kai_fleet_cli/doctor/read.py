@@ -35,6 +35,9 @@ from kai_fleet_policies.model.declared import host_of
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
+# Of a vCluster, to be judged and drawn. KAI is run with some hundred queues on two to four levels.
+_MOST_QUEUES: Final = 5000
+_MOST_LEVELS: Final = 32
 # The path of each kind, by its plural.
 READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
 
@@ -198,9 +201,23 @@ def _with_inside(access: tuple[TeamState, str], update: str) -> TeamState:
         # Its tenant's own API server answered these.
         objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
         inside = replace(inside, objects=objects)
+        _require_drawable(inside)
         _ = inside.usage
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     except MALFORMED as error:
         return replace(state, unreached=malformed(error))
     return replace(state, inside=inside)
+
+
+def _require_drawable(inside: Cluster) -> None:
+    """Raise UnreachableError for more queues, or levels of them, than are judged."""
+    count = len(inside.all("queues"))
+    if count > _MOST_QUEUES:
+        raise UnreachableError(f"it has {count} queues; at most {_MOST_QUEUES} are judged")
+    levels = max(inside.tree.levels.values(), default=0)
+    if levels > _MOST_LEVELS:
+        raise UnreachableError(
+            f"its queues have {levels} levels; at most {_MOST_LEVELS} are judged. Have the team"
+            " hang them higher"
+        )

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
@@ -18,6 +19,7 @@ from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 
+_EVENTS: Final = 20  # of one object that are judged, the last ones
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 
 
@@ -71,8 +73,7 @@ class Cluster:
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """One object, the first of that name where `namespace` is None."""
-        items = self._by_name.get((kind, name), ())
-        return next((item for item in items if namespace in (None, item.namespace)), None)
+        return self._by_name.get((kind, name, namespace))
 
     def lacks(self, kind: str, name: str) -> bool:
         """Whether an object is known to be absent."""
@@ -87,11 +88,12 @@ class Cluster:
         return {kind: [*map(KubeObject, items)] for kind, items in self.objects.items()}
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str], list[KubeObject]]:
-        items: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+    def _by_name(self) -> Mapping[tuple[str, str, str | None], KubeObject]:
+        items: dict[tuple[str, str, str | None], KubeObject] = {}
         for kind, of_kind in self._by_kind.items():
             for item in of_kind:
-                items[kind, item.name].append(item)
+                items.setdefault((kind, item.name, item.namespace), item)
+                items.setdefault((kind, item.name, None), item)
         return items
 
     @cached_property
@@ -115,6 +117,12 @@ class Cluster:
         return self.desired.scheduler.release if self.desired.declared else self.usage.release
 
     @cached_property
+    def most_gpus(self) -> float:
+        """The most GPUs that one node here has for a pod."""
+        gpus = self.desired.gpu_resource
+        return max((node.gpus(gpus) for node in self.all("nodes") if node.takes_pods), default=0.0)
+
+    @cached_property
     def schedulers(self) -> list[KubeObject]:
         """The deployments that are KAI schedulers."""
         names = ("scheduler", "kai-scheduler-")
@@ -122,9 +130,10 @@ class Cluster:
         return [item for item in parts if item.name == names[0] or item.name.startswith(names[1])]
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
-        """The events about one object, the last first."""
+        """The last events about one object, the newest first."""
         uid, events = item["metadata"].get("uid"), self._events[item.namespace, item.name]
-        return [each for each in events if uid in (None, each["involvedObject"].get("uid", uid))]
+        own = (each for each in events if uid in (None, each["involvedObject"].get("uid", uid)))
+        return list(islice(own, _EVENTS))
 
     @cached_property
     def _events(self) -> defaultdict[tuple[str, str], list[KubeObject]]:

@@ -86,14 +86,14 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
             (waiting if pod.waits else held)[pod.queue] += pod.gpus
-    paths = [path for path in index.paths if path[-1] in index.levels]
-    for *parents, name in reversed(paths):
-        for parent in parents[-1:]:
+    for name in reversed(index.levels):
+        parent = index.by_name[name].parent
+        if parent is not None:
             held[parent] += held[name]
             waiting[parent] += waiting[name]
     uses = {}
-    for *parents, name in paths:
-        queue, level = index.by_name[name], len(parents) + 1
+    for name, level in index.levels.items():
+        queue = index.by_name[name]
         # An amount that is not written is 0, a limit too: then nothing may run.
         share = queue.shares.get("gpu", QueueShare(limit=None))
         quota, limit = (max(-_MOST, min(n or 0.0, _MOST)) for n in (share.quota, share.limit))

@@ -9,7 +9,9 @@ each bar, and no meaning rests on colour alone: a quota is an outline, GPUs in u
 pods wait for follows behind it.
 """
 
+import math
 import re
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import Fault, filled, text
-from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.checks import SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
@@ -225,10 +227,11 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
     for cluster in snapshot.clusters:
         on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
+        ends = math.inf if on_host else time.monotonic() + SECONDS
         for item, pod in ((item, cluster.uses.get(item.namespaced_name)) for item in items):
             if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
-                fault = why(item, cluster, snapshot)
+                fault = why(item, cluster, snapshot) if time.monotonic() < ends else None
                 groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
     for (owner, _), waiting in groups.items():
         uses, reason = [pod for pod, _ in waiting], waiting[0][1]

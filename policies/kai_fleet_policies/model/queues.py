@@ -90,10 +90,25 @@ class QueueIndex:
         """The names of all queues that pods may name, sorted."""
         return sorted(name for name in self.by_name if self.is_leaf(name))
 
+    def below(self, name: str) -> Iterator[str]:
+        """The names of all queues under one queue, each once."""
+        seen, pending = {name}, [name]
+        while pending:
+            for child in self._children_of(pending.pop()):
+                if child not in seen:
+                    seen.add(child)
+                    pending.append(child)
+                    yield child
+
+    @cached_property
+    def _leaves_below(self) -> dict[str, list[str]]:
+        return {}
+
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        queues = ((leaf, self.by_name[leaf]) for leaf in self.leaves)
-        return [leaf for leaf, queue in queues if name in (q.name for q in self.ancestors(queue))]
+        if name not in self._leaves_below:  # every pod of a queue asks
+            self._leaves_below[name] = sorted(filter(self.is_leaf, self.below(name)))
+        return self._leaves_below[name]
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""
@@ -104,18 +119,25 @@ class QueueIndex:
             above = self.by_name.get(above.parent or "")
 
     @cached_property
-    def paths(self) -> list[list[str]]:
-        """The names from the top down to each queue, sorted: a parent is before its children, but
-        in a ring.
-        """
-        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
-        return sorted([queue.name for queue in chain][::-1] for chain in chains)
-
-    @cached_property
     def levels(self) -> dict[str, int]:
-        """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
-        tops = {name for name, queue in self.by_name.items() if queue.parent is None}
-        return {path[-1]: len(path) for path in self.paths if path[0] in tops}
+        """The level of each queue, 1 at the top: parents before their children, children by name.
+
+        Queues in or under a cycle or gap have none.
+        """
+        levels = dict[str, int]()
+        pending = [(name, 1) for name, queue in self.by_name.items() if queue.parent is None]
+        pending.sort(reverse=True)
+        while pending:
+            name, level = pending.pop()
+            levels[name] = level
+            children = sorted(self._children_of(name), reverse=True)
+            pending += [(child, level + 1) for child in children]
+        return levels
+
+    def _children_of(self, name: str) -> list[str]:
+        """The names of the queues that count and have this parent."""
+        children = self.children.get(name, ())
+        return [queue.name for queue in children if self.by_name.get(queue.name) is queue]
 
 
 def rounded(amount: float) -> float:

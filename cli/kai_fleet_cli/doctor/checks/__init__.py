@@ -4,6 +4,9 @@ A check that finds nothing in a cluster is one finding of level `ok`. One whose 
 not read there is left out.
 """
 
+import math
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +15,9 @@ from kai_fleet.finding import Finding
 from kai_fleet_cli.doctor.causes import Fault, fault, findings
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_fleet_policies.model.cluster import HOST
 
+SECONDS: Final = 20.0  # to judge the inside of one vCluster; a large one takes less than one
 # Subjects of checks: the cluster that findings are about, and the function's argument.
 _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]]] = {
     "host": lambda read: [(read.host, read.host)],
@@ -77,21 +82,37 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     that is a finding, and the other checks run all the same.
     """
     found: dict[tuple[str, str], list[Fault]] = {}
+    left: dict[str, float] = defaultdict(lambda: SECONDS)
+    left[HOST] = math.inf
     for check in (row for row in CHECKS if row.name != without and row.ahead >= snapshot.ahead):
         for cluster, subject in _SUBJECTS[check.subject](snapshot):
-            if cluster.unreadable.keys() & set(check.kinds):
+            if cluster.unreadable.keys() & set(check.kinds) or left[cluster.name] <= 0:
                 continue
+            begun = time.monotonic()
+            ends = begun + left[cluster.name]
             try:
-                name, faults = check.name, list(check.run(subject, snapshot))
+                name, faults = check.name, list(in_time(check.run(subject, snapshot), ends))
             except MALFORMED as error:
                 if cluster is snapshot.host:
                     raise
                 cause = malformed(error)
                 name, faults = "vcluster", [fault("malformed", cluster, cluster.name, cause=cause)]
             found.setdefault((name, cluster.name), []).extend(faults)
+            left[cluster.name] -= time.monotonic() - begun
+            if left[cluster.name] <= 0:
+                late = fault("too-large", cluster, cluster.name, seconds=f"{SECONDS:.0f}")
+                found.setdefault(("vcluster", cluster.name), []).append(late)
     for name, cluster_name, faults in _required(snapshot):
         found.setdefault((name, cluster_name), []).extend(faults)
     return [each for place, faults in found.items() for each in findings(*place, faults)]
+
+
+def in_time(faults: Iterable[Fault], ends: float) -> Iterator[Fault]:
+    """The faults that are found until then, by the monotonic clock."""
+    for each in faults:
+        yield each
+        if time.monotonic() > ends:
+            return
 
 
 def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:

@@ -123,9 +123,9 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         if queue.name not in levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
     for grant in desired.grants:  # a team stack makes its own below it
-        own = [queue for queue in index.queues if f"{queue.name}-".startswith(f"{grant.name}-")]
-        above = {queue.name: {up.name for up in index.ancestors(queue)} for queue in own}
-        known |= {name for name, of_name in above.items() if grant.parent_queue in of_name}
+        parent = grant.parent_queue
+        below = index.below(parent) if parent in index.by_name else ()
+        known |= {name for name in below if f"{name}-".startswith(f"{grant.name}-")}
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:

@@ -65,8 +65,7 @@ def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapsh
         yield found("pod-of-another-scheduler")
     # No node has as many GPUs as it asks for, even empty.
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
-    nodes = [node for node in cluster.all("nodes") if node.takes_pods]
-    most = max((node.gpus(cluster.desired.gpu_resource) for node in nodes), default=0.0)
+    most = cluster.most_gpus
     if whole > most and "nodes" not in cluster.unreadable:
         yield found("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
     yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")

@@ -220,15 +220,19 @@ def malformed(error: Exception) -> str:
 
 
 def well_named(items: object) -> Iterator[dict[str, Any]]:
-    """Objects whose names Kubernetes allows, with only their valid labels.
+    """Objects whose names Kubernetes allows, each name once, with only their valid labels.
 
     A tenant controls the API server of its vCluster, and a fix is a command with names from it that
     an operator copies into a shell.
     """
+    seen: set[tuple[Any, Any]] = set()
     for item in items if isinstance(items, list) else []:
         metadata = pairs(pairs(item).get("metadata"))
         names = (metadata.get("name"), metadata.get("namespace", "default"))
-        if all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+            continue
+        if names not in seen:
+            seen.add(names)
             labels = {
                 key: text
                 for key, text in pairs(metadata.get("labels")).items()
