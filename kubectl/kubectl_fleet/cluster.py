@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -77,12 +78,18 @@ class Snapshot:
         return self.objects.get(kind, [])
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """Return the object of a name."""
-        for item in self.all(kind):
-            about = item["metadata"]
-            if about["name"] == name and namespace in (None, about.get("namespace")):
-                return item
-        return None
+        """Return the object of a name, the first of it where `namespace` is None."""
+        return self._by_name.get((kind, name, namespace))
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str, str | None], Object]:
+        found: dict[tuple[str, str, str | None], Object] = {}
+        for kind, items in self.objects.items():
+            for item in items:
+                about = item["metadata"]
+                found.setdefault((kind, about["name"], about.get("namespace")), item)
+                found.setdefault((kind, about["name"], None), item)
+        return found
 
     @property
     def schedules_here(self) -> bool:
@@ -122,7 +129,7 @@ class Cluster:
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:
         self._loop = asyncio.Runner()
-        self._client = open_cluster(file, context)
+        self._client, self._bounds = open_cluster(file, context)
         self._plugin = self._client.config.user and self._client.config.user.exec
         self._namespace = namespace
         flags = {"--kubeconfig": file, "--context": context}
@@ -134,6 +141,7 @@ class Cluster:
 
         Raises UserError where the cluster does not answer, or not to these credentials.
         """
+        self._bounds.begin()
         return self._loop.run(self._read(list(kinds)))
 
     async def _read(self, kinds: list[str]) -> Snapshot:
@@ -142,7 +150,7 @@ class Cluster:
         partly = found.get("pods") == HTTPStatus.FORBIDDEN
         if partly:
             found |= await self._lists([kind for kind in kinds if kind in _NAMESPACED], namespace)
-        objects = {kind: each for kind, each in found.items() if isinstance(each, list)}
+        objects = {kind: _once(each) for kind, each in found.items() if isinstance(each, list)}
         objects.get("events", []).sort(key=last_seen, reverse=True)  # newest first
         return Snapshot(
             objects=objects,
@@ -179,7 +187,7 @@ class Cluster:
                 reason = "it does not accept the credentials (401)"
         except httpx2.HTTPError as error:
             reason = plain(error) or type(error).__name__
-        except (ConfigError, OSError, KeyError, ValueError) as error:
+        except (ConfigError, OSError, LookupError, TypeError, ValueError, RecursionError) as error:
             reason = "what answers there is no Kubernetes API"
             if self._plugin:
                 hint = f"; {self._plugin.installHint}" if self._plugin.installHint else ""
@@ -188,3 +196,12 @@ class Cluster:
         raise UserError(
             f"the cluster at {self._client.config.cluster.server} can't be read: {reason}"
         )
+
+
+def _once(items: list[Object]) -> list[Object]:
+    """Each name of a namespace once: a server may list one again and again."""
+    found: dict[tuple[str, str], Object] = {}
+    for item in items:
+        about = item["metadata"]
+        found.setdefault((str(about.get("namespace")), str(about["name"])), item)
+    return list(found.values())

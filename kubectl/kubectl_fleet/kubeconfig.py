@@ -7,8 +7,12 @@ from typing import Any, Final
 import httpx2
 import yaml
 from lightkube import AsyncClient, ConfigError, KubeConfig
+from lightkube.config.client_adapter import verify_cluster
 
-_SECONDS: Final = 10.0  # for each answer
+from kubectl_fleet.bounded import BoundedTransport
+
+_SECONDS: Final = 10.0  # until a server goes on with an answer
+_IN_ALL: Final = 60.0  # for all answers of a reading
 _DEFAULT: Final = "~/.kube/config"
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _EXEC: Final = "client.authentication.k8s.io"
@@ -21,8 +25,9 @@ class UserError(Exception):
     """A command that can't be done as asked; the message says what to do instead."""
 
 
-def open_cluster(file: str | None, context: str | None) -> AsyncClient:
-    """Return a client for a context of a file; else of $KUBECONFIG or the default file.
+def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, BoundedTransport]:
+    """Return a client for a context of a file, else of $KUBECONFIG or the default file; and what
+    bounds its answers.
 
     Raises UserError for a kubeconfig that can't be used.
     """
@@ -47,7 +52,11 @@ def open_cluster(file: str | None, context: str | None) -> AsyncClient:
         entries["context"] = {**chosen, "cluster": name, "user": name}
         lists = {f"{kind}s": [{"name": name, kind: entry}] for kind, entry in entries.items()}
         config = KubeConfig.from_dict(lists).get(name)
-        return AsyncClient(config, timeout=httpx2.Timeout(_SECONDS), proxy=cluster.get("proxy-url"))
+        tls = verify_cluster(config.cluster, config.user, config.abs_file)
+        timeout, proxy = httpx2.Timeout(_SECONDS), cluster.get("proxy-url")
+        sends = httpx2.AsyncClient(verify=tls, timeout=timeout, proxy=proxy)
+        bounded = BoundedTransport(sends, _IN_ALL)
+        return AsyncClient(config, timeout=timeout, transport=bounded), bounded
     except yaml.YAMLError:  # its message may quote a token
         raise UserError("the kubeconfig can't be used: it is not YAML") from None
     except (ConfigError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:

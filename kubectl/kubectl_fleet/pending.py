@@ -1,5 +1,6 @@
 """`kubectl fleet pending`: why each pod waits, and what to do, in plain sentences."""
 
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ from kubectl_fleet.table import in_words
 from kubectl_fleet.tree import Usage
 
 KINDS: Final = REASONS
+_SECONDS: Final = 20.0  # to find the reasons
+_LATE: Final = Reason(
+    f"so many pods wait that {_SECONDS:.0f} s did not do to find out why each does",
+    "look at its namespace alone: kubectl fleet pending --namespace NAMESPACE",
+)
 
 
 def record(usage: Usage) -> dict[str, Any]:
@@ -55,10 +61,13 @@ def show(usage: Usage) -> RenderableType:
 
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
     """Return the pods that are not started and why, those that wait longest first."""
-    reasons = Reasons(usage)
+    reasons, ends = Reasons(usage), time.monotonic() + _SECONDS
     for pod in sorted(usage.shown, key=lambda pod: (pod.created, pod.namespace, pod.name)):
-        if pod.phase == "Pending" and not pod.ending and (reason := reasons.of(pod)):
-            yield pod, reason
+        if pod.phase != "Pending" or pod.ending:
+            continue
+        late = time.monotonic() > ends
+        if why := _LATE if late else reasons.of(pod):
+            yield pod, why
 
 
 def _asks(pod: Pod) -> Iterator[str]:

@@ -88,10 +88,10 @@ def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
         for pod, part in gpu.holders:
             yield row(name, taken, part, pod)
             name = taken = ""
-    for pod in usage.shown:
-        if pod.node == node.name and pod.gpu.mig:
+    for pod in usage.shown_on[node.name]:
+        if pod.gpu.mig:
             yield row("  MIG", "", pod.gpu.mig, pod)
-        elif pod.node == node.name and pod.gpu.shared and not pod.groups:
+        elif pod.gpu.shared and not pod.groups:
             yield row("  not known", "", pod.amounts["gpu"], pod)
 
 

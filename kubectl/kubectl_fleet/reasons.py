@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 from kubectl_fleet.cluster import QUEUE_LABEL, Object, condition, metadata
@@ -75,23 +76,26 @@ class Reasons:
             if text.startswith(_CANNOT_START):
                 yield reason("container", text=text, **self._of(pod))
 
-    def _queue(self, pod: Pod) -> Iterator[Reason]:
-        """Reasons of its queue, of KAI itself, or of a limit."""
-        queues, name = self._usage.queues, pod.queue
-        leaves = sorted(queue.name for queue in queues.values() if not queue.children)
-        if name not in queues and "queues" not in self._view.forbidden:
-            choice = listed(leaves) or "a leaf queue, once there is one"
-            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
-        elif name in queues and queues[name].children:
-            own = [leaf for leaf in leaves if queues[name] in self._usage.upwards(leaf)]
-            yield reason("queue-no-leaf", queue=name, queues=listed(own))
+    @cached_property
+    def _serves(self) -> bool:
+        """Whether a scheduler of KAI runs."""
         serving = [
             item["metadata"]["name"]
             for item in self._view.all("deployments")
             if (item.get("status") or {}).get("availableReplicas")
         ]
-        scheduler = any(name == "scheduler" or name.startswith("kai-scheduler") for name in serving)
-        if not scheduler and "deployments" not in self._view.forbidden:
+        return any(name == "scheduler" or name.startswith("kai-scheduler") for name in serving)
+
+    def _queue(self, pod: Pod) -> Iterator[Reason]:
+        """Reasons of its queue, of KAI itself, or of a limit."""
+        queues, name = self._usage.queues, pod.queue
+        if name not in queues and "queues" not in self._view.forbidden:
+            choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
+            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
+        elif name in queues and queues[name].children:
+            own = self._usage.leaves_below[name]
+            yield reason("queue-no-leaf", queue=name, queues=listed(own))
+        if not self._serves and "deployments" not in self._view.forbidden:
             yield reason("no-scheduler")
         yield from self._limits(pod)
 

@@ -23,6 +23,7 @@ Requests = Counter[str]  # in thousandths of a core, a byte or a device
 RESOURCES: Final = ("gpu", "cpu", "memory")
 FRACTION: Final = "gpu-fraction"  # annotations, as are the next two
 MEMORY: Final = "gpu-memory"
+_MOST: Final = 10**18  # what a quantity of Kubernetes can hold at least
 _DEVICES: Final = "gpu-fraction-num-devices"
 _NV_FRACTIONS: Final = re.compile(r"nvidia\.com/container\..+\.gpu-memory\.(request|limit)")
 _MIG: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
@@ -112,8 +113,8 @@ def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
 @lru_cache(maxsize=4096)  # pods of one workload request the same
 def _thousandths(text: str) -> int:
     try:
-        return int((parse_quantity(text) or 0) * 1000)
-    except ValueError:
+        return int(min(parse_quantity(text) or 0, _MOST) * 1000)
+    except (ValueError, ArithmeticError):
         return 0
 
 

@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from kubectl_fleet.cluster import Object, Snapshot
 from kubectl_fleet.gpu import Pod, place, read_nodes, read_pods
+from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.requests import RESOURCES, amounts_of, read
 from kubectl_fleet.table import UNLIMITED, camel, rounded
 
@@ -17,6 +19,7 @@ _MISSING: Final = {
     "podgroups": "the queue of a pod is the one of its label",
     "events": "why a pod waits may be known to them only",
 }
+_MOST_QUEUES, _MOST_LEVELS = 5000, 32  # that are drawn; KAI is run with some hundred on four levels
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 
@@ -94,6 +97,14 @@ class Usage:
         """The pods that are shown."""
         return [pod for pod in self.pods if self.snapshot.shows(pod.namespace)]
 
+    @cached_property
+    def shown_on(self) -> dict[str | None, list[Pod]]:
+        """The same by their node, None for those that wait."""
+        pods: dict[str | None, list[Pod]] = defaultdict(list)
+        for pod in self.shown:
+            pods[pod.node].append(pod)
+        return pods
+
     @property
     def notes(self) -> list[str]:
         """Sentences about what could not be read."""
@@ -133,6 +144,20 @@ class Usage:
                 share.waiting = rounded(share.waiting + waiting)
         return named
 
+    @cached_property
+    def leaves(self) -> list[str]:
+        """The names of the queues that pods may name, sorted."""
+        return sorted(queue.name for queue in self.queues.values() if not queue.children)
+
+    @cached_property
+    def leaves_below(self) -> dict[str, list[str]]:
+        """The same under each queue."""
+        below: dict[str, list[str]] = defaultdict(list)
+        for leaf in self.leaves:
+            for queue in self.upwards(leaf):
+                below[queue.name].append(leaf)
+        return below
+
     def upwards(self, name: str | None) -> Iterator[Queue]:
         """Return a queue and those above it, nearest first."""
         while name is not None and name in self.queues:
@@ -143,8 +168,11 @@ class Usage:
 def _tree(items: list[Object]) -> dict[str, Queue]:
     """Return the queues by name, parents before their children.
 
-    Queues below a parent that is absent, or in a ring, are left out: KAI drops them too.
+    Queues below a parent that is absent, or in a ring, are left out: KAI drops them too. Raises
+    UserError for more queues, or levels of them, than are drawn.
     """
+    if len(items) > _MOST_QUEUES:
+        raise UserError(f"the cluster has {len(items)} queues; at most {_MOST_QUEUES} are shown")
     below: dict[str | None, list[Object]] = defaultdict(list)
     for item in sorted(items, key=_name):
         below[item["spec"].get("parentQueue") or None].append(item)
@@ -160,6 +188,11 @@ def _tree(items: list[Object]) -> dict[str, Queue]:
             queues[parent].level + 1 if parent else 1,
             [_name(child) for child in below[name]],
         )
+        if queues[name].level > _MOST_LEVELS:
+            raise UserError(
+                f"queue {name} is on level {queues[name].level} of the tree; at most"
+                f" {_MOST_LEVELS} levels are shown"
+            )
         pending += below[name][::-1]
     return queues
 

@@ -4,7 +4,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,6 +17,12 @@ from kubectl_fleet.gpu import kai_version
 from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.tree import Usage
 
+# What reading a malformed object may raise.
+_MALFORMED: Final = (
+    *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError),
+    RecursionError,
+)
+
 
 def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: bool) -> None:
     """Print what a command shows; with `every`, again after so many seconds, until Ctrl-C.
@@ -24,6 +32,7 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
     """
     console = Console(highlight=False)
 
+    @_in_words()
     def page() -> RenderableType:
         usage = Usage(cluster.read(command.KINDS))
         notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
@@ -34,6 +43,7 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
             console.print(page())
         return captured.get() + ("\n" if every else "")
 
+    @_in_words()
     def document() -> str:
         usage = Usage(cluster.read(command.KINDS))
         view = usage.snapshot
@@ -47,6 +57,18 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
     for changed in _changes(document if as_json else text, every):
         sys.stdout.write(changed)
         sys.stdout.flush()
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise UserError for objects that no Kubernetes has: a server may answer any."""
+    try:
+        yield
+    except _MALFORMED as error:
+        about = type(error).__name__
+        raise UserError(
+            f"the cluster can't be shown: it answers what no Kubernetes does ({about})"
+        ) from None
 
 
 def _in_place(page: Callable[[], RenderableType], console: Console, every: float) -> None:

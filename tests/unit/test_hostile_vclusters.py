@@ -47,12 +47,12 @@ def on_host(**addresses):
 @contextlib.contextmanager
 def seen(answers):
     """The snapshot of a stack whose team ml answers these."""
-    with serving() as (api, url), vcluster_secrets.serving("ml") as (hostile, ml):
-        with vcluster_secrets.serving("dev") as (_, dev):
-            api.answers |= on_host(ml=ml, dev=dev)
-            hostile.answers |= {path: (200, answer) for path, answer in answers.items()}
-            host = Api.of_kubeconfig(kubeconfig(url))
-            yield read_clusters(Source(two_teams(), lambda: host))
+    servers = vcluster_secrets.serving("ml"), vcluster_secrets.serving("dev")
+    with serving() as (api, url), servers[0] as (hostile, ml), servers[1] as (_, dev):
+        api.answers |= on_host(ml=ml, dev=dev)
+        hostile.answers |= {path: (200, answer) for path, answer in answers.items()}
+        host = Api.of_kubeconfig(kubeconfig(url))
+        yield read_clusters(Source(two_teams(), lambda: host))
 
 
 def reported(look):

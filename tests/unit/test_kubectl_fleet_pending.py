@@ -20,7 +20,7 @@ def stamp(minutes):
 
 def event(kind, name, message, reason="FailedCreate", minutes=1):
     about = {"kind": kind, "name": name, "namespace": "default"}
-    place = {"name": f"{name}.1", "namespace": "default"}
+    place = {"name": f"{name}.{minutes}", "namespace": "default"}
     times = {"firstTimestamp": stamp(minutes), "lastTimestamp": stamp(minutes), "metadata": place}
     return {"involvedObject": about, "reason": reason, "message": message, **times}
 

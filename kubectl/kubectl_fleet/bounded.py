@@ -1,0 +1,92 @@
+"""A transport that gives up an API server which answers for too long, or too much."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx2
+
+_BYTES_A_VALUE: Final = 16  # of JSON; each takes up to 250 bytes of memory
+
+
+class BoundedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests by a client. All answers since `begin` share one bound of seconds, bytes and
+    values. What is compressed is not decompressed: it could expand to gigabytes.
+    """
+
+    most = 256 << 20  # bytes of one reading: 25,000 pods
+
+    def __init__(self, inner: httpx2.AsyncClient, seconds: float) -> None:
+        self._inner, self._seconds = inner, seconds
+        self.begin()
+
+    def begin(self) -> None:
+        """Bound all requests from here on together; the time begins with the first of them."""
+        self._ends: float | None = None
+        self._bytes = self.most
+        self._values = self.most // _BYTES_A_VALUE
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request. Raises ReadTimeout and ReadError where a bound is reached."""
+        if self._ends is None:  # a credential plugin, which may ask a person, ran before
+            self._ends = time.monotonic() + self._seconds
+        request.headers["Accept-Encoding"] = "identity"
+        try:
+            async with asyncio.timeout(self._ends - time.monotonic()):
+                answer = await self._inner.send(request, stream=True)
+        except TimeoutError:
+            raise self._too_late() from None
+        answer.headers.pop("Content-Encoding", None)
+        return httpx2.Response(
+            answer.status_code,
+            headers=answer.headers,
+            stream=_Body(self, answer),
+            extensions=answer.extensions,
+        )
+
+    async def pieces(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
+        """The body as it was sent. Raises ReadTimeout and ReadError where a bound is reached."""
+        ends = self._ends or time.monotonic()
+        stream = answer.aiter_raw()
+        while True:
+            try:
+                async with asyncio.timeout(ends - time.monotonic()):
+                    piece = await anext(stream, None)
+            except TimeoutError:
+                raise self._too_late() from None
+            if piece is None:
+                return
+            self._take(piece)
+            yield piece
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+    def _take(self, piece: bytes) -> None:
+        # A value stands behind a comma, or first in a list or a mapping.
+        self._bytes -= len(piece)
+        self._values -= piece.count(b",") + piece.count(b"[") + piece.count(b"{")
+        if self._bytes < 0 or self._values < 0:
+            values = self.most // _BYTES_A_VALUE
+            raise httpx2.ReadError(
+                f"it answers more than {self.most >> 20} MiB, or {values} values, which is more"
+                " than is read of it"
+            )
+
+    def _too_late(self) -> httpx2.ReadTimeout:
+        return httpx2.ReadTimeout(f"it did not answer everything within {self._seconds:.0f} s")
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer, within the bounds of its transport."""
+
+    def __init__(self, transport: BoundedTransport, answer: httpx2.Response) -> None:
+        self._transport, self._answer = transport, answer
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._transport.pieces(self._answer)
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()
