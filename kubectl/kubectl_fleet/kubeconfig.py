@@ -52,6 +52,8 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         entries["context"] = {**chosen, "cluster": name, "user": name}
         lists = {f"{kind}s": [{"name": name, kind: entry}] for kind, entry in entries.items()}
         config = KubeConfig.from_dict(lists).get(name)
+        if config is None or config.user is None:
+            raise ConfigError(f"context {name} names a cluster or a user that is not there")
         tls = verify_cluster(config.cluster, config.user, config.abs_file)
         timeout, proxy = httpx2.Timeout(_SECONDS), cluster.get("proxy-url")
         sends = httpx2.AsyncClient(verify=tls, timeout=timeout, proxy=proxy)

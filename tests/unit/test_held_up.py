@@ -1,6 +1,7 @@
 """What a run says of the teams that held it up: whose cluster refused, what there, the repair."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -233,6 +234,14 @@ def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster
     assert f"{KUBECTL} delete namespace kai-scheduler && " in message
 
 
+STAYING = {
+    "urn": SPACE,
+    "type": "kubernetes:core/v1:Namespace",
+    "provider": f"{PROVIDER}::id",
+    "inputs": {"kind": "Namespace", "metadata": {"name": "team-ml"}},
+}
+
+
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
     api, url = vcluster
     mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
@@ -244,17 +253,35 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
         {"metadata": {"name": "b", "finalizers": kubernetes}},
     ]
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": items})
-    space = {
-        "urn": SPACE,
-        "type": "kubernetes:core/v1:Namespace",
-        "provider": f"{PROVIDER}::id",
-        "inputs": {"kind": "Namespace", "metadata": {"name": "team-ml"}},
-    }
-    message = line_of("timed out waiting for the condition", SPACE, [space], url=url)
+    message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
     assert message.endswith(
         f"{KUBECTL} patch namespace/team-ml configmaps/a -n team-ml --type merge -p"
         ' \'{"metadata":{"finalizers":null}}\''
     )
+
+
+def test_a_namespace_that_names_kinds_without_end_is_looked_at_for_a_while(vcluster, monkeypatch):
+    monkeypatch.setattr(held_up, "_SECONDS", 1.0)
+    api, url = vcluster
+    kinds = " ".join(f"kind{n}. has 1 resource instances" for n in range(2000))
+    status = {"conditions": [{"message": kinds}]}
+    monkeypatch.setattr(api, "otherwise", (200, {"items": []}))
+    monkeypatch.setattr(api, "delay", 0.05)
+    api.answers["/api/v1/namespaces/team-ml"] = (200, {"metadata": {}, "status": status})
+    begun = time.monotonic()
+    message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
+    assert time.monotonic() - begun < 10
+    assert "timed out waiting for the condition" in message
+
+
+def test_a_command_names_some_of_what_stays(vcluster):
+    api, url = vcluster
+    status = {"conditions": [{"message": "configmaps. has 90 resource instances"}]}
+    api.answers["/api/v1/namespaces/team-ml"] = (200, {"metadata": {}, "status": status})
+    stays = [{"metadata": {"name": f"a{n}", "finalizers": ["a.b/stay"]}} for n in range(90)]
+    api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": stays})
+    message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
+    assert "configmaps/a19" in message and "configmaps/a20" not in message
 
 
 class Engine:

@@ -35,6 +35,9 @@ class Host:
             **objects,
         }
 
+    def begin(self, seconds):
+        """Each round of questions has its time."""
+
     def find(self, path):
         if isinstance(found := self.objects.get(path), Exception):
             raise found

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -124,6 +125,9 @@ class Kai:
     def __init__(self, *deployments):
         self.deployments = deployments
 
+    def begin(self, seconds):
+        """Each round of questions has its time."""
+
     def list(self, path, **query):
         short = {"type": "PodScheduled", "message": "0/1 nodes: 1 Insufficient cpu."}
         status = {"phase": "Pending", "conditions": [short]}
@@ -223,3 +227,28 @@ def test_of_a_mapping_of_somebody_else_only_our_part_goes():
 def test_the_mark_goes_and_another_object_of_that_name_is_left_alone():
     patch = _without_ours(item())
     assert patch == {"metadata": {"uid": "u", "labels": {"kai-fleet/shard": None}}}
+
+
+def test_a_wait_is_over_in_its_time_however_many_questions_are_answered_late(monkeypatch, capsys):
+    """Each pod of a tenant's API server mounts what is asked for, and each answer takes a while."""
+    monkeypatch.setattr(wait, "_ROUND_SECONDS", 0.5)
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.1)
+    sources = [{"configMap": {"name": f"c{n}"}} for n in range(500)]
+    state = {"waiting": {"reason": "ContainerCreating"}}
+    status = {"startTime": "2026-01-01T00:00:00Z", "containerStatuses": [{"state": state}]}
+    pod = {"metadata": {"name": "a", "namespace": "x"}, "spec": {"volumes": sources}}
+    with canned_api.serving() as (api, url):
+        api.otherwise, api.delay = (200, {"metadata": {}}), 0.1
+        api.answers["/pods"] = (200, {"items": [{**pod, "status": status}] * 50})
+        asked = kai.Api.of_kubeconfig(canned_api.kubeconfig(url))
+        begun = time.monotonic()
+        with pytest.raises(wait.NotReadyError, match="is not ready after 1 s"):
+            wait.until_ready(
+                asked,
+                "KAI",
+                lambda: ["a part"] * len(asked.list("/pods")),
+                1.0,
+                "kubectl get pods",
+                lambda: kai.reasons(asked, map(kai.KubeObject, asked.list("/pods")), "", "", ""),
+            )
+    assert time.monotonic() - begun < 10

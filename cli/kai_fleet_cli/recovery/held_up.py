@@ -26,7 +26,8 @@ from kai_fleet_cli.recovery.state import Resource, clusters_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # of the engine's own words
-_SECONDS: Final = 10.0
+_SECONDS: Final = 10.0  # for all that a vCluster is asked
+_NAMED: Final = 20  # objects in a command; the others are in that of the next run
 _HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 # Of a namespace's conditions: what is left in it, such as `pods. has 1 resource instances`.
 _REMAINING: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
@@ -125,7 +126,7 @@ def _cause(
 
 def _webhook(kubeconfig: str, hook: str) -> tuple[str, bool]:
     """Kind and name of the object that has a webhook, and whether KAI serves it."""
-    with closing(Api.of_kubeconfig(kubeconfig, seconds=_SECONDS)) as api:
+    with closing(Api.of_kubeconfig(kubeconfig, in_all=_SECONDS)) as api:
         for kind in _HOOKS:
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
             for item in (api.find(path) or {}).get("items", []):
@@ -146,7 +147,7 @@ def _held(
     kind, name = inputs["kind"], inputs["metadata"]["name"]
     if not (inside and kind == "Namespace"):
         return _object(f"{kind.lower()}/{name}")
-    with closing(Api.of_kubeconfig(state.kubeconfig(stack, team), seconds=_SECONDS)) as api:
+    with closing(Api.of_kubeconfig(state.kubeconfig(stack, team), in_all=_SECONDS)) as api:
         space = api.get(f"/api/v1/namespaces/{name}")
         found = [f"namespace/{name}"] if _has_finalizer(space) else []
         for condition in (space.get("status") or {}).get("conditions") or []:
@@ -160,7 +161,7 @@ def _held(
                     for item in api.list(f"/{version}/namespaces/{name}/{plural}")
                     if _has_finalizer(item)
                 ]
-    return f"{' '.join(map(_object, found or ['']))} -n {name}"
+    return f"{' '.join(map(_object, found[:_NAMED] or ['']))} -n {name}"
 
 
 def _has_finalizer(item: Mapping[str, Any]) -> bool:

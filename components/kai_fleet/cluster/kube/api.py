@@ -71,7 +71,7 @@ class Api:
 
     def get(self, path: str, **query: str) -> Object:
         """GET an object. Raises AbsentError if there is none."""
-        return self._ask("GET", path, query)
+        return _parsed(self._ask("GET", path, query), self._bounds())
 
     def find(self, path: str) -> Object | None:
         """GET an object; None if there is none."""
@@ -112,7 +112,7 @@ class Api:
 
     def post(self, path: str, body: Object, **query: str) -> Object:
         """Create an object, and return it."""
-        return self._ask("POST", path, query, body)
+        return _parsed(self._ask("POST", path, query, body), self._bounds())
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
         """Patch an object; `kind` is the media type of the patch."""
@@ -131,12 +131,12 @@ class Api:
 
     def _ask(
         self, method: str, path: str, query: dict[str, str], body: object = None, kind: str = JSON
-    ) -> Object:
+    ) -> bytes:
         """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
         sends one every few seconds would never time out.
         """
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        within = self._round or Round(self._seconds, self._most)
+        within = self._bounds()
         seconds = within.seconds_left()
         headers = {**self._connection.headers(), "Content-Type": kind}
         answer: Future[bytes] = Future()
@@ -160,12 +160,15 @@ class Api:
 
         threading.Thread(target=send, daemon=True).start()
         try:
-            data = answer.result(seconds + 0.1)
+            return answer.result(seconds + 0.1)
         except TimeoutError:
             raise UnreachableError(TOO_LATE) from None
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(words_of_network(error)) from None
-        return _parsed(data, within)
+
+    def _bounds(self) -> Round:
+        """Those of all requests together, else those of one."""
+        return self._round or Round(self._seconds, self._most)
 
 
 def _content(response: urllib3.BaseHTTPResponse, within: Round) -> bytes:

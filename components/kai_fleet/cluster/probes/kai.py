@@ -17,6 +17,7 @@ from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
 MANAGER: Final = "kai-fleet-shards"
+_SECONDS: Final = 60.0  # to drop the fields of one kind
 _KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
 # Objects that KAI's chart or operator makes: only our fields are dropped, never the objects.
 _OF_THE_CHART: Final = {"schedulingshards": "default", "configs": "kai-config"}
@@ -55,6 +56,7 @@ def wait() -> None:
         return found or refusals(api, KAI_NAMESPACE)
 
     until_ready(
+        api,
         f"KAI {os.environ['KAI_VERSION']}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
@@ -76,6 +78,7 @@ def clean_up() -> None:
     for plural, name in _OF_THE_CHART.items():
         api.delete(_path(plural, name))
     until_ready(
+        api,
         "the removal of what KAI's operator made",
         lambda: _left(api),
         60,
@@ -132,6 +135,7 @@ def set_fields(objects: Mapping[str, Mapping[str, Any]]) -> None:
         specs = {name: spec for name, spec in own if spec or name != of_chart}
         for name, spec in specs.items():
             _until_applied(api, plural, name, spec)
+        api.begin(_SECONDS)
         labelled = api.find(f"{_path(plural)}?labelSelector={_LABEL}") or {}  # None: no CRD
         for item in labelled.get("items") or []:
             name = item["metadata"]["name"]
@@ -154,7 +158,7 @@ def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> No
         return []
 
     how_to_look = f"kubectl get {plural}.kai.scheduler {name} -o yaml"
-    until_ready(f"{kind} {name}", missing, 60, how_to_look)
+    until_ready(api, f"{kind} {name}", missing, 60, how_to_look)
 
 
 def _without_ours(item: Object) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def wait() -> None:
         return [f"{workload} {name}, which restarts"] if restarts else []
 
     until_ready(
+        api,
         f"vCluster {name}",
         missing,
         float(os.environ["VCLUSTER_TIMEOUT"]),

@@ -14,6 +14,7 @@ from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, 
 from kai_fleet.wording import plain
 
 Phrases = Callable[[], list[str]]
+_ROUND_SECONDS: Final = 60.0
 _FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
 
 
@@ -72,10 +73,11 @@ def require_release(api: Api, part: str, namespace: str, release: str) -> None:
 
 
 def until_ready(
-    what: str, missing: Phrases, timeout: float, how_to_look: str, why: Phrases = list
+    api: Api, what: str, missing: Phrases, timeout: float, how_to_look: str, why: Phrases = list
 ) -> None:
     """Return when nothing is `missing`, one phrase each; raise NotReadyError after `timeout`
-    seconds. `why` is asked for reasons where they are printed.
+    seconds. `why` is asked for reasons where they are printed. Each time that they ask, what `api`
+    answers is bounded together: a tenant's may go on and on.
 
     A cluster that refuses or does not answer counts as missing: its API may still be starting.
     Progress goes to stderr, where the engine shows it.
@@ -84,6 +86,7 @@ def until_ready(
     printed = ""
     while True:
         try:
+            api.begin(_ROUND_SECONDS)
             left = missing()
         except KubeError as error:
             left = [complaint(error)]
@@ -94,6 +97,7 @@ def until_ready(
         if now - asked > min(_FIRST_SECONDS, start + timeout - asked):
             asked = now
             with suppress(KubeError):
+                api.begin(_ROUND_SECONDS)
                 left += why()
             words = plain("; ".join(left))
             if now - start > timeout:

@@ -38,6 +38,7 @@ _GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
 _ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
 _READ_SECONDS: Final = 20.0
+_TREE_SECONDS: Final = 300.0  # a webhook that starts takes 30 of them on each level
 _KINDS: Final = provider.PropertyDiffKind
 
 
@@ -163,7 +164,8 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
 
 
 def _queues(inputs: Properties) -> Queues:
-    api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+    opened = _opened(inputs.get("kubeconfig") or "", inputs.get("context") or "")
+    api = Api(opened, in_all=_TREE_SECONDS)
     return Queues(api, inputs["tree"], inputs["cluster"])
 
 

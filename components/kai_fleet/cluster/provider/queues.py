@@ -5,15 +5,17 @@ the next one finds the queues that it created by the label.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError, complaint
+from kai_fleet.cluster.kube.objects import well_named
 from kai_fleet.cluster.provider import PluginError
+from kai_fleet.values import pairs
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"
@@ -26,6 +28,7 @@ _WORKERS: Final = 8  # a queue's webhook answers one request after the other any
 _WEBHOOK_SECONDS: Final = 30.0
 _AWAY_SECONDS: Final = 4.0  # an API server that restarts refuses for about one
 _GONE_SECONDS: Final = 60.0
+_NAMED: Final = 20  # queues that stay, in a message; the others are in that of the next run
 Spec = Mapping[str, Any]
 
 
@@ -102,9 +105,10 @@ class Queues:
             raise SomeQueuesError(_several(failed))
         ends = time.monotonic() + _GONE_SECONDS
         while left := self.live():
+            self.api.begin(_GONE_SECONDS)
             if time.monotonic() > ends:
                 raise SomeQueuesError(
-                    f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left))}."
+                    f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left)[:_NAMED])}."
                     f" Look with: kubectl get queues {min(left)} -o yaml"
                 )
             time.sleep(0.2)
@@ -118,7 +122,7 @@ class Queues:
             raise PluginError(
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
-        return {item["metadata"]["name"]: item for item in items}
+        return {item["metadata"]["name"]: item for item in well_named(items)}
 
     def _refusal(self, item: Object, spec: Spec) -> str:
         """Why an existing queue cannot be one of this tree; "" if it can.
@@ -138,7 +142,7 @@ class Queues:
         )
 
     def _delete(self, items: Mapping[str, Object]) -> list[str]:
-        specs = {name: item.get("spec", {}) for name, item in items.items()}
+        specs = {name: pairs(item.get("spec")) for name, item in items.items()}
         return self._each(specs, lambda n: self.api.delete(f"{PATH}/{n}"), children_first=True)
 
     def _each(
@@ -153,12 +157,7 @@ class Queues:
                 return f"queue {name}: {_words(error)}"
             return ""
 
-        above = {name: {spec.get("parentQueue")} & specs.keys() for name, spec in specs.items()}
-        order, levels, failed = TopologicalSorter[Any](above), list[tuple[str, ...]](), list[str]()
-        order.prepare()
-        while order.is_active():  # parents first
-            levels.append(order.get_ready())
-            order.done(*levels[-1])
+        levels, failed = _levels(specs), list[str]()
         try:
             with ThreadPoolExecutor(_WORKERS) as workers:
                 for names in reversed(levels) if children_first else levels:
@@ -189,6 +188,22 @@ class Queues:
                         " kubectl reaches it, then run the same command again"
                     ) from None
             time.sleep(0.5)
+
+
+def _levels(specs: Mapping[str, Spec]) -> list[list[str]]:
+    """The names of queues by level, parents first; those in or below a ring come last."""
+    below: dict[str, list[str]] = defaultdict(list)
+    names: list[str] = []
+    for name, spec in specs.items():
+        parent = spec.get("parentQueue")
+        hangs = isinstance(parent, str) and parent in specs
+        (below[str(parent)] if hangs else names).append(name)
+    levels: list[list[str]] = []
+    while names:
+        levels.append(names)
+        names = [child for name in names for child in below.pop(name, ())]
+    rest = [name for of_parent in below.values() for name in of_parent]
+    return [*levels, rest] if rest else levels
 
 
 def _tree_of(item: Object) -> str | None:

@@ -1,0 +1,65 @@
+"""The queue trees of a vCluster whose API server lists what its tenant likes."""
+
+import time
+
+import pytest
+
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.provider.queues import Queues, SomeQueuesError
+from tests.unit.canned_api import kubeconfig, serving
+
+PATH = "/apis/scheduling.run.ai/v2/queues"
+
+
+def listed(name, spec):
+    labels = {"kai-fleet/tree": "ml-queues"}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def ring(length):
+    return {f"q{n}": {"parentQueue": f"q{(n + 1) % length}"} for n in range(length)}
+
+
+SPECS = {
+    "a ring": ring(3),
+    "a queue that is its own parent": {"a": {"parentQueue": "a"}},
+    "queues below a ring": ring(2) | {"below": {"parentQueue": "q0"}},
+    "a ring beside a tree": ring(2) | {"top": {}, "leaf": {"parentQueue": "top"}},
+    "parents that are none": {"a": {"parentQueue": {"x": 1}}, "b": {"parentQueue": [1]}, "c": {}},
+    "specs that are none": {"a": 3, "b": [], "c": "x"},
+}
+
+
+@pytest.fixture
+def api():
+    with serving() as (api, url):
+        api.tree = lambda **limits: Queues(
+            Api.of_kubeconfig(kubeconfig(url), **limits), "ml-queues", "lab/ml"
+        )
+        yield api
+
+
+def deleted(api):
+    return [path.rpartition("/")[2] for verb, path in api.asked if verb == "DELETE"]
+
+
+@pytest.mark.parametrize("what", SPECS)
+def test_whatever_hangs_in_the_tree_is_deleted(api, what):
+    items = [listed(name, spec) for name, spec in SPECS[what].items()]
+    api.answers[PATH] = (200, {"items": [*items, {}, {"metadata": {"name": [1]}}, *items]})
+    api.otherwise = (200, {})
+    api.tree().make({})
+    assert sorted(deleted(api)) == sorted(SPECS[what])
+    order = deleted(api)
+    if "leaf" in order:
+        assert order.index("leaf") < order.index("top")
+
+
+def test_more_than_can_be_deleted_in_the_time_ends_in_time(api):
+    items = [listed(f"q{n}", {}) for n in range(2000)]
+    api.answers[PATH], api.otherwise = (200, {"items": items}), (200, {})
+    api.delay = 0.1
+    begun = time.monotonic()
+    with pytest.raises(SomeQueuesError, match="it did not answer everything within 2 s"):
+        api.tree(in_all=2.0).make({})
+    assert time.monotonic() - begun < 12
