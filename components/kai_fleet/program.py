@@ -15,7 +15,8 @@ from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
 from kai_fleet.options import after, hide_values, noted, source_positions
 from kai_fleet.queue_tree import QueueTree
-from kai_fleet.settings import Settings
+from kai_fleet.settings import Settings, secrets
+from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
 from kai_fleet.team import Team, declare_manifests
 from kai_fleet.team_namespace import TeamNamespace
@@ -64,6 +65,7 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
         pulumi.export(OUTPUT, Facts.of(settings).output())
     pulumi.export("cluster", settings.cluster.name)
     export_teams(settings, teams, state)
+    export_ciphertexts(state)
 
 
 def declare_host(
@@ -109,6 +111,13 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.
             summaries[name], kubeconfigs[name] = last, pulumi.Output.secret(kubeconfig)
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
+
+
+def export_ciphertexts(state: deployed.Deployed) -> None:
+    """Export where each ciphertext of the stack's file stands and stood, for the next update."""
+    file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
+    if known := secrets.known_since(state.outputs.get(secrets.OUTPUT, {}), file):
+        pulumi.export(secrets.OUTPUT, known)
 
 
 def _or_last(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:

@@ -149,6 +149,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     stack = pulumi.get_stack()
     file = ROOT / f"Pulumi.{stack}.yaml"
     mistakes += secrets.copies(file)
+    mistakes += secrets.moved_since(deployed.outputs.get(secrets.OUTPUT, {}), file)
     written = secrets.as_written(raw, decrypted, file)
     verdict = validate(raw, deployed, facts_of, stack=stack, written=written, more=mistakes)
     for finding in verdict.problems:

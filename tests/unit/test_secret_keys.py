@@ -15,7 +15,7 @@ from pulumi.runtime import config
 
 from docs.reference import schema
 from kai_fleet.deployed import Deployed
-from kai_fleet.settings.secrets import is_key
+from kai_fleet.settings.secrets import OUTPUT, is_key, known_since
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
@@ -153,8 +153,11 @@ def folder(tmp_path, monkeypatch):
             found = offline.plan(pulumi.get_stack(), self.file).problems
             return [f"{entry.path}: {entry.message}" for entry in found]
 
-        def program(self, own=None):
-            """What the running program says, of what its engine decrypted."""
+        def program(self, own=None, known=None):
+            """What the running program says, of what its engine decrypted.
+
+            `known` is what the update before it had of this.
+            """
             own = own or yaml.safe_load(self.file.read_text())["config"]
             whole = {key: decrypted(value) for key, value in own.items()}
             texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in whole.items()}
@@ -164,7 +167,8 @@ def folder(tmp_path, monkeypatch):
             monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
             monkeypatch.setattr(validation, "ROOT", tmp_path)
             try:
-                validation.checked_settings(Deployed(), validation.no_platform)
+                outputs = {OUTPUT: known} if known else {}
+                validation.checked_settings(Deployed(outputs=outputs), validation.no_platform)
             except pulumi.RunError as why:
                 return str(why).splitlines()[1:]
             return []
@@ -294,7 +298,7 @@ def test_a_diff_names_the_keys_whose_secrets_differ(folder, base):
     own["kai-fleet:registries"].pop("all.example.com")
     put(own, (*ML[:-2], "new.example.com"), {"username": "u", "password": secure()})
     found = compared(folder, own)
-    assert [(item.subject, item.words) for item in found.summary["changed"][:3]] == [
+    assert [(item.subject, item.words) for item in found.summary["secret"]] == [
         (
             "kai-fleet:cluster.kubeconfig",
             "is encrypted anew: only the engine can say if it changed",
@@ -329,7 +333,7 @@ def test_a_diff_refuses_a_ciphertext_that_moved(folder, base, move):
     (problem,) = found.now.problems
     assert (problem.path, found.exit_code, found.verdict) == (path, 1, "refused")
     assert "is a ciphertext that stood at kai-fleet:" in problem.message
-    assert path in [item.subject for item in found.summary["changed"]]
+    assert path in [item.subject for item in found.summary["secret"]]
     assert f"**refused** `config` `{path}`" in diff_page(found)
     assert MARK not in diff_page(found) and "v1:" not in diff_page(found)
 
@@ -343,3 +347,138 @@ def test_a_diff_refuses_a_ciphertext_that_moved_to_another_stack(folder, base):
     (problem,) = compare("prod", "HEAD", folder.path).now.problems
     assert problem.path == "other:token"
     assert f"ml.example.com.password in {folder.file.name}" in problem.message
+
+
+def swapped(own):
+    one, other = password(own), password(own, "nlp")
+    one["password"], other["password"] = other["password"], one["password"]
+    return ".".join(ML)
+
+
+def to_another_program(own):
+    own["kubernetes:kubeconfig"] = own["kai-fleet:cluster"].pop("kubeconfig")
+    own["kai-fleet:cluster"]["context"] = "lab"
+    return "kubernetes:kubeconfig"
+
+
+def written_otherwise(own):
+    to_another_account(own)
+    own["kai-fleet:teams"]["ml"].update(registries={})
+    put(own, NLP, {"secure": spelled(at(own, NLP)["secure"])})
+    return ".".join(NLP)
+
+
+def spelled(ciphertext):
+    again = ciphertext.replace(":", ":\n")
+    TEXTS[again] = TEXTS[ciphertext]
+    return again
+
+
+MOVES = (to_another_account, with_the_registrys_name, swapped, to_another_program)
+MOVES += (written_otherwise,)
+
+
+def updated(folder, own, known=None):
+    """The outputs of an update with that file, that the one before it lets pass."""
+    folder.write(own)
+    assert folder.program(own, known) == []
+    return known_since(known or {}, folder.file)
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_an_update_refuses_a_ciphertext_that_moved(folder, move):
+    """Plain `pulumi up`, too, and without a base to compare with: by the last update's outputs."""
+    own = stack()
+    known = updated(folder, own)
+    path = move(own)
+    folder.write(own)
+    lines = [line for line in folder.program(own, known) if line.strip().startswith(f"{path}: ")]
+    assert len(lines) == 1
+    assert "is a ciphertext that an update had at kai-fleet:" in lines[0]
+    assert "pulumi config set --secret --path" in lines[0]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_it_remembers_what_an_update_had_before_the_last(folder, move):
+    """As one from git's history: the file of the last update does not have it any more."""
+    own = stack()
+    known = updated(folder, own)
+    again = stack()  # each is encrypted anew
+    known = updated(folder, again, known)
+    assert folder.program(again, known) == []
+    folder.write(own)
+    assert folder.program(own, known) == []  # an edit that is reverted
+    path = move(own)
+    folder.write(own)
+    assert [line for line in folder.program(own, known) if path in line]
+
+
+def test_outputs_of_a_stack_have_no_ciphertext(folder):
+    own = stack()
+    known = updated(folder, own)
+    assert known.keys() == {
+        "kai-fleet:cluster.kubeconfig",
+        'kai-fleet:registries["all.example.com"].password',
+        'kai-fleet:teams.ml.registries["ml.example.com"].password',
+        'kai-fleet:teams.nlp.registries["nlp.example.com"].password',
+        "other:token",
+    }
+    assert updated(folder, own, known) == known, "the second update changes no output"
+    text = json.dumps(known)
+    assert not [part for part in TEXTS for entry in part.split(":")[1:] if entry in text]
+    for _ in range(120):
+        own["other:token"] = secure()
+        known = updated(folder, own, known)
+    assert len(known["other:token"]) == 100
+
+
+SALT = {"encryptionsalt": "v1:c2FsdA==:v1:bm9uY2U=:Y29udGVudA=="}
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("key", ["encryptionsalt", "encryptedkey"])
+def test_two_stacks_with_secrets_have_no_key_in_common(folder, user, key):
+    """With the salt of another stack and its passphrase, what is encrypted there is decrypted here:
+    also what its file does not have any more.
+    """
+    text = json.dumps({"config": stack(), key: SALT["encryptionsalt"]})
+    (folder.path / "Pulumi.other.yaml").write_text(text)
+    own = stack()
+    folder.file.write_text(json.dumps({"config": own, key: SALT["encryptionsalt"]}))
+    (line,) = getattr(folder, user)()
+    assert f"{key}: " in line and f"same ciphertext as {key} in Pulumi.other.yaml" in line
+    assert "set those secrets again" in line
+    own = {"kai-fleet:cluster": {"name": "lab", "context": "lab"}}
+    folder.file.write_text(json.dumps({"config": own, key: SALT["encryptionsalt"]}))
+    assert getattr(folder, user)() == []
+
+
+STYLES = {
+    "flow": "{secure: X}",
+    "in quotes": '{"secure": "X"}',
+    "with an escape": '{"\\x73ecure": X}',
+    "as a question": "\n        ? secure\n        : X",
+    "folded": "\n        secure: >-\n          X",
+    "an alias": "*a",
+    "merged": "{<<: *a}",
+    "an alias inside": "{secure: *b}",
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_ciphertext_is_one_in_every_style_of_yaml(folder, style):
+    ciphertext = secure()["secure"]
+    folder.file.write_text(
+        "config:\n  kai-fleet:cluster: {name: lab, context: lab}\n"
+        f"  other:token: &a {{secure: &b '{ciphertext}'}}\n"
+        "  kai-fleet:registries:\n    r.example.com:\n      username: u\n"
+        f"      password: {STYLES[style].replace('X', ciphertext)}\n"
+    )
+    lines = [line for line in folder.plan() if "same ciphertext as other:token" in line]
+    assert len(lines) == 1 and "r.example.com" in lines[0]
+
+
+def test_a_merge_in_quotes_is_refused_because_the_engine_has_a_key_of_that_name(folder):
+    folder.file.write_text('config:\n  kai-fleet:labels: {"<<": {secure: X}, a: b}\n')
+    (line,) = folder.plan()
+    assert "has << in quotes" in line

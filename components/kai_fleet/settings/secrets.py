@@ -1,13 +1,16 @@
 """Secrets of a stack file: where one may stand, and that each is for one purpose and one team.
 
 The engine decrypts a ciphertext wherever it stands: who cannot decrypt it could copy it to where he
-reads it. Each encryption has a nonce of its own, so equal ciphertexts are copies.
+reads it. Each encryption has a nonce of its own, so equal ciphertexts are copies. A digest of one
+tells nothing of the secret, so a stack's outputs keep where each stood.
 """
 
+import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -21,6 +24,11 @@ from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_besi
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
+OUTPUT: Final = "ciphertexts"  # of a stack: by key, the digests of what stood there, newest first
+Known = Mapping[str, Sequence[str]]
+_MOST_KNOWN: Final = 100  # of one key
+# With what a stack's secrets are encrypted. Where two stacks have the same, each decrypts both.
+_STACK_KEYS: Final = ("encryptionsalt", "encryptedkey")
 _KEYS: Final = ("dataSource", "kubeconfig", "password")
 _NO_KEY: Final = (
     f"is encrypted, at a key for no secret, as {listed(_KEYS, 'and')} are: what is decrypted would"
@@ -48,22 +56,55 @@ class Encrypted:
         key, colon, name = str(self.place[0]).partition(":")
         return key != NAMESPACE or not colon or is_key((name, *self.place[1:]))
 
+    @property
+    def is_of_stack(self) -> bool:
+        """Whether it is no secret, and what the stack's secrets are encrypted with."""
+        return self.place[0] in _STACK_KEYS
+
+    @property
+    def key(self) -> str:
+        """Its key as `pulumi config set --path` reads it, another text for each place."""
+        return _path_of(self.place)
+
+    @property
+    def digest(self) -> str:
+        """Known of it to who reads the stack's outputs; nobody finds the ciphertext by it."""
+        return sha256(repr(self.content).encode()).hexdigest()[:32]
+
     def copy_of(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
         """The mistake that it stands at another key, too, or stood there."""
         same = (other for other in others if other.content == self.content and other != self)
-        if self.allowed and (other := next(same, None)) is not None:
+        if (other := next(same, None)) is not None:
             there = other.path if other.file == self.file else f"{other.path} in {other.file}"
-            why = f"{cause} {there}, and a secret is for one purpose and one team"
-            stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
-            yield wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place, stack)}")
+            yield from self.refused(f"{cause} {there}")
+
+    def refused(self, cause: str) -> Iterator[Finding]:
+        """The mistake at its key; one that is for no secret is refused already."""
+        stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
+        if self.is_of_stack:
+            cause = f"{cause}, and what is encrypted for one stack is for that one"
+            fix = "take it out with all that is encrypted, and set those secrets again"
+            yield wrong_key(self.path, f"{cause}; {fix}: pulumi makes another")
+        elif self.allowed:
+            cause = f"{cause}, and a secret is for one purpose and one team"
+            yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.place, stack)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
-    """What is encrypted in a stack file, whosever key it is; nothing of one that is unreadable."""
-    return [
+    """What is encrypted in a stack file, whosever key it is, and with what; nothing of one that is
+    unreadable.
+    """
+    document = yaml_file.mapping(file)
+    found = [
         Encrypted(file.name, place, _content(value["secure"]))
-        for place, value in _leaves(yaml_file.mapping(file).get("config"))
+        for place, value in _leaves(document.get("config"))
         if isinstance(value, Mapping)
+    ]
+    keys = _STACK_KEYS if found else ()
+    return found + [
+        Encrypted(file.name, (key,), _content(str(document[key])))
+        for key in keys
+        if key in document
     ]
 
 
@@ -112,6 +153,24 @@ def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Fin
     for secret in now:
         if secret not in earlier:
             yield from secret.copy_of(earlier, "is a ciphertext that stood at")
+
+
+def moved_since(known: Known, file: Path) -> Iterator[Finding]:
+    """Ciphertexts of a stack file that stood at other keys in an update before, by its outputs."""
+    for secret in encrypted(file):
+        if secret.digest not in known.get(secret.key, ()):
+            there = next((key for key, seen in known.items() if secret.digest in seen), None)
+            if there is not None:
+                yield from secret.refused(f"is a ciphertext that an update had at {there}")
+
+
+def known_since(known: Known, file: Path) -> dict[str, list[str]]:
+    """The same outputs, with what stands in a stack file now."""
+    keys = {key: [*seen] for key, seen in known.items()}
+    for secret in encrypted(file):
+        before = (seen for seen in keys.get(secret.key, ()) if seen != secret.digest)
+        keys[secret.key] = [secret.digest, *before][:_MOST_KNOWN]
+    return keys
 
 
 def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
@@ -164,9 +223,18 @@ def is_key(place: Location) -> bool:
 
 
 def _encrypt(what: str, place: Location, stack: str) -> str:
-    """With the command; its path is as `pulumi config set --path` reads it."""
-    plain = re.compile(r"[A-Za-z0-9_-]+")
-    parts = (f".{p}" if plain.fullmatch(str(p)) else f'["{p}"]' for p in place[1:])
+    """With the command."""
     create = f"pulumi stack select --create {stack}"
-    command = f"{create} && pulumi config set --secret --path '{place[0]}{''.join(parts)}'"
+    command = f"{create} && pulumi config set --secret --path '{_path_of(place)}'"
     return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
+
+
+def _path_of(place: Location) -> str:
+    """A place as `pulumi config set --path` reads it."""
+    plain = re.compile(r"[A-Za-z0-9_-]+")
+    keys = (str(part) for part in place[1:])
+    written = (
+        f".{key}" if plain.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
+        for key in keys
+    )
+    return f"{place[0]}{''.join(written)}"

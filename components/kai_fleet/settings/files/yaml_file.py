@@ -129,8 +129,9 @@ class _Builder:
             if key in whole:
                 raise RefusedYamlError(event.start_mark, f"{shown} again, in the same mapping")
             whole[key] = self.value(next(self.events), level)
-            if key == "<<" and not isinstance(whole[key], dict):
-                raise RefusedYamlError(event.start_mark, "merges what is no mapping (<<)")
+            if key == "<<" and (event.style or not isinstance(whole[key], dict)):
+                why = "merges what is no mapping, or has << in quotes; write the keys out"
+                raise RefusedYamlError(event.start_mark, why)
         return {**whole.pop("<<", {}), **whole}
 
 
