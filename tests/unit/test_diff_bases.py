@@ -33,8 +33,12 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
     found = json.loads(ran.stdout)
     assert (ran.returncode, ran.stderr) == (3, "")
     assert found["base"]["commit"] == git(repository.top, "rev-parse", "good")
-    assert {item["team"] for item in found["changed"]} == {"host", "ml", "research"}
-    assert found["changed"][0]["subject"] == "other:token"
+    assert {item["team"] for item in found["changed"]} == {"ml", "research"}
+    assert [item["subject"] for item in found["secret"]] == ["other:token"]
+    assert [item["subject"] for item in found["granted"]] == [
+        "kai-fleet:teams.ml.gpus",
+        "kai-fleet:teams.research.gpus",
+    ]
     assert "HIDDEN" not in ran.stdout
     assert repository.is_tidy()
 
@@ -43,15 +47,16 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
     ("tag", "exit_code", "says"),
     [
         ("no-lab", 3, "The stack is new: at no-lab"),
-        ("broken", 1, "the rules refuse the stack's file there: the gpu quotas of top add"),
-        ("other-packages", 1, "does not run here: ModuleNotFoundError: No module named 'a_pack"),
+        ("broken", 3, "the rules refuse the stack's file there: the gpu quotas of top add"),
+        ("other-packages", 3, "does not run here: ModuleNotFoundError: No module named 'a_pack"),
     ],
 )
 def test_a_base_without_such_a_plan(repository, tag, exit_code, says):
     found = report.compare("lab", tag, repository.project)
     assert found.exit_code == exit_code
     assert says in found.note
-    assert {change.kind for change in found.changes} == ({"created"} if exit_code == 3 else set())
+    kinds = {"created"} if tag == "no-lab" else set()
+    assert {change.kind for change in found.changes} == kinds
     assert repository.is_tidy()
 
 

@@ -18,6 +18,7 @@ VISION = """\
       gpus: 2
       queues: {all: {cpu: {quota: 1}, memory: {quota: 1G}, gpu: {quota: 2}}}
 """
+REMOVED = "  kai-fleet:removed: [research]\n"
 CUT = GOOD[: GOOD.index("    research:")]
 
 
@@ -65,8 +66,8 @@ def lines(found, part):
         ("beta:", "gamma:", "changed", "ValidatingAdmissionPolicy research-guard-policy changes"),
         ("gpus: 4", "gpus: 5", "changed", "ResourceQuota ml-gpus hard.[requests.nvidia.com/gpu] 4"),
         ("    ml:\n", "    ml:\n      isolation: {level: 'off'}\n", "lost", "is isolated no more"),
-        (GOOD[len(CUT) :], VISION, "changed", "vision: team vision is created, with"),
-        (GOOD, CUT + "  kai-fleet:removed: [research]\n", "lost", "goes with its pods and volumes"),
+        (GOOD[len(CUT) :], VISION + REMOVED, "changed", "vision: team vision is created, with"),
+        (GOOD, CUT + REMOVED, "lost", "goes with its pods and volumes"),
     ],
 )
 def test_what_follows_from_an_edit(edited, old, new, part, says):
@@ -87,7 +88,7 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited, old, new, says):
     """The same rules, with the base for what runs: a plan alone has nothing to compare with."""
     found = edited(GOOD.replace(old, new))
     assert says in lines(found, "refused")[0]
-    assert found.exit_code == 3
+    assert (found.exit_code, found.verdict) == (1, "refused")
     for text in (as_markdown.diff_page(found), compare.shown(as_text.show_diff, found)):
         assert text.index("The update refuses this") < text.index("-release")
 
@@ -120,7 +121,7 @@ def test_what_the_engine_takes_of_the_file_and_no_plan_shows(edited, line, key):
 def test_only_a_secret_was_encrypted_anew(edited, good):
     before = replace(good, secrets=[sealed("other:token", "v1:HIDDEN-ONE")])
     found = edited(f"{GOOD}  other:token: {{secure: v1:HIDDEN-TWO}}\n", before)
-    (line,) = lines(found, "changed")
+    (line,) = lines(found, "secret")
     assert line == "host: other:token is encrypted anew: only the engine can say if it changed"
-    assert (found.exit_code, found.verdict, list(found.changes)) == (3, "1 changed", [])
+    assert (found.exit_code, found.verdict, list(found.changes)) == (3, "1 secret", [])
     assert "HIDDEN" not in as_markdown.diff_page(found)

@@ -482,3 +482,54 @@ def test_a_merge_in_quotes_is_refused_because_the_engine_has_a_key_of_that_name(
     folder.file.write_text('config:\n  kai-fleet:labels: {"<<": {secure: X}, a: b}\n')
     (line,) = folder.plan()
     assert "has << in quotes" in line
+
+
+KUBECONFIG_TEXT = "apiVersion: v1\nkind: Config\nclusters: []\n"
+DATABASE = "mysql://root:hunter2@tcp(db.example.com:3306)/ml"
+GOOGLE = '{"type": "service_account", "private_key": "hunter2", "token_uri": "https://example.com"}'
+WRONG = {
+    ("password", KUBECONFIG_TEXT),
+    ("password", json.dumps(yaml.safe_load(KUBECONFIG_TEXT))),
+    ("password", "{apiVersion: v1, kind: Config}"),
+    ("password", DATABASE),
+    ("password", "https://user:hunter2@example.com"),
+    ("password", "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"),
+    ("dataSource", KUBECONFIG_TEXT),
+    ("dataSource", "hunter2"),
+    ("dataSource", GOOGLE),
+    ("dataSource", f"{DATABASE}\n{KUBECONFIG_TEXT}"),
+}
+
+
+def with_secret(key, text):
+    own = stack()
+    if key == "password":
+        password(own)["password"] = secure(text)
+    else:
+        store = {"type": "external", "dataSource": secure(text)}
+        own["kai-fleet:teams"]["ml"]["vcluster"] = {"licensed": True, "store": store}
+    return own
+
+
+@pytest.mark.parametrize(("key", "text"), sorted(WRONG))
+def test_a_secret_of_another_kind_is_refused_once_it_is_decrypted(folder, key, text):
+    """One from git's history that nobody remembers: tenants read their registries' passwords."""
+    own = with_secret(key, text)
+    folder.write(own)
+    assert folder.plan() == []  # nobody has decrypted it
+    lines = folder.program(own)
+    assert [line for line in lines if f".{key}: " in line and "; write " in line]
+    assert "hunter2" not in "".join(lines) and "apiVersion" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *(("password", text) for text in ("hunter2", "correct horse", "aGk=:/+", "x\n", GOOGLE)),
+        *(("dataSource", text) for text in (DATABASE, "postgres://u:p@db:5432/ml?sslmode=require")),
+    ],
+)
+def test_a_secret_of_its_own_kind_passes(folder, key, text):
+    own = with_secret(key, text)
+    folder.write(own)
+    assert folder.program(own) == []

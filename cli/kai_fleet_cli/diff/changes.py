@@ -17,10 +17,12 @@ from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import UNLIMITED
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
-Part = Literal["refused", "lost", "restarted", "changed"]
+Part = Literal["refused", "lost", "granted", "secret", "restarted", "changed"]
 HEADINGS: Final[Mapping[Part, str]] = {
     "refused": "The update refuses this",
     "lost": "Lost with this",
+    "granted": "May do more",
+    "secret": "Secrets that differ",
     "restarted": "Restarts",
     "changed": "Changes",
 }
@@ -183,7 +185,7 @@ def of_steps(steps: Iterable[Any]) -> Summary:
 
 
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
-    """The four lists of these changes. What comes or goes with a component of ours is one line."""
+    """The lists of these changes. What comes or goes with a component of ours is one line."""
     every = list(changes)
     counts = Counter((change.top, change.kind) for change in every)
     ends = [change for change in every if change.kind in ("created", "deleted")]

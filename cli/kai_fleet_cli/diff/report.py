@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.deployed import of_resources
+from kai_fleet.settings import Settings
 from kai_fleet.settings.secrets import Encrypted, encrypted, encrypted_in, moved
+from kai_fleet_cli.diff import grants
 from kai_fleet_cli.diff.changes import Change, Item, Summary, difference, of_changes
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
@@ -34,7 +36,8 @@ _BESIDE: Final = "changes, from which the engine takes more than a plan shows: r
 class Base:
     """The base of a diff. Without a plan, `error` says why; `is_new`: the stack has no file there.
 
-    `secrets` are the ciphertexts of all its stack files, `beside` is what no plan shows of its own.
+    `secrets` are the ciphertexts of all its stack files, `beside` is what no plan shows of its own,
+    `settings` are those of its file as the code here reads it, None where it reads too little.
     """
 
     ref: str
@@ -44,6 +47,7 @@ class Base:
     error: str = ""
     secrets: Sequence[Encrypted] = ()
     beside: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings | None = None
 
     @property
     def at(self) -> str:
@@ -67,16 +71,17 @@ class DiffReport:
 
     @property
     def exit_code(self) -> int:
-        """0 nothing changes, 1 refused, or no plan at the base, 2 unreadable, 3 differs."""
+        """0 nothing changes, 1 refused, 2 unreadable, 3 differs, or the base has no plan."""
         if self.now is not None and self.now.exit_code:
             return self.now.exit_code
-        differs = self.note or any(self.summary.values())
-        return 1 if self.base.error else 3 if differs else 0
+        if self.summary.get("refused"):
+            return 1
+        return 3 if self.note or any(self.summary.values()) else 0
 
     @property
     def verdict(self) -> str:
         """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
-        if self.now is not None and self.now.exit_code:
+        if self.exit_code in (1, 2):
             return "refused"
         if self.note and not self.base.is_new:
             return "not compared"
@@ -126,14 +131,20 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
         changes = difference(base.resources, now.resources)
         refused = _refusals(stack, file, base.resources) if base.resources and now.ok else []
     summary = of_changes(changes, refused)
-    summary["changed"][:0] = _of_file(base, file, here)
+    summary["granted"] = grants.granted(base.settings, grants.settings_in(file))
+    summary["secret"] = list(_secrets(base, file, here))
+    summary["changed"][:0] = _of_file(base, file)
     return DiffReport(stack, base, now, note, changes, summary)
 
 
-def _of_file(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item]:
+def _of_file(base: Base, file: Path) -> Iterator[Item]:
     """What differs in the file, and no plan shows."""
     for key in sorted(dict(base.beside.items() ^ beside(file).items())):
         yield Item(HOST, f"{file.name} {key}", _BESIDE)
+
+
+def _secrets(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item]:
+    """The keys whose ciphertext differs."""
     old = {secret.path: secret.content for secret in base.secrets if secret.file == file.name}
     new = {secret.path: secret.content for secret in here}
     for key in sorted(old.keys() | new.keys()):
@@ -172,7 +183,13 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
         file = project / f"Pulumi.{stack}.yaml"
-        base = Base(ref, commit, secrets=encrypted_in(project), beside=beside(file))
+        base = Base(
+            ref,
+            commit,
+            secrets=encrypted_in(project),
+            beside=beside(file),
+            settings=grants.settings_in(file),
+        )
         return _planned(base, stack, project) if file.is_file() else replace(base, is_new=True)
 
 

@@ -14,7 +14,8 @@ from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 
 _COLOURS: Final[Mapping[str, str]] = {
     **{"refused": "red", "nothing changes": "green", "not compared": "yellow"},
-    **{"lost": "red", "restarted": "magenta", "changed": "", "fine": "green"},
+    **{"lost": "red", "granted": "yellow", "secret": "yellow", "restarted": "magenta"},
+    **{"changed": "", "fine": "green"},
 }
 _MOST_ITEMS: Final = 40
 
@@ -40,7 +41,7 @@ def show_diff(report: DiffReport, console: Console) -> None:
 
 
 def show_summary(summary: Summary, console: Console) -> None:
-    """Print what is refused, lost, restarted and changed."""
+    """Print the lists of a summary, the worst first."""
     for part, items in summary.items():
         if not items:
             continue

@@ -20,7 +20,7 @@ from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet.settings.sections.isolation import Guard
-from kai_fleet.settings.sections.models import Strict, Wrong, below, short_for
+from kai_fleet.settings.sections.models import Grants, Strict, Wrong, below, short_for
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
@@ -69,7 +69,7 @@ class Platform(Strict):
 class Settings(Defaults, Platform):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
-    cluster: Cluster
+    cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
     queues: QueueTree = Field(default_factory=dict)
     """The host's queue tree."""
@@ -79,8 +79,10 @@ class Settings(Defaults, Platform):
     """Each team below its name; `host` is none."""
     team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
     """Teams with a stack of their own, and what each may have."""
-    removed: list[Name] = Field(default_factory=list, description=REMOVED)
-    workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
+    removed: Annotated[list[Name], Grants.NOTHING] = Field(
+        default_factory=list, description=REMOVED
+    )
+    workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = Field(default_factory=dict)
     """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
 
     # The file, for the paths of findings; the platform, in a team's own stack.

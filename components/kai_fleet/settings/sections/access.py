@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
@@ -10,15 +11,26 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.releases import sources
 from kai_fleet.settings.sections.kubernetes import Cidr, LabelKey, LabelValue, ObjectName, Port
-from kai_fleet.settings.sections.models import Strict, Wrong, like
+from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
 from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, place_of
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
 
+_NO_PASSWORD: Final = (
+    "is a kubeconfig, a URL or another file; write the password or token of an account that pulls"
+    " images, or Google's JSON key of a service account"
+)
 RegistryName = Annotated[
     str, StringConstraints(max_length=255), place_of(sources.registry_place, EXAMPLE_REGISTRY)
 ]
+
+
+def _is_no_password(text: str) -> bool:
+    """Whether it is a kubeconfig, a URL or another file. Google has a JSON file for a password."""
+    if text.lstrip().startswith("{"):
+        return json.loads(text).get("type") != "service_account"
+    return "://" in text or "\n" in text.strip()
 
 
 class RegistryCredentials(Strict):
@@ -26,7 +38,9 @@ class RegistryCredentials(Strict):
 
     username: str = Field(min_length=1, pattern=r"^[^:]+$")
     """The account's name, without a colon."""
-    password: SecretStr = Field(min_length=1, strict=False)
+    password: Annotated[SecretStr, refuse_secret(_is_no_password, _NO_PASSWORD)] = Field(
+        min_length=1, strict=False
+    )
     """Its password or token; set it with `pulumi config set --secret --path`."""
 
 
@@ -71,7 +85,7 @@ class Access(Strict):
     """ClusterIP: only from inside the host. Ingress, Gateway: TLS passes through by name."""
     host: Host | None = None
     """Name or address to use: of a node for NodePort, of the API for Ingress and Gateway."""
-    port: Port | None = None
+    port: Annotated[Port | None, Grants.OTHER] = None
     """NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set."""
     class_name: ObjectName | None = Field(default=None, alias="class")
     """Ingress: its class; the default one unless set."""
@@ -81,7 +95,9 @@ class Access(Strict):
     """Of the API's Service, or of its Ingress or TLSRoute: those of an internal load balancer."""
     load_balancer_class: LabelKey | None = None
     """LoadBalancer: which controller makes it."""
-    load_balancer_source_ranges: list[Cidr] = Field(default_factory=list)
+    load_balancer_source_ranges: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(
+        default_factory=list
+    )
     """LoadBalancer: who reaches it; everybody unless set."""
 
     @property

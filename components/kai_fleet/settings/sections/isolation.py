@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, ObjectName, Port
-from kai_fleet.settings.sections.models import Strict, like
+from kai_fleet.settings.sections.models import Grants, Rising, Strict, like
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 _DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
@@ -18,11 +18,11 @@ _DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.c
 class Bounds(Strict):
     """The most of each that a team may have on the host, its vCluster included."""
 
-    cpu: Cpus | None = None
+    cpu: Annotated[Cpus | None, Grants.MOST_UNSET] = None
     """CPU requests; every pod then has to say its own."""
-    memory: Bytes | None = None
+    memory: Annotated[Bytes | None, Grants.MOST_UNSET] = None
     """Memory requests; every pod then has to say its own."""
-    storage: Bytes | None = None
+    storage: Annotated[Bytes | None, Grants.MOST_UNSET] = None
     """Sum of all volume claims."""
     pods: Count = 2000
     """Pods."""
@@ -34,7 +34,7 @@ class Bounds(Strict):
     """Node ports of all services."""
     objects: Count = 5000
     """Of each kind in the host's etcd: services, secrets, roles, pods with ended ones."""
-    ephemeral_storage: Bytes | None = None
+    ephemeral_storage: Annotated[Bytes | None, Grants.MOST_UNSET] = None
     """Requests of ephemeral storage; every pod then has to say its own."""
     grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = 3600
     """The longest that a pod may take to end: terminationGracePeriodSeconds."""
@@ -43,11 +43,11 @@ class Bounds(Strict):
 class Network(Strict):
     """Who reaches whom. Pods of one team always reach each other and their vCluster's API."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Grants.LESS] = True
     """NetworkPolicies on the host."""
     internet: bool = True
     """Pods reach public addresses."""
-    private: list[Cidr] = Field(default_factory=list)
+    private: Annotated[list[Cidr], Grants.LESS] = Field(default_factory=list)
     """Public addresses that are no internet: your nodes', or IPv6 pods'."""
     cidrs: list[Cidr] = Field(default_factory=list)
     """More addresses that pods reach, such as 10.20.0.0/16."""
@@ -59,7 +59,7 @@ class Network(Strict):
     """Services without a selector may lead to addresses that are not public."""
     api_ports: list[Port] = Field(default_factory=lambda: [443, 6443], min_length=1)
     """Ports of the host's API server and of its Service: 443 and 6443 unless said."""
-    api_cidrs: list[Cidr] = Field(default_factory=list)
+    api_cidrs: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(default_factory=list)
     """Addresses of the host's API server and its Service; every address at its ports unless set."""
     ingress_from: list[ObjectName] = Field(default_factory=list)
     """Namespaces of the host that reach the team's pods."""
@@ -70,7 +70,9 @@ class Network(Strict):
 class Isolation(Strict):
     """How a team is kept from the others, and what it may ask the host for."""
 
-    level: Literal["baseline", "restricted", "off"] = "baseline"
+    level: Annotated[
+        Literal["baseline", "restricted", "off"], Rising(("restricted", "baseline", "off"))
+    ] = "baseline"
     """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
     devices: dict[Annotated[str, like(_DEVICE)], Count] = Field(default_factory=dict)
     """Devices besides gpus: by the name that nodes advertise, how many."""
@@ -96,9 +98,11 @@ class Isolation(Strict):
 class Guard(Strict):
     """The admission guard of every team that KAI schedules."""
 
-    mode: Literal["deny", "audit", "off"] = "deny"
+    mode: Annotated[Literal["deny", "audit", "off"], Rising(("deny", "audit", "off"))] = "deny"
     """audit: such pods pass, with a warning, for roll-out. off: no guard."""
-    outside_queues: Literal["deny", "warn", "allow"] = "deny"
+    outside_queues: Annotated[
+        Literal["deny", "warn", "allow"], Rising(("deny", "warn", "allow"))
+    ] = "deny"
     """Pods of a team with queues that ask for GPUs without KAI."""
 
     def outside(self, queues: Sequence[str]) -> str:

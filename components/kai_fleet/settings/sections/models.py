@@ -2,17 +2,42 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    SecretStr,
+    StringConstraints,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from kai_fleet.wording import listed
+from kai_fleet.wording import MASK, listed
 
 Location = tuple[str | int, ...]
 SET_SECRET: Final = "`pulumi config set --secret --path`"  # a message has the whole command
 Wrong = Iterator[tuple[str, str]]  # keys, and what is wrong there: `cause; fix`
+
+
+class Grants(Enum):
+    """What a field lets a team do, where more of it is not simply more."""
+
+    NOTHING = "whatever it is"
+    LESS = "the more there is of it, or if it is true"
+    OTHER = "by any other value, fewer ones too"
+    MOST_UNSET = "everything where it is unset or empty"
+
+
+@dataclass(frozen=True)
+class Rising:
+    """The values of a field, from what lets a team do the least."""
+
+    values: tuple[str, ...]
 
 
 class Strict(BaseModel):
@@ -83,6 +108,19 @@ def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
         raise ValueError(sentence.replace("{value}", repr(value)[:80]))
 
     return AfterValidator(check)
+
+
+def refuse_secret(is_wrong: Callable[[str], bool], sentence: str) -> AfterValidator:
+    """Refuse what was decrypted: only the engine's program has it. The sentence shows none of it.
+
+    Who moves a ciphertext to a key that others read finds that another kind of secret is refused.
+    """
+
+    def is_refused(secret: SecretStr | None) -> bool:
+        text = MASK if secret is None else secret.get_secret_value()
+        return text != MASK and is_wrong(text)
+
+    return refuse(is_refused, sentence)
 
 
 def fields_beside(place: Location, model: Any) -> dict[str | int, FieldInfo]:

@@ -17,7 +17,7 @@ from kai_fleet.settings.sections.kubernetes import (
     ObjectName,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, like, refuse
+from kai_fleet.settings.sections.models import Grants, Strict, like, refuse
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -154,7 +154,7 @@ OtherChart = Annotated[
 Untested = Annotated[
     bool, Field(description="Take a version newer than the table for the newest line of it.")
 ]
-Values = dict[str, Any]
+Values = Annotated[dict[str, Any], Grants.OTHER]
 NVIDIA: Final = "nvidia.com/gpu"
 EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
 EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
@@ -166,7 +166,7 @@ class Gpu(Strict):
 
     provider: Literal[tuple(GPU_PROVIDERS)] = "none"  # type: ignore[valid-type]
     """`none` where nodes advertise GPUs already, or have none."""
-    version: Version | None = None
+    version: Annotated[Version | None, Grants.NOTHING] = None
     """Chart version."""
     untested: bool = False
     """With chart or a mirror: take a version that is not the table's."""
@@ -182,13 +182,14 @@ class Gpu(Strict):
 class KaiRelease(Strict):
     """The keys of every KAI that a stack installs, on the host and inside a vCluster."""
 
-    fairshare: Fairshare | None = None
+    fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
     """From v0.10."""
-    shards: dict[ShardName, Shard] = Field(default_factory=dict)
+    shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = Field(default_factory=dict)
     """From v0.10."""
-    topologies: dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]] = (
-        Field(default_factory=dict)
-    )
+    topologies: Annotated[
+        dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]],
+        Grants.NOTHING,
+    ] = Field(default_factory=dict)
     """From v0.12: node labels from the widest domain to the narrowest."""
     gpu_sharing: Sharing = of_switch(True)
     """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
@@ -203,10 +204,12 @@ class KaiRelease(Strict):
 class HostKai(KaiRelease):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
-    version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
+    version: Annotated[KaiVersion, Grants.NOTHING] = Field(
+        description=f"Such as {EXAMPLE_VERSION}: a release of the table."
+    )
     tolerations: list[Toleration] = Field(default_factory=list)
     """Taints of nodes that all of its parts tolerate."""
-    affinity: Affinity | None = None
+    affinity: Annotated[Affinity | None, Grants.OTHER] = None
     """Where all of its parts are."""
 
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.yaml_file import TreeFile, read_tree
 from kai_fleet.settings.sections.kubernetes import Cpu, Gpu, Memory
-from kai_fleet.settings.sections.models import Strict, Wrong, like, short_for
+from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, short_for
 from kai_fleet.settings.sections.platform import ShardName
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
@@ -27,7 +27,7 @@ class Share(Strict, Generic[Q]):
 
     quota: Q = _NONE
     """Guaranteed; what the queue always gets. It is filled in from those around where left out."""
-    limit: Q = _NONE
+    limit: Annotated[Q, Grants.MOST_UNSET] = _NONE
     """The most it may hold; unlimited unless set."""
     weight: float = Field(default=1.0, ge=0, le=1e6)
     """Over-quota weight: its part of what is left over."""
@@ -44,7 +44,7 @@ GpuShare = Annotated[Share[Gpu], short_for("quota", _AMOUNT, Share[Gpu] | Gpu)]
 class Queue(Strict):
     """One queue and the queues below it. Only a queue without children takes pods."""
 
-    display_name: str | None = None
+    display_name: Annotated[str | None, Grants.NOTHING] = None
     """Shown in scheduler messages."""
     priority: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Higher gets over-quota first; KAI's is 100."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong
+from kai_fleet.settings.sections.models import Grants, Strict, Wrong
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
@@ -45,7 +45,7 @@ class Scheduler(KaiRelease):
 
     mode: Literal["virtual", "host", "default"] = "virtual"
     """virtual, host or default."""
-    version: KaiVersion | None = Field(
+    version: Annotated[KaiVersion | None, Grants.NOTHING] = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
 
@@ -62,13 +62,13 @@ class Defaults(Strict):
 
     isolation: Isolation = Field(default_factory=Isolation)
     """What keeps teams from each other, on the host; a team's where it differs."""
-    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    labels: Annotated[dict[NotedKey, LabelValue], Grants.NOTHING] = Field(default_factory=dict)
     """Labels of all that is made: a cost centre. A team's over kai-fleet:labels."""
-    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    annotations: Annotated[dict[NotedKey, str], Grants.NOTHING] = Field(default_factory=dict)
     """Annotations of the same but of pods."""
     tolerations: list[Toleration] = Field(default_factory=list)
     """Taints that all pods of teams tolerate; a team's in place of kai-fleet:tolerations."""
-    affinity: Affinity | None = None
+    affinity: Annotated[Affinity | None, Grants.OTHER] = None
     """Where control planes, their DNS and KAI are: nodeAffinity, podAffinity, podAntiAffinity; a
     team's in place of kai-fleet:affinity.
     """
@@ -88,9 +88,11 @@ class Defaults(Strict):
 class HostPlace(Defaults):
     """What a team's place on the host is like. The platform's stack writes it, no team stack."""
 
-    node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = Field(
+        default_factory=dict
+    )
     """Labels of the nodes that are the team's own."""
-    autoscaled: bool = False
+    autoscaled: Annotated[bool, Grants.NOTHING] = False
     """An autoscaler adds and removes these nodes: that they have fewer GPUs now is no mistake."""
     gpus: Gpus = 0
     """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
@@ -119,7 +121,7 @@ class Runs(Strict):
     scheduler: Scheduler = Field(default_factory=Scheduler)
     queue: QueueName | None = None
     """host mode: its leaf queue."""
-    queues: QueueTree = Field(default_factory=dict)
+    queues: Annotated[QueueTree, Grants.NOTHING] = Field(default_factory=dict)
     """virtual mode: the queues inside its vCluster."""
     registries: Registries = Field(default_factory=dict)
     """Credentials by which its images are pulled, by registry; besides kai-fleet:registries."""

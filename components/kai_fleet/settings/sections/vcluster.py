@@ -1,16 +1,34 @@
 """A team's vCluster: its control plane, how it is reached, and who enters it."""
 
+import re
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import SET_SECRET, Strict, Wrong, below, like, refuse
+from kai_fleet.settings.sections.models import (
+    SET_SECRET,
+    Grants,
+    Rising,
+    Strict,
+    Wrong,
+    below,
+    like,
+    refuse,
+    refuse_secret,
+)
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 
 # "" is the cluster's default.
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
+
+
+_NO_DATABASE: Final = "is no address of a database; write mysql://… or postgres://…"
+
+
+def _is_no_database(text: str) -> bool:
+    return re.match(r"(mysql|postgres(ql)?)://\S+$", text) is None
 
 
 class Store(Strict):
@@ -20,7 +38,9 @@ class Store(Strict):
     """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
     replicas: Literal[1, 3, 5, 7, 9] | None = None
     """etcd: how many, an odd number; 1 unless set."""
-    data_source: SecretStr | None = Field(default=None, strict=False)
+    data_source: Annotated[SecretStr | None, refuse_secret(_is_no_database, _NO_DATABASE)] = Field(
+        default=None, strict=False
+    )
     """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
 
     def mistakes(self) -> Wrong:
@@ -70,21 +90,23 @@ class Oidc(Strict):
 class Vcluster(Strict):
     """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
 
-    version: Version | None = None
+    version: Annotated[Version | None, Grants.NOTHING] = None
     """Such as v0.36.1, which it is if unset."""
-    kubernetes_version: Version | None = None
+    kubernetes_version: Annotated[Version | None, Grants.NOTHING] = None
     """Kubernetes inside, such as v1.34.4; the version's own if unset."""
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
     """Merged over the mode's values."""
     access: Access | None = None
     untested: Untested = False
-    node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.OTHER] = Field(default_factory=dict)
     """Labels of the nodes for control planes; the team's own nodes unless set."""
     oidc: Oidc | None = None
     """The identity provider by whose accounts people enter it."""
     # Not cluster-admin, which changes queues and removes the guard.
-    groups: dict[GroupName, Literal["view", "edit", "admin"]] = Field(default_factory=dict)
+    groups: Annotated[
+        dict[GroupName, Literal["view", "edit", "admin"]], Rising(("view", "edit", "admin"))
+    ] = Field(default_factory=dict)
     """Groups of that provider: view, edit or admin in namespace default; all read but Secrets."""
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
