@@ -10,6 +10,7 @@ import sys
 import pytest
 import yaml
 
+from kai_fleet.settings.secrets import encrypted
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools.toolbox import cache_root
 
@@ -23,6 +24,29 @@ config:
   kai-fleet:teams:
     dev: {scheduler: {mode: default}, gpus: 2}
 """
+
+
+MORE_GPUS = STACK.replace("gpus: 2", "gpus: 3")
+CIPHERTEXT = "v1:bm9uY2U=:Y29udGVudA=="
+
+
+def named_step(job, name):
+    (step,) = (each for each in jobs("preview.yml")[job]["steps"] if each.get("name") == name)
+    return step
+
+
+def run(step, folder, **variables):
+    """A step of a workflow as GitHub runs it: its exit status, and its outputs."""
+    files = {name: str(folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    (folder / "GITHUB_OUTPUT").write_text("")
+    ran = subprocess.run(
+        ["bash", "-e", "-c", step["run"]],
+        cwd=folder,
+        env={**os.environ, **files, **variables},
+        check=False,
+    )
+    outputs = (folder / "GITHUB_OUTPUT").read_text().splitlines()
+    return ran.returncode, dict(line.split("=", 1) for line in outputs)
 
 
 def text(name):
@@ -71,13 +95,20 @@ def test_permissions_are_the_least():
 
     read = ("contents", "read")
     assert granted("test.yml") == granted("test-all.yml") == {read}
-    assert granted("preview.yml") == {read, ("id-token", "write")}
-    assert granted("pulumi.yml") == granted("deploy.yml") == granted("preview.yml")
+    vouched, reviews = ("id-token", "write"), ("pull-requests", "read")
+    assert granted("preview.yml") == {read, vouched, reviews}
+    assert granted("pulumi.yml") == granted("deploy.yml") == {read, vouched}
     comment = granted("preview-comment.yml")
     assert comment == {read, ("actions", "read"), ("pull-requests", "write")}
     assert granted("scorecard.yml") == {read, ("id-token", "write"), ("security-events", "write")}
-    # Only the job that runs the engine may be vouched for.
-    assert [n for n, j in jobs("preview.yml").items() if "permissions" in j] == ["engine"]
+    # Only the job that runs the engine may be vouched for; who asks for approvals runs no code.
+    more = {
+        name: job["permissions"]
+        for name, job in jobs("preview.yml").items()
+        if "permissions" in job
+    }
+    assert more == {"engine": dict([read, vouched]), "owners": dict([reviews])}
+    assert not [step for step in jobs("preview.yml")["owners"]["steps"] if "uses" in step]
 
 
 def test_a_pull_requests_code_and_the_right_to_comment_are_never_together():
@@ -143,27 +174,117 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
     (tmp_path / ".venv").symlink_to(sys.prefix)
     git("init", "--quiet")
-    commit({"same": STACK, "staging": STACK, "gone": STACK})
-    commit({"same": STACK, "staging": STACK.replace("gpus: 2", "gpus: 3"), "new": STACK})
+    sealed = f"{STACK}  other:token: {{secure: {CIPHERTEXT}}}\n"
+    moved = f"{STACK}  other:key: {{secure: {CIPHERTEXT}}}\n"
+    commit({"same": STACK, "staging": STACK, "gone": STACK, "moved": sealed})
+    commit({"same": STACK, "staging": MORE_GPUS, "new": STACK, "moved": moved})
+    folders = (str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "cli"))
+    python = {"PYTHONPATH": os.pathsep.join(folders)}
 
-    (step,) = (step for step in steps("preview.yml") if step.get("id") == "changed")
-    output = tmp_path / "output"
-    subprocess.run(
-        ["bash", "-c", step["run"]],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            **step["env"],
-            "GITHUB_OUTPUT": str(output),
-            "PYTHONPATH": os.pathsep.join(
-                str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "cli")
-            ),
-        },
-        check=True,
-    )
-    found = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    assert json.loads(found["changed"]) == ["gone", "new", "staging"]
+    step = named_step("stacks", "Find the stacks that change")
+    ended, found = run(step, tmp_path, **step["env"], **python)
+    assert ended == 0
+    assert json.loads(found["changed"]) == ["gone", "moved", "new", "staging"]
     assert json.loads(found["deployed"]) == ["staging"]
+    assert json.loads(found["sealed"]) == ["moved"]
+
+    verdicts = {}
+    for stack in json.loads(found["changed"]):
+        _, written = run(named_step("diff", "Write the diff"), tmp_path, STACK=stack, **python)
+        judge = named_step("diff", "Refuse what the update would refuse")
+        verdicts[stack], _ = run(judge, tmp_path, STATUS=written["status"])
+        assert (tmp_path / f"{stack}.md").read_text().startswith(f"## Stack {stack}: ")
+    assert verdicts == {"gone": 0, "moved": 1, "new": 0, "staging": 0}
+
+
+@pytest.mark.parametrize("status", ["0", "3", "1", "2", "127", ""])
+def test_what_a_diff_refuses_fails(tmp_path, status):
+    ended, _ = run(
+        named_step("diff", "Refuse what the update would refuse"), tmp_path, STATUS=status
+    )
+    assert (ended == 0) == (status in ("0", "3"))
+
+
+@pytest.mark.parametrize(
+    ("results", "good"),
+    [
+        ("success success success", True),
+        ("success skipped skipped", True),
+        ("success success failure", False),
+        ("success failure success", False),
+        ("cancelled skipped skipped", False),
+    ],
+)
+def test_one_check_tells_all_to_a_protected_branch(tmp_path, results, good):
+    """Names of a matrix cannot be required; a job that is skipped counts as good."""
+    verdict = jobs("preview.yml")["verdict"]
+    assert verdict["if"] == "always()"
+    assert {*verdict["needs"]} == {*jobs("preview.yml")} - {"verdict", "engine"}
+    ended, _ = run(named_step("verdict", "Take the jobs together"), tmp_path, RESULTS=results)
+    assert (ended == 0) == good
+
+
+@pytest.mark.parametrize(
+    ("reviews", "owners", "good"),
+    [
+        (["ann APPROVED c1"], "ann", True),
+        (["Ann APPROVED c1"], "bob ann", True),
+        (["ann CHANGES_REQUESTED c1", "ann APPROVED c1"], "ann", True),
+        (["ann APPROVED c1", "ann CHANGES_REQUESTED c1"], "ann", False),
+        (["ann DISMISSED c1"], "ann", False),
+        (["ann APPROVED c0"], "ann", False),  # of another commit
+        (["eve APPROVED c1"], "ann bob", False),
+        (["eve-ann APPROVED c1", "annie APPROVED c1"], "ann", False),
+        (["ann APPROVED c1"], "", False),
+        ([], "ann", False),
+    ],
+)
+def test_secrets_need_the_approval_of_an_owner_of_this_commit(tmp_path, reviews, owners, good):
+    """`gh` is GitHub's own; its answer is at hand as it writes it with the step's filter."""
+    gh = tmp_path / "gh"
+    gh.write_text("#!/bin/sh\ncat <<'END'\n" + "".join(f"{line}\n" for line in reviews) + "END\n")
+    gh.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    step = named_step("owners", "Ask for an owner's approval of this commit")
+    ended, _ = run(step, tmp_path, PATH=path, COMMIT="c1", OWNERS=owners, REVIEWS="r", STACKS="[]")
+    assert (ended == 0) == good
+
+
+def codeowners(folder, paths):
+    """The owners of paths, by the last pattern that fits, as git reads patterns too."""
+    rows = [line.split() for line in (ROOT / ".github" / "CODEOWNERS").read_text().splitlines()]
+    rows = [row for row in rows if row and not row[0].startswith("#")]
+    every, *special = rows  # for git an ignored folder ends the search: * is kept apart
+    assert every[0] == "*"
+    (folder / ".gitignore").write_text("".join(f"{row[0]}\n" for row in special))
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    asked = ["git", "check-ignore", "--no-index", "--verbose", *paths]
+    ran = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
+    fitting = (line.partition("\t") for line in ran.stdout.splitlines())
+    found = {path: special[int(where.split(":")[1]) - 1][1:] for where, _, path in fitting}
+    return {path: tuple(found.get(path, every[1:])) for path in paths}
+
+
+def test_what_the_platform_decrypts_and_runs_has_the_owner_of_the_workflows(tmp_path):
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    files = [path for path in tracked.stdout.splitlines() if path.endswith((".yaml", ".yml"))]
+    sealed = [path for path in files if encrypted(ROOT / path)]
+    stacks = [path for path in files if path.startswith("Pulumi.")]
+    assert stacks
+    decides = ["Pulumi.yaml", "Pulumi.not-yet.yaml", "__main__.py", ".github/CODEOWNERS"]
+    decides += ["cli/kai_fleet_cli/diff/report.py", "components/kai_fleet/settings/secrets.py"]
+    owners = codeowners(tmp_path, [".github/workflows/preview.yml", *sealed, *stacks, *decides])
+    assert len({*owners.values()}) == 1, owners
+    assert codeowners(tmp_path, ["README.md"])["README.md"] not in owners.values()
+
+
+def test_codeowners_names_what_there_is():
+    lines = (ROOT / ".github" / "CODEOWNERS").read_text().splitlines()
+    paths = [line.split()[0] for line in lines if line.startswith("/")]
+    assert len({*paths}) == len(paths)
+    assert not [path for path in paths if not (ROOT / path.lstrip("/")).exists()]
 
 
 @pytest.mark.engine  # builds actionlint with Go the first time
