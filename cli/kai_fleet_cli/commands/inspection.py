@@ -52,7 +52,7 @@ def diff(
 ) -> None:
     """What the work tree changes of a stack, compared with a commit; no engine, no cluster.
 
-    Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
+    Exit 0: nothing. 1: the update would be refused. 2: unreadable. 3: something.
     """
     from kai_fleet_cli.diff.report import compare
     from kai_fleet_cli.display import as_markdown, as_text
