@@ -29,7 +29,7 @@ RegistryName = Annotated[
 def _is_no_password(text: str) -> bool:
     """Whether it is a kubeconfig, a URL or another file. Google has a JSON file for a password."""
     if text.lstrip().startswith("{"):
-        return json.loads(text).get("type") != "service_account"
+        return str(json.loads(text).get("type")) != "service_account"
     return "://" in text or "\n" in text.strip()
 
 
