@@ -11,6 +11,7 @@ from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
 from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.urns import read_urn
 from kai_fleet.vcluster_values import ChartStore, store_of
 
 # Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
@@ -41,7 +42,8 @@ class Deployed:
 
     def has(self, kind: str, name: str) -> bool:
         """Whether a resource of that type and name exists, below any parent."""
-        return any(urn.endswith((f"${kind}::{name}", f"::{kind}::{name}")) for urn in self.urns)
+        read = map(read_urn, self.urns)
+        return any(urn.type == kind and urn.name == name for urn in read)
 
     def waited(self, component: str, name: str) -> int | None:
         """The number in the triggers of a component's wait; None if it never ran."""
@@ -66,15 +68,15 @@ def full_name(stack: str) -> str:
 
 def names_of(urns: Iterable[str], kind: str) -> set[str]:
     """Names of the components of a type among these URNs, without those in another component."""
-    return {urn.rpartition("::")[2] for urn in urns if f"::{kind}::" in urn}
+    return {urn.name for urn in map(read_urn, urns) if urn.types == (kind,)}
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
     """The team that a resource belongs to, by its parents' URNs; "" for the host."""
     while urn:
-        types, _, name = urn.rpartition("::")
-        if types.rpartition("::")[2].rpartition("$")[2] in (TEAM, TEAM_NAMESPACE):
-            return name
+        found = read_urn(urn)
+        if found.type in (TEAM, TEAM_NAMESPACE):
+            return found.name
         urn = parents.get(urn, "")
     return ""
 
@@ -118,8 +120,9 @@ def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Dep
     by_type: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for urn, kind, outputs in resources:
         urns.add(urn)
-        parents, name = urn.split("::", 3)[2].rpartition("$")[0], urn.rpartition("::")[2]
-        by_type[kind][named(parents.rpartition("$")[2], name)] = outputs
+        read = read_urn(urn)
+        component = read.above[-1] if read.above else ""
+        by_type[kind][named(component, read.name)] = outputs
     releases, commands = by_type[RELEASE].items(), by_type[COMMAND].items()
     return Deployed(
         {name: str(outputs["version"]) for name, outputs in releases if outputs.get("version")},

@@ -25,6 +25,7 @@ from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
+from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 
 # Names of the two components in the program.
@@ -135,9 +136,8 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
 def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError where a stack without any state finds the guards of another one."""
     guard = policy_name("pods")
-    has_any = any(
-        "::pulumi:" not in urn for urn in host.deployed.urns
-    )  # beside stack and providers
+    types = (read_urn(urn).type for urn in host.deployed.urns)
+    has_any = any(not kind.startswith("pulumi:") for kind in types)  # beside stack and providers
     if not has_any and host.at(f"{_POLICIES}{guard}"):
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"

@@ -94,7 +94,7 @@ def refused_by(problems: Iterable[Finding]) -> set[str]:
     return {problem.check for problem in problems if problem.level is Level.MANDATORY}
 
 
-PROVIDER = "urn:pulumi:dev::shop::pulumi:providers:kubernetes::{}::id-1"
+PROVIDER = "urn:pulumi:dev::shop::pulumi:providers:kubernetes::{}"
 
 
 def resource(type_: str, name: str, props: Mapping[str, object], provider: str = "") -> Declared:

@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet.cluster.provider.values import UNKNOWN as NOT_KNOWN
 from kai_fleet.cluster.provider.values import struct
+from kai_fleet.marks import UNKNOWN as NOT_KNOWN
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.pack.analyzer import Analyzer
 from tests.policies.samples import resource
@@ -120,3 +120,15 @@ def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
     release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
     levels = {policy: level for policy, level, _, _ in reported(Analyzer(), release)}
     assert levels["gpu-sharing-mode"] == proto.ADVISORY
+
+
+@pytest.mark.parametrize("name", ["kai-fleet:index:KaiScheduler$x", "x::kai-fleet:index:A$b::c"])
+def test_a_name_is_not_taken_for_a_component_of_ours(name):
+    """Of those the gate in front of the program judges the values and the version."""
+    values = {"global": {"resourceReservation": {"namespace": "kube-system"}}}
+    release = {"chart": "kai-scheduler", "version": "v99.0.0", "values": values}
+    release["namespace"] = "kai-scheduler"
+    of_another = resource("kubernetes:helm.sh/v3:Release", "kai", release)
+    feigned = resource("kubernetes:helm.sh/v3:Release", name, release)
+    assert rules(Analyzer(), feigned) == rules(Analyzer(), of_another)
+    assert "kai-version-known" in rules(Analyzer(), feigned)

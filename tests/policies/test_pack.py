@@ -14,7 +14,7 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 from pulumi_policy import proxy
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
-from kai_fleet.cluster.provider.values import UNKNOWN, UNKNOWN_TEXTS
+from kai_fleet.marks import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
 from kai_fleet_policies.rules import RULES
@@ -51,7 +51,7 @@ def request(*resources):
             name=r.name,
             properties=json_format.ParseDict(r.props, struct_pb2.Struct()),
             provider=proto.AnalyzerProviderResource(
-                urn=PROVIDER.format("ml").rpartition("::")[0],
+                urn=PROVIDER.format("ml"),
                 name="ml",
                 type="pulumi:providers:kubernetes",
                 properties=struct_pb2.Struct(),

@@ -9,7 +9,8 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE, plain, struct
+from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import QUEUES
 from kai_fleet_cli.stack_file.reading import ROOT
 

@@ -1,9 +1,10 @@
 """What a running stack has: asked for once in a run, and empty where nobody answers."""
 
+import pytest
 from pulumi.runtime import mocks
 
 from kai_fleet import deployed
-from kai_fleet.deployed import names_of, of_resources
+from kai_fleet.deployed import names_of, of_resources, team_of
 from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE, TEAM
 from tests.unit.component_samples import run_by
 
@@ -65,3 +66,22 @@ def test_a_state_that_cannot_be_read_is_not_an_empty_one(monkeypatch):
     monkeypatch.setattr(deployed, "invoke", busy)
     state, _ = read(Engine())
     assert not state.readable
+
+
+FEIGNED = f"x::{TEAM}::ghost"
+
+
+@pytest.mark.parametrize("kind", [TEAM, f"{TEAM}$kubernetes:core/v1:ConfigMap", RELEASE])
+def test_a_name_feigns_no_team_and_no_release(kind):
+    urn = f"{STACK}{kind}::{FEIGNED}"
+    state = of_resources([(urn, kind.rpartition("$")[2], {"version": "v1"})])
+    assert names_of(state.urns, TEAM) == ({FEIGNED} if kind == TEAM else set())
+    assert not state.has(TEAM, "ghost")
+    assert state.has(kind.rpartition("$")[2], FEIGNED)
+    assert {key.rpartition("$")[2] for key in state.versions} <= {FEIGNED}
+
+
+def test_a_resource_is_of_the_team_above_it_whatever_its_name():
+    team, part = f"{STACK}{TEAM}::ml", f"{STACK}{TEAM}$kubernetes:core/v1:ConfigMap::{FEIGNED}"
+    assert team_of(part, {part: team}) == "ml"
+    assert team_of(f"{STACK}kubernetes:core/v1:ConfigMap::{FEIGNED}", {}) == ""

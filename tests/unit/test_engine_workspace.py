@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
-from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE
+from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import state

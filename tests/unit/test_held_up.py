@@ -29,7 +29,8 @@ SPACE = f"{STACK}kai-fleet:index:TeamNamespace$kubernetes:core/v1:Namespace::ml-
 HOST = f"{STACK}pulumi:providers:kubernetes::host"
 PROVIDER = f"{TEAM}$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes::ml"
 VCLUSTER = f"{TEAM}$kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release::ml-release"
-PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
+WAIT = f"{TEAM}$kai-fleet:index:KaiScheduler$command:local:Command::ml-kai-ready"
+PARENTS = {WAIT: KAI, RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
 LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
 KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
 ROLLOUT = "kubectl -n team-ml rollout {} statefulset,deployment -l app=vcluster,release=ml"
@@ -175,7 +176,15 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
     assert held_up.by_team(ends, PARENTS, {}) == {}
     host = f"{STACK}kai-fleet:index:Platform$kubernetes:core/v1:Namespace::host"
     assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS, {}) == {}
-    assert held_up.by_team({RELEASE: "exit status 75: running x"}, PARENTS, {}) == {}
+    assert held_up.by_team({WAIT: "exit status 75: running x"}, PARENTS, {}) == {}
+
+
+@pytest.mark.parametrize("name", ["x::pulumi:pulumi:Stack::y", f"x::{TEAM[len(STACK) :]}::nlp"])
+def test_a_refusal_is_its_teams_whatever_the_name_and_the_words(name):
+    urn = f"{TEAM}$kubernetes:core/v1:ConfigMap::{name}"
+    for message in ("no", "exit status 75: running x"):
+        found = held_up.by_team({urn: message}, {**PARENTS, urn: ML}, {})
+        assert found == {"ml": {urn: message}}
 
 
 @pytest.mark.parametrize(
@@ -369,7 +378,7 @@ def test_the_error_itself_is_named_and_not_what_the_plugin_says_before_it(update
 
 
 def test_a_host_that_fails_the_wait_of_a_team_is_no_fault_of_the_team(updated):
-    message, left_out = updated(queues_of("ml"), message="exit status 75: the API answers 500")
+    message, left_out = updated(WAIT, message="exit status 75: the API answers 500")
     assert left_out == [[]]
     assert "the etcd behind it is away" in message
 
@@ -393,6 +402,23 @@ def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatc
     assert engine.left_out == [[], [queues_of("ml")]]
     message = capsys.readouterr().err
     assert message == "vCluster ml does not answer, and is not refreshed\n"
+
+
+def test_a_vcluster_whose_name_begins_like_anothers_is_refreshed(tmp_path, monkeypatch, capsys):
+    longer = f"{PROVIDER}-2"
+    feigned = f"{TEAM}$kubernetes:core/v1:ConfigMap::x:VirtualCluster$pulumi:providers:y"
+    known = known_of(*({"urn": urn, "type": "x"} for urn in (PROVIDER, longer, feigned)))
+    monkeypatch.setattr(state, "exported", lambda *_: known)
+    errors = [f"error: no client for {longer}::id, {feigned}"]
+
+    def run(**_):
+        if errors:
+            raise automation.errors.CommandError(automation.CommandResult("", errors.pop(), 255))
+
+    engine = Engine(tmp_path, [])
+    engine.refresh = run
+    refresh(engine)
+    assert capsys.readouterr().err == "vCluster ml-2 does not answer, and is not refreshed\n"
 
 
 def test_what_a_failed_refresh_dropped_is_not_named_to_the_next(tmp_path, monkeypatch):

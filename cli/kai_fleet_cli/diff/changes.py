@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.settings.files import yaml_file
+from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
@@ -137,7 +138,7 @@ def _outermost(urn: str, parents: Mapping[str, str]) -> str:
     """The URN of the outermost component of ours that a resource is a part of; "" for none."""
     outermost = ""
     while urn:
-        if urn.rpartition("::")[0].replace("$", "::").rpartition("::")[2].startswith("kai-fleet:"):
+        if read_urn(urn).type.startswith("kai-fleet:"):
             outermost = urn
         urn = parents.get(urn, "")
     return outermost
@@ -178,8 +179,8 @@ def of_steps(steps: Iterable[Any]) -> Summary:
         replaced |= {step.urn} if operation == "replace" else set()
         for side in _SIDES.get(operation, ()) if step.type != STACK else ():
             resource = getattr(step, side)
-            provider = (resource.provider or "").rpartition("::")[0]
-            places = (step.urn.rpartition("::")[2], resource.parent or "", provider)
+            provider = provider_urn(resource.provider or "")
+            places = (read_urn(step.urn).name, resource.parent or "", provider)
             sides[side].append(Registered(step.urn, step.type, *places, dict(resource.inputs)))
     return of_changes(difference(sides["old"], sides["new"], parents, replaced))
 
@@ -202,7 +203,7 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
         row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
         part = row.part if row else "changed"
         # Of a removed team only its pods and volumes; of shared components every loss.
-        most = change.type in (NAMESPACE, RELEASE) or f"::{TEAM}::" not in change.top
+        most = change.type in (NAMESPACE, RELEASE) or read_urn(change.top).types != (TEAM,)
         if part and (top not in tops or (row and most)):
             lists[part].append(_item(change, row.words if row else ""))
     lists["refused"] += refused
@@ -216,7 +217,7 @@ def _fits(row: Consequence, change: Change) -> bool:
     paths = [field.path for field in change.fields]
     paths += [f"-{field.path}" for field in change.fields if field.new is None]
     any_field = not row.fields or change.kind == "replaced"
-    above = change.urn.split("::")[2].split("$")[:-1] if row.component else []
+    above = read_urn(change.urn).above if row.component else ()
     component = next((kind for kind in reversed(above) if "kai-fleet:" in kind), "")
     return component.endswith(row.component) and (
         any_field or any(path.startswith(row.fields) for path in paths)

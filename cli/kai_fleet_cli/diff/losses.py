@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kai_fleet.names import RELEASE, STACK
+from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet_cli.diff.changes import Item, difference, of_changes
 from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
@@ -28,7 +29,7 @@ def _is_ours(resource: Resource) -> bool:
 
 
 def _registered(urn: str, resource: Resource) -> Registered:
-    names = (urn.rpartition("::")[2], str(resource.get("parent") or ""), provider_of(resource))
+    names = (read_urn(urn).name, str(resource.get("parent") or ""), provider_of(resource))
     return Registered(urn, str(resource["type"]), *names, dict(resource.get("inputs") or {}))
 
 

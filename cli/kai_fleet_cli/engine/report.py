@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
-from kai_fleet.cluster.provider.values import SECRET_MARK
+from kai_fleet.marks import SECRET_MARK
 from kai_fleet.names import PROVIDERS, STACK
 from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet.wording import counted

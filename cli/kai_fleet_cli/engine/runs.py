@@ -4,6 +4,7 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 """
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,8 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
-from kai_fleet.names import NAMESPACE_PATCH, RELEASE
+from kai_fleet.names import NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTUAL_CLUSTER
+from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
@@ -26,7 +28,7 @@ from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
-from kai_fleet_cli.recovery.state import OF_VCLUSTER, Resource, State
+from kai_fleet_cli.recovery.state import Resource, State
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.validation import REMOVE_VARIABLE
@@ -215,7 +217,7 @@ class _Run:
             self._refresh(known)
         elif known.pending:
             kinds = [
-                f"{resource['type'].rpartition(':')[2]} {resource['urn'].rpartition('::')[2]}"
+                f"{resource['type'].rpartition(':')[2]} {read_urn(resource['urn']).name}"
                 f" ({operation})"
                 for operation, resource in known.pending
             ]
@@ -265,14 +267,14 @@ class _Run:
                     for cluster in state.clusters_of(known.resources.get(urn, {}))
                 }
                 # A provider that cannot use its cluster is named in the engine's error alone.
-                providers = (urn for urn in known.resources if f"{OF_VCLUSTER}pulumi:" in urn)
-                failed |= {urn for urn in providers if urn in str(why)}
+                providers = filter(_is_into_vcluster, known.resources)
+                failed |= {urn for urn in providers if _names(str(why), urn)}
                 if failed <= silent:
                     raise
                 silent |= failed
                 known = _state(self.stack)  # without what is gone
                 for urn in sorted(failed):
-                    say(f"vCluster {urn.rpartition('::')[2]} does not answer, and is not refreshed")
+                    say(f"vCluster {read_urn(urn).name} does not answer, and is not refreshed")
 
     def _finish_uninstalls(self) -> None:
         """Have Helm finish the removals that a kill cut off; the update installs what is declared.
@@ -289,7 +291,7 @@ class _Run:
 
     def _import(self, resource: Resource) -> None:
         """Import an object into the state, if it exists."""
-        name = str(resource["urn"]).rpartition("::")[2]
+        name = read_urn(str(resource["urn"])).name
         metadata = (resource.get("inputs") or {}).get("metadata") or {}
         # The Kubernetes provider's ID of an object: `namespace/name`, or its name.
         parts = filter(None, (metadata.get("namespace"), metadata.get("name")))
@@ -333,6 +335,17 @@ class _Run:
         parents = {**known.parents, **self.report.parents}
         resources = {**known.resources, **self.report.failed}
         return held_up.by_team(self.report.own_errors(), parents, resources)
+
+
+def _is_into_vcluster(urn: str) -> bool:
+    """Whether it is the URN of a vCluster's provider."""
+    read = read_urn(urn)
+    return read.type.startswith(PROVIDERS) and read.above[-1:] == (VIRTUAL_CLUSTER,)
+
+
+def _names(text: str, urn: str) -> bool:
+    """Whether a text has this URN, and not the beginning of a longer one."""
+    return re.search(rf"{re.escape(urn)}(?![-\w])", text) is not None
 
 
 @contextmanager

@@ -15,11 +15,12 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
-from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet.deployed import READ_OUTPUTS
+from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
+from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet_cli.engine.environment import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
@@ -52,8 +53,8 @@ class _Recorder(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The engine's URN: with the types of all parents, but not the stack's own."""
-        above = parent.split("::")[2] if parent else STACK
-        qualified = type_ if above == STACK else f"{above}${type_}"
+        above = [kind for kind in read_urn(parent).types if kind not in ("", STACK)]
+        qualified = "$".join((*above, type_))
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
 
     # The base class answers the same, but first parses all inputs again for `new_resource`.
@@ -74,7 +75,7 @@ class _Recorder(mocks.MockMonitor):
     def _register(self, request: Any, inputs: struct_pb2.Struct) -> str:
         urn = self.make_urn(request.parent, request.type, request.name)
         plain = _shown(json_format.MessageToDict(inputs))
-        names = (request.type, request.name, request.parent, request.provider.rpartition("::")[0])
+        names = (request.type, request.name, request.parent, provider_urn(request.provider))
         self.registered[urn] = Registered(urn, *names, plain)
         return urn
 

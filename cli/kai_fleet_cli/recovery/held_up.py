@@ -17,9 +17,10 @@ from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.deployed import team_of
-from kai_fleet.names import RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
+from kai_fleet.urns import read_urn
 from kai_fleet.wording import listed, plain
 from kai_fleet_cli.recovery import failures, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
@@ -44,11 +45,13 @@ def by_team(
     """
     found: dict[str, dict[str, str]] = {}
     for urn, message in errors.items():
-        if urn and f"::{STACK}::" not in urn:
+        kind = read_urn(urn).type
+        if urn and kind != STACK:
             resource = resources.get(urn, {})  # a Helm release may speak of its registry
             is_object = _on_host(resource) and resource.get("type") != RELEASE
             of_host = is_object and failures.of_api(message)
-            of_host |= message.startswith(f"exit status {HOST_FAILED}:")
+            # Only of a wait of ours: a tenant's API server chooses the words of its refusals.
+            of_host |= kind == COMMAND and message.startswith(f"exit status {HOST_FAILED}:")
             found.setdefault("" if of_host else team_of(urn, parents), {})[urn] = message
     return {} if "" in found else found
 
@@ -119,7 +122,7 @@ def _cause(
     if on_host and (sentence := failures.of_stack(message, stack.name, again, {})):
         return sentence
     return (
-        f"{urn.rpartition('::')[2]}: {plain(message, _LONGEST)}. Put that right, or give the"
+        f"{read_urn(urn).name}: {plain(message, _LONGEST)}. Put that right, or give the"
         f" team up: {fill['give_up']}, then run the same command again"
     )
 

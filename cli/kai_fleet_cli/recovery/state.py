@@ -3,15 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import rebuild
-from kai_fleet.names import STACK
+from kai_fleet.names import STACK, VIRTUAL_CLUSTER
+from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import get
 
-OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 Resource = Mapping[str, Any]
 
 
@@ -69,9 +69,9 @@ def _ask(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
 def clusters_of(resource: Resource) -> set[str]:
     """The vClusters, by the URNs of their providers, that a resource is in or is deleted with."""
     urns = {provider_of(resource), str(resource.get("deletedWith") or "")}
-    return {urn for urn in urns if OF_VCLUSTER in urn}
+    return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
 
 
 def provider_of(resource: Resource) -> str:
     """The URN of a resource's provider; "" where it has none."""
-    return str(resource.get("provider", "")).rpartition("::")[0]
+    return provider_urn(str(resource.get("provider", "")))

@@ -14,6 +14,7 @@ from kai_fleet.names import QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.charts import named
 from kai_fleet.releases.sharing import mode_in, of_switch
+from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
@@ -112,7 +113,7 @@ def _place(resource: Declared, identities: Mapping[str, Any]) -> str:
     tree is called after it.
     """
     if resource.type != QUEUES:
-        name = resource.provider.partition(f"{PROVIDER}::")[2].partition("::")[0]
+        name = read_urn(resource.provider).name
         return "default" if not name or name.startswith("default_") else name
     cluster, tree = resource.props.get("cluster"), str(resource.props.get("tree"))
     if not isinstance(cluster, str):
@@ -244,7 +245,7 @@ _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
 
 def _component(urn: str) -> str:
     """The nearest component of this program around a resource; "" for none."""
-    above = urn.split("::", 3)[2].split("$")[:-1]
+    above = read_urn(urn).above
     names = (kind.removeprefix(_OWN) for kind in reversed(above) if kind.startswith(_OWN))
     return next(names, "")
 

@@ -12,6 +12,7 @@ from kai_fleet.releases.keys import (
     SCHEDULER,
     right_key,
 )
+from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
@@ -154,7 +155,7 @@ def _placed(cluster: Cluster) -> Iterable[tuple[PodTemplate | ManagedObject | Ka
         for item in cluster.objects
     )
     for item, place in (*each_workload(cluster), *objects):
-        of_chart = ":Chart$" in "".join(place.path.split("::", 3)[2:3])
+        of_chart = any(kind.endswith(":Chart") for kind in read_urn(place.path).above)
         if not of_chart or item.namespace == KAI_NAMESPACE:
             yield item, place
     yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)

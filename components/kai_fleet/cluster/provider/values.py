@@ -1,30 +1,12 @@
 """Properties as the engine sends and keeps them: protobuf Structs, with marks of the protocol."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from google.protobuf.struct_pb2 import Struct, Value
 
+from kai_fleet.marks import OUTPUT_MARK, SECRET_MARK, SIGNATURE, UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet.values import whole_numbers
-
-# Marks of the protocol (sdk/go/common/resource/sig): a mapping with this key is a special value.
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET_MARK: Final = "1b47061264138c4ac30d75fd1eb44270"
-OUTPUT_MARK: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-# The text that stands for a value that is not known yet.
-UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-# That of a string; of a bool, number, list, mapping, asset or archive.
-UNKNOWN_TEXTS: Final = frozenset(
-    {
-        UNKNOWN,
-        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
-        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
-        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
-        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
-        "030794c1-ac77-496b-92df-f27374a8bd58",
-        "e48ece36-62e2-4504-bad9-02848725956a",
-    }
-)
 
 
 def plain(
