@@ -10,6 +10,7 @@ from typing import Any, Final, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import pulumi
 
+from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.wording import listed
 
 T = TypeVar("T")
@@ -109,8 +110,10 @@ def check(
 
     Raises:
         TypeError: an Output.
-        pulumi.RunError: a missing argument, or one that is no choice.
+        pulumi.RunError: a missing argument, one that is no choice, or a mark of Pulumi's protocol.
     """
+    for place in marked(args):
+        raise pulumi.RunError(f"{component}: {at}{'.'.join(map(str, place))} {REFUSAL}")
     required = {*kind.__required_keys__}
     for key, hint in _fields(kind).items():
         if key not in args:

@@ -14,6 +14,7 @@ from kai_fleet.options import after, child_of
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.settings.files.manifests import name_of, type_of
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
@@ -125,10 +126,8 @@ def declare_manifests(
 def _declare(
     team: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions
 ) -> pulumi.Resource:
-    """Declare one object with its type token of `pulumi_kubernetes`: core/v1 for v1."""
-    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
-    token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-    prefix = [team, metadata["namespace"]] if "namespace" in metadata else [team]
-    props, hidden = dict(manifest), {"data", "stringData"} if kind == "Secret" else set[str]()
+    """Declare one object."""
+    props = dict(manifest)
+    hidden = {"data", "stringData"} if manifest["kind"] == "Secret" else set[str]()
     props |= {key: pulumi.Output.secret(props[key]) for key in hidden & props.keys()}
-    return pulumi.CustomResource(token, "/".join((*prefix, metadata["name"])), props, opts)
+    return pulumi.CustomResource(type_of(manifest), name_of(team, manifest), props, opts)

@@ -16,7 +16,7 @@ from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, mig, sourc
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.releases.sources import KnownSources
-from kai_fleet.settings.files.yaml_file import Manifests
+from kai_fleet.settings.files.manifests import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet.settings.sections.isolation import Guard

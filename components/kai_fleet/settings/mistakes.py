@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.releases import table
 from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
 from kai_fleet.wording import on_one_line, quoted, spelt_like
@@ -70,7 +71,9 @@ def within(path: str, others: Iterable[str]) -> bool:
 
 def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding]]:
     """A model without its wrong parts, None where too little is right; and every mistake."""
-    found, rest = list[Finding](), raw
+    places = list(marked(raw))
+    found = [wrong_key(key_path(place), REFUSAL, place) for place in places]
+    rest = _without(raw, places) if places else raw
     while True:  # leaving a wrong part out can show others
         try:
             return model.model_validate(rest), found

@@ -6,8 +6,8 @@ from typing import Any, Final, Self
 from pydantic import ConfigDict, Field, ValidationError
 
 from kai_fleet.settings import Loaded, Platform, Settings, checked
+from kai_fleet.settings.files.manifests import Manifests
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials, Mirror
 from kai_fleet.settings.sections.models import Strict

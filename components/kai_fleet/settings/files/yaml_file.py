@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import yaml
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import WithJsonSchema
 
+from kai_fleet import marks
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.sections.models import refuse
-from kai_fleet.values import get
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 MOST_VALUES: Final = 1_000_000
@@ -141,6 +140,8 @@ def _scalar(event: Any) -> Any:
         raise RefusedYamlError(
             event.start_mark, f"has a control character: {_shown(text)}; take it out"
         )
+    if marks.has_mark(text):
+        raise RefusedYamlError(event.start_mark, marks.REFUSAL)
     if plain and _DIFFERS.fullmatch(text):
         raise RefusedYamlError(
             event.start_mark,
@@ -158,7 +159,7 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 40 else f"{text[:37]}…")
 
 
-def _named(name: str, read: Callable[[str], Any]) -> Any:
+def named(name: str, read: Callable[[str], Any]) -> Any:
     """What is read from a file that a stack file names. Raises ValueError."""
     try:
         path = (ROOT / name.partition("\0")[0]).resolve()
@@ -176,33 +177,8 @@ def _named(name: str, read: Callable[[str], Any]) -> Any:
 
 def read_tree(queues: Any) -> Any:
     """What stands at a `queues:` key, or in the file that it names. Raises ValueError."""
-    return _named(queues, load) if isinstance(queues, str) else queues
+    return named(queues, load) if isinstance(queues, str) else queues
 
 
-def _documents(path: Any) -> Any:
-    """The documents of a file, empty ones left out. Raises ValueError."""
-    return [document for document in _named(path, load_all) if document is not None]
-
-
-def _by_path(paths: Any) -> Any:
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise ValueError("is no list of files; write [workloads/train.yaml]")
-    return {path: path for path in paths}
-
-
-_PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
-TreeFile = Annotated[str, WithJsonSchema({**_PATH, "description": "A YAML file with the tree."})]
-_NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
-_Manifest = Annotated[
-    dict[str, Any],
-    refuse(
-        lambda each: not all(isinstance(get(each, *path), str) for path in _NEEDED),
-        "is no Kubernetes object; write apiVersion, kind and metadata.name",
-    ),
-]
-# The objects of files by path; a stack file has a list of paths.
-Manifests = Annotated[
-    dict[str, Annotated[list[_Manifest], BeforeValidator(_documents)]],
-    BeforeValidator(_by_path),
-    WithJsonSchema({"type": "array", "items": _PATH}),
-]
+PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
+TreeFile = Annotated[str, WithJsonSchema({**PATH, "description": "A YAML file with the tree."})]
