@@ -27,7 +27,7 @@ def area(desired: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 2353, COMPONENTS, "settings"),
+    "settings": area(2300, 2357, COMPONENTS, "settings"),
     "fleet": area(
         500,
         1254,
@@ -60,12 +60,12 @@ AREAS = {
     ),
     "monitoring": area(250, 239, COMPONENTS, "monitoring.py"),
     "rules, pack, adapters": area(
-        2600, 2287, POLICIES, *("rules", "pack", "adapters", "validation.py")
+        2600, 2357, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2139, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2142, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 841, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 843, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 643, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1778, COMMANDS, "doctor"),
     "report": area(700, 295, COMMANDS, "report"),

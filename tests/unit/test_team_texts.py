@@ -32,14 +32,20 @@ ASSET = {SIGNATURE: "c44067f5952c0a294b673a41bacd8c17", "path": "/etc/passwd"}
 FREE: dict[str, tuple[str, str]] = {
     "scheduler.fairshare.cron": (f"0 0 * * {FEIGNED}", "a field of the SchedulingShard"),
     "scheduler.fairshare.prometheus": (URL, "a field of KAI's Config"),
-    "scheduler.chart": (FEIGNED, "the chart that Helm reads, which sources bound"),
+    "scheduler.chart": (
+        f"{URL}/kai-scheduler-v0.16.8.tgz",
+        "the chart that Helm reads, which rules bound",
+    ),
     "scheduler.values.KEY": (FEIGNED, "values of the chart, which a rule bounds"),
     "scheduler.values.*": (FEIGNED, "values of the chart, which a rule bounds"),
     "queues.*.displayName": (FEIGNED, "a field of the Queue"),
     "queues.*.preemptMinRuntime": (FEIGNED, "a field of the Queue, which a rule bounds"),
     "queues.*.reclaimMinRuntime": (FEIGNED, "a field of the Queue, which a rule bounds"),
     "registries.*.password": (FEIGNED, "content of a Secret"),
-    "vcluster.chart": (FEIGNED, "the chart that Helm reads, which sources bound"),
+    "vcluster.chart": (
+        f"{URL}/vcluster-0.36.1.tgz",
+        "the chart that Helm reads, which rules bound",
+    ),
     "vcluster.values.KEY": (FEIGNED, "values of the chart, which a rule bounds"),
     "vcluster.values.*": (FEIGNED, "values of the chart, which a rule bounds"),
     "vcluster.access.annotations.*": (FEIGNED, "an annotation, in the chart's values"),
