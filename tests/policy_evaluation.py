@@ -60,14 +60,27 @@ def refusals(
     names, `before` what the object was. Where the API server would fail to judge, and so deny, the
     sentence says so.
     """
-    spec = policy(kind)["spec"]
+    more = {"params": dict(params or {})}
+    more["namespaceObject"] = {"metadata": {"annotations": as_annotations(bounds or {})}}
+    yield from refusals_by(policy(kind)["spec"], body, request, before, more)
+
+
+def refusals_by(
+    spec: Mapping[str, Any],
+    body: Mapping[str, Any] | None,
+    request: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
+    """As `refusals`, of the spec of a policy that has its bounds written in; no `body` is a
+    deletion. `more` are other inputs of expressions.
+    """
     inputs: dict[str, Any] = {
-        "object": dict(body),
+        "object": None if body is None else dict(body),
         "oldObject": None if before is None else dict(before),
-        "params": dict(params or {}),
         "request": dict(request),
-        "namespaceObject": {"metadata": {"annotations": as_annotations(bounds or {})}},
         "variables": {},
+        **(more or {}),
     }
     variables = {each["name"]: each["expression"] for each in spec.get("variables") or []}
     for condition in spec.get("matchConditions") or []:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, SecretStr
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, mig
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.releases.sources import in_any
 from kai_fleet.settings import Settings
@@ -113,13 +114,29 @@ class Arguments:
 
     def accounts(self) -> Any:
         """Argument `teams` of TeamStackAccess: an account for each team with its own stack."""
-        return {
-            name: _filled(
-                parent_queue=grant.parent_queue if self.settings.kai else None,
-                foreign_queues=self._foreign_queues(name),
-            )
-            for name, grant in self.settings.team_stacks.items()
-        }
+        grants, kai = self.settings.team_stacks, self.settings.kai
+        accounts = dict[str, Any]()
+        for name, grant in grants.items():
+            accounts[name] = {"foreign_queues": self._foreign_queues(name)}
+            if kai is not None and grant.parent_queue is not None:
+                accounts[name] |= self._below(name, grant.parent_queue, kai)
+        return accounts
+
+    def _below(self, team: str, granted: str, kai: HostKai) -> dict[str, Any]:
+        """What a team stack's account may write below the queue that it is granted."""
+        queues = {queue.name: queue for queue in walk(self.settings.queues)}
+        below: dict[str, Any] = {"parent_queue": granted}
+        if team in queues and team != granted:
+            below["foreign_queues"] = [team, *self._foreign_queues(team)]
+        queue, version = queues.get(granted), kai.version or ""
+        if queue is None:
+            return below
+        if queue.shard not in (None, DEFAULT_SHARD):
+            below["shard"] = queue.shard
+        release = KAI.get(taken_for(KAI, version) or version)
+        if release is not None and release.max_queue_depth is not None:
+            below["levels"] = max(0, release.max_queue_depth - len(queue.above) - 1)
+        return below
 
     # A team's namespace on the host.
 
@@ -189,7 +206,8 @@ class Arguments:
 
     def _foreign_queues(self, name: str) -> list[str]:
         """Other queues and teams whose names begin with the prefix of this team's queues."""
-        every = {*(placed.name for placed in walk(self.settings.queues)), *self._teams}
+        _, granted = self._scheduler(name)
+        every = {*(placed.name for placed in walk(self.settings.queues)), *self._teams} - {granted}
         return sorted(other for other in every if other.startswith(f"{name}-"))
 
     # A team.

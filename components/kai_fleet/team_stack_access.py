@@ -5,7 +5,7 @@ policy or role: the platform binds the vCluster's rights. Cluster-wide it may wr
 on a host with a KAI. RBAC cannot restrict their names, so an admission policy does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
@@ -15,8 +15,10 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.guards.policies import ACCOUNTS, Object, binding, content, declare, policy
 from kai_fleet.guards.rights import declare_role, service_account, team_stack_on_host
 from kai_fleet.options import after, child_of
+from kai_fleet.releases.queue_bounds import NAME, display_pattern, of_guards
 
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
+_USERS: Final = f"system:serviceaccount:{ACCOUNTS}:"  # begins the names of the accounts
 
 
 class TeamStackAccess(pulumi.ComponentResource):
@@ -28,8 +30,10 @@ class TeamStackAccess(pulumi.ComponentResource):
 
     Args:
         teams: by team `parent_queue`, the queue of the host's KAI that is the parent of its queues,
-            if it has any, and `foreign_queues`, other queues and teams whose names begin with
-            `TEAM-`.
+            if it has any; `foreign_queues`, other queues and teams whose names begin with `TEAM-`,
+            and a queue of the platform that is named `TEAM`; `shard`, that of the queue, unless it
+            is the default one; and `levels`, of queues that KAI schedules from below it, unless
+            there is no bound.
     """
 
     def __init__(
@@ -44,6 +48,11 @@ class TeamStackAccess(pulumi.ComponentResource):
         rules = content("rights")["team_stack_in_namespace"]
         rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
         in_namespace = after(child, namespace)
+        specs = list[pulumi.Resource]()
+        if any(account.get("parent_queue") is not None for account in teams.values()):
+            body = queue_specs_policy()
+            bound = binding(body["metadata"]["name"], body["metadata"]["name"])
+            specs = declare(name, {"specs": body}, {"specs-binding": bound}, in_namespace)
         for team, account in teams.items():
             part, parent_queue = f"{name}-{team}", account.get("parent_queue")
             metadata: Any = {"name": team, "namespace": ACCOUNTS}
@@ -52,25 +61,41 @@ class TeamStackAccess(pulumi.ComponentResource):
             ]
             if parent_queue is not None:
                 # Created before the rights that it restricts, and deleted after them.
-                foreign = account.get("foreign_queues", ())
-                bounds, bound = queue_bounds(team, parent_queue, foreign)
+                bounds, bound = queue_bounds(team, account)
                 before += declare(part, {"bounds": bounds}, {"bounds-binding": bound}, in_namespace)
+                before += specs
             on_host = team_stack_on_host(team, host_mode=parent_queue is not None)
             role, subject = {"name": f"{IN_NAMESPACE}-{team}"}, service_account(team, ACCOUNTS)
             declare_role(part, role, on_host, subject, after(in_namespace, *before))
         self.register_outputs({"namespace": ACCOUNTS})
 
 
-def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[Object, Object]:
+def queue_bounds(team: str, account: Mapping[str, Any]) -> tuple[Object, Object]:
     """The policy that restricts which queues a team's account writes, and its binding. The bounds
     are in the policy, as queues have no namespace with annotations.
     """
-    bounds = {"team": team, "parentQueue": parent_queue}
-    if foreign:
-        bounds["foreignQueues"] = ",".join(sorted(foreign))
+    bounds = {
+        "team": team,
+        "parentQueue": account["parent_queue"],
+        "foreignQueues": ",".join(sorted(account.get("foreign_queues", ()))),
+        "shard": account.get("shard", ""),
+        "levels": str(account.get("levels", "")),
+        "name": str(NAME),
+        "display": display_pattern(team),
+    }
     body, name = policy("team-stack-queues", "", bounds), f"{IN_NAMESPACE}-{team}"
     body["metadata"]["name"] = name
-    account = f"system:serviceaccount:{ACCOUNTS}:{team}"
     for condition in body["spec"]["matchConditions"]:
-        condition["expression"] = condition["expression"].replace("ACCOUNT", account)
+        condition["expression"] = condition["expression"].replace("ACCOUNT", f"{_USERS}{team}")
     return body, binding(name, name)
+
+
+def queue_specs_policy() -> Object:
+    """The policy of the specs of queues, for the accounts of all team stacks: what others write on
+    a host is theirs.
+    """
+    body = policy("queue-specs", "", of_guards())
+    of_accounts = f"request.userInfo.username.startsWith('{_USERS}')"
+    condition = {"name": "the-account-of-a-team", "expression": of_accounts}
+    body["spec"]["matchConditions"].append(condition)
+    return body

@@ -9,7 +9,7 @@ from kai_fleet.guards.queue_guard import inside, queue_bounds
 from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
 from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
-from tests.policy_evaluation import account, creation, refusals
+from tests.policy_evaluation import account, creation, refusals, refusals_by
 
 CLUSTER = {"name": "lab", "context": "lab"}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "ml"}}
@@ -171,3 +171,23 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
     )
     pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
     assert pairs == MEANT
+
+
+@pytest.mark.parametrize(
+    ("spec", "passes"),
+    [
+        ({"preemptMinRuntime": "4h", "priority": 7}, True),
+        ({"preemptMinRuntime": "7 days"}, False),
+        ({"priority": 2**63 - 1}, False),
+        ({"resources": {"gpu": {"limit": -7}}}, False),
+    ],
+    ids=str,
+)
+def test_inside_everybodys_queues_have_specs_that_kai_can_read(spec, passes):
+    found = declared(**VIRTUAL)
+    created = found[(POLICY, "ml-guard-specs-policy")]
+    assert created.provider == found[(POLICY, "ml-guard-policy")].provider
+    assert bound(found, "ml-guard", "specs-binding")["validationActions"] == ["Deny"]
+    body = {"metadata": {"name": "mine"}, "spec": spec}
+    request = {"operation": "CREATE", "userInfo": account("default", "default")}
+    assert (list(refusals_by(created.inputs["spec"], body, request)) == []) == passes

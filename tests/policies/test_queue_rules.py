@@ -60,9 +60,48 @@ DURATION = [
     *passes(*map(lasting, ("1h30m", "0", "1.5h", "250ms", None))),
     *(
         refuses(lasting(value), "write for example 90s, 1h30m, or 24h for a day")
-        for value in ("1d12h", "90", 300, "1 hour", "")
+        for value in ("1d12h", "90", 300, "1 hour", "", "-1h", "1h1h")
     ),
+    # More than 64 bits of nanoseconds hold: each passes as a duration, and KAI cannot decode it.
+    *(
+        refuses(lasting(value), "at most 999999h")
+        for value in ("99999999999h", "2562048h", "9223372036855s", "9" * 20 + "ns")
+    ),
+    *passes(*map(lasting, ("999999h59m59s", "2592000s", "43200m"))),
     waits(of(queue("a", spec={"preemptMinRuntime": UNKNOWN})), "preemptMinRuntime"),
+]
+
+
+def told(**spec):
+    return of(queue("a", spec=spec))
+
+
+def share(resource, key, amount):
+    return told(resources={resource: {key: amount}})
+
+
+BOUNDS = [
+    *passes(
+        told(),
+        told(priority=0),
+        told(priority=2**31 - 1),
+        *(share("cpu", "quota", amount) for amount in (-1, 0, 0.5, 10**8)),
+        share("gpu", "overQuotaWeight", 0),
+    ),
+    *(
+        refuses(told(priority=priority), "write 0 to 2147483647")
+        for priority in (-1, 2**31, 2**63 - 1, "high")
+    ),
+    *(
+        refuses(share(resource, key, amount), f"has {resource} {key}")
+        for resource in ("cpu", "memory", "gpu")
+        for key in ("quota", "limit", "overQuotaWeight")
+        for amount in (-7, -0.5, 1e308, "many")
+    ),
+    refuses(share("gpu", "limit", -7), "write 0 to 1000000, or -1 for unlimited"),
+    refuses(share("gpu", "overQuotaWeight", -1), "write 0 to 1000000"),
+    waits(told(priority=UNKNOWN), "priority"),
+    waits(share("gpu", "quota", UNKNOWN), "gpu quota is known"),
 ]
 
 SCOPE = [
@@ -138,6 +177,7 @@ QUOTA = [
 CASES = {
     "queue-tree": TREE,
     "queue-duration": DURATION,
+    "queue-bounds": BOUNDS,
     "queue-cluster-scoped": SCOPE,
     "queue-depth": DEPTH,
     "queue-quota": QUOTA,
@@ -154,6 +194,7 @@ def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
     [
         ("queue-duration", lasting("1d"), "kai-fleet:queues.a.reclaimMinRuntime"),
         ("queue-quota", of(gpu_queue("a", None, 4, 2)), "kai-fleet:queues.a.gpu.limit"),
+        ("queue-bounds", share("gpu", "overQuotaWeight", -1), "kai-fleet:queues.a.gpu.weight"),
     ],
 )
 def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, path):

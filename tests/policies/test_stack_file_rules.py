@@ -68,6 +68,23 @@ def test_queues_on_the_host_carry_the_teams_name():
     assert "write nlp-train" in refused[("team-parent-queue", f"{path}.train")]
 
 
+def test_a_display_name_on_the_host_begins_with_the_teams_name():
+    path = "kai-fleet:team.queues.nlp-a.displayName"
+    for shown, passes in (("nlp", True), ("nlp: night", True), ("nlpx", False), ("ml", False)):
+        team = {**NLP, "queues": {"nlp-a": {**UNLIMITED, "gpu": 1, "displayName": shown}}}
+        refused = in_team_stack(team, HOST)
+        assert (("team-parent-queue", path) not in refused) == passes
+        assert passes or "begin it with nlp, or drop it" in refused[("team-parent-queue", path)]
+
+
+@pytest.mark.parametrize("value", ["99999999999h", "7 days", "-1h"])
+def test_a_duration_that_kai_cannot_decode_is_refused_at_plan(value):
+    raw = copy.deepcopy(HOST)
+    raw["queues"]["top"]["preemptMinRuntime"] = value
+    place = ("queue-duration", "kai-fleet:queues.top.preemptMinRuntime")
+    assert "at most 999999h" in found(raw)[place]
+
+
 def test_a_teams_queues_fit_into_the_granted_one():
     shares = {"nlp-a": 3, "nlp-b": 2}
     queues = {name: UNLIMITED | {"gpu": {"quota": quota}} for name, quota in shares.items()}

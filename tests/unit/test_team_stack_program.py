@@ -95,6 +95,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
 
     changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources)
     names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
+    names.append("vision-guard-specs-binding")
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
     (refusal,) = (p for p in without.problems if p.level is Level.MANDATORY)

@@ -4,7 +4,7 @@ KAI lets any pod name any queue, and leaves one that names a wrong queue Pending
 without a word; this denies it at once and names the right ones. It looks at pods, so a queue named
 only on their Deployment is denied too; only the Deployment's events would say so, and therefore
 whoever applies it is warned in the same words. Pods that KAI does not schedule are not judged,
-KAI's own components and reservation pods among them.
+KAI's own components and reservation pods among them. Inside, it judges the specs of queues, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,7 @@ import pulumi
 from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names, without_empty
 from kai_fleet.guards.policies import Object, binding, policy, policy_name
 from kai_fleet.inputs import resolved
+from kai_fleet.releases.queue_bounds import of_guards
 from kai_fleet.wording import listed
 
 # A denial is read by a person: of many queues it names the first.
@@ -62,7 +63,12 @@ def inside(
 
     mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
     bound = bindings(team, mode, suffix)
-    policies = {"policy": bounded("queues", queue_bounds(team, queues, mode, args))}
+    policies = {
+        "policy": bounded("queues", queue_bounds(team, queues, mode, args)),
+        "specs-policy": bounded("queue-specs", of_guards()),
+    }
+    specs = policy_name("queue-specs", suffix)
+    bound["specs-binding"] = binding(specs, specs, mode)
     if outside != "allow":
         gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
         policies["outside-policy"] = bounded("outside-queues", gpus)

@@ -1,6 +1,5 @@
 """Rules about queues: one tree, of levels, durations and amounts that KAI takes."""
 
-import re
 from collections.abc import Iterable
 from functools import cache, reduce
 from itertools import product
@@ -8,8 +7,9 @@ from operator import add
 from typing import Any, Final
 
 from kai_fleet import releases
+from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.values import UNKNOWN, get
+from kai_fleet.values import UNKNOWN, get, number
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import (
@@ -106,20 +106,49 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
             yield place.refuse(*row("queue-deep", level=level, version=version, levels=level - 1))
 
 
-_GO_DURATION: Final = re.compile(r"[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
-
-
 @mandatory("queue-duration", "high", each_queue)
 def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Minimum run times are durations that Go parses.
 
-    KAI takes Go durations, which know no days and no weeks: 1d does not parse.
+    KAI takes Go durations, which know no days and no weeks: 1d does not parse. One that does not
+    parse, or does not fit into 64 bits of nanoseconds, stops its scheduler for all queues.
     """
-    for key in ("preemptMinRuntime", "reclaimMinRuntime"):
+    for key in queue_bounds.DURATIONS:
         value = known(get(queue.spec, key), f"the value of {key} is known")
-        if value is None or (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
-            continue
-        yield place.at(key).refuse(*row("queue-duration", key=key, value=value))
+        if value is not None and not queue_bounds.is_duration(value):
+            yield place.at(key).refuse(*row("queue-duration", key=key, value=value))
+
+
+@mandatory("queue-bounds", "high", each_queue)
+def queue_bounded(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+    """Priorities, quotas, limits and weights are amounts that a cluster can have.
+
+    KAI checks none: a negative amount but -1, or one beyond any cluster, upsets the shares of all
+    queues beside it.
+    """
+    priority = known(get(queue.spec, "priority"), "its priority is known")
+    if priority is not None and not _within(priority, queue_bounds.PRIORITY):
+        values = {"key": "priority", "value": priority, "most": queue_bounds.PRIORITY}
+        yield place.at("priority").refuse(*row("queue-bounds", **values, unlimited=""))
+    for resource in RESOURCES:
+        share = known(get(queue.spec, "resources", resource), f"its share of {resource} is known")
+        for key in ("quota", "limit", "overQuotaWeight"):
+            amount = known(get(share, key), f"its {resource} {key} is known")
+            is_weight = key == "overQuotaWeight"
+            most = queue_bounds.WEIGHT if is_weight else queue_bounds.MOST[resource]
+            is_unlimited = amount == UNLIMITED and not is_weight
+            if amount is None or is_unlimited or _within(amount, most):
+                continue
+            values = {"key": f"{resource} {key}", "value": amount, "most": most}
+            values["unlimited"] = "" if is_weight else ", or -1 for unlimited"
+            key = "weight" if is_weight else key
+            yield place.at(resource, key).refuse(*row("queue-bounds", **values))
+
+
+def _within(amount: Any, most: int) -> bool:
+    """Whether it is a number from 0 to `most`."""
+    read = number(amount)
+    return read is not None and 0 <= read <= most
 
 
 @mandatory("queue-cluster-scoped", "medium", each_queue)

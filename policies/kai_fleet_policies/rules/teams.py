@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kai_fleet.values import UNKNOWN, at, pairs
+from kai_fleet.releases import queue_bounds
+from kai_fleet.values import UNKNOWN, at, get, pairs
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
@@ -118,6 +119,10 @@ def team_parent_queue(cluster: Cluster, item: Team | DeclaredQueue, place: Place
         (team,) = cluster.teams
         if not f"{item.name}-".startswith(f"{team.name}-"):
             yield place.refuse(*row("team-queue-name", team=team.name, name=item.name))
+        shown = known(get(item.spec, "displayName"), "its displayName is known")
+        if shown is not None and not queue_bounds.is_display_name_of(team.name, shown):
+            values = {"team": team.name, "name": shown}
+            yield place.at("displayName").refuse(*row("team-queue-display", **values))
         return
     tree, queue = cluster.tree, str(item.parent_queue)
     taken = {team.queue: f"team {called(team.name)}" for team in cluster.teams}

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from kai_fleet.releases import queue_bounds
 from kai_fleet.settings.sections.models import Strict, like, refuse
 from kai_fleet.values import QUANTITY, WORD, parse_quantity
 
@@ -15,7 +16,7 @@ _FORMS: Final = (
 )
 
 
-def _quantity(example: str, least: int = 0, most: int = 10**18) -> tuple[Any, Any]:
+def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
     """A quantity between two amounts, as it is written: QueueTree and quotas count in their units.
 
     Returns one of a queue, where it may be unlimited, and one of a bound, as text.
@@ -44,9 +45,10 @@ def _quantity(example: str, least: int = 0, most: int = 10**18) -> tuple[Any, An
 
 
 # More are the unit of another: 16Gi cores, 8G GPUs, 64m of memory.
-Cpu, Cpus = _quantity('cores such as 16, "500m"', most=100_000)
-Memory, Bytes = _quantity("bytes such as 64Gi", least=10**6)
-Gpu, _ = _quantity("GPUs such as 4, 0.5", most=1_000_000)
+_MOST: Final = queue_bounds.MOST
+Cpu, Cpus = _quantity('cores such as 16, "500m"', most=_MOST["cpu"] // 1000)
+Memory, Bytes = _quantity("bytes such as 64Gi", least=10**6, most=_MOST["memory"] * 10**6)
+Gpu, _ = _quantity("GPUs such as 4, 0.5", most=_MOST["gpu"])
 
 _WORD: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 ObjectName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]

@@ -7,14 +7,15 @@ from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, Field
 
+from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.yaml_file import TreeFile, read_tree
 from kai_fleet.settings.sections.kubernetes import Cpu, Gpu, Memory
 from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, short_for
 from kai_fleet.settings.sections.platform import ShardName
 
-# A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
-QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", 63)]
+# A queue's name is also the value of the pod label kai.scheduler/queue.
+QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", queue_bounds.NAME)]
 Q = TypeVar("Q")
 _NONE: Final[Any] = None
 
@@ -29,7 +30,7 @@ class Share(Strict, Generic[Q]):
     """Guaranteed; what the queue always gets. It is filled in from those around where left out."""
     limit: Annotated[Q, Grants.MOST_UNSET] = _NONE
     """The most it may hold; unlimited unless set."""
-    weight: float = Field(default=1.0, ge=0, le=1e6)
+    weight: float = Field(default=1.0, ge=0, le=queue_bounds.WEIGHT)
     """Over-quota weight: its part of what is left over."""
 
 
@@ -46,7 +47,7 @@ class Queue(Strict):
 
     display_name: Annotated[str | None, Grants.NOTHING] = None
     """Shown in scheduler messages."""
-    priority: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    priority: int | None = Field(default=None, ge=0, le=queue_bounds.PRIORITY)
     """Higher gets over-quota first; KAI's is 100."""
     cpu: CpuShare = Field(default_factory=Share, description=_UNSET)
     memory: MemoryShare = Field(default_factory=Share, description=_UNSET)
@@ -56,7 +57,7 @@ class Queue(Strict):
         " of theirs; a team's one top-level queue has all its GPUs.",
     )
     preempt_min_runtime: str | None = None
-    """Go duration such as 4h or 90m; days and weeks do not parse."""
+    """Go duration such as 4h or 90m; days and weeks do not parse. At most 999999h."""
     reclaim_min_runtime: str | None = None
     """Go duration such as 4h."""
     shard: ShardName | None = None
