@@ -3,13 +3,14 @@
 Settings and arguments have the same names, so most are passed on unchanged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pulumi
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.inputs import toleration_text, without_none
+from kai_fleet.inputs import resolved, toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
@@ -36,11 +37,13 @@ _OF_PLACE: Final = ("node_pool", "tolerations", "labels", "annotations")
 class Arguments:
     """Arguments for one stack. `host` is `kubeconfig` or `context` of the host cluster. `existing`
     has `use_existing` of `gpu` and of `kai`, and the `teams` whose namespace existed before.
+    `refused` is that of the host's QueueTree, once it is declared.
     """
 
     settings: Settings
     host: Mapping[str, Any] = field(default_factory=dict)
     existing: Mapping[str, Any] = field(default_factory=dict)
+    refused: pulumi.Input[dict[str, str]] | None = None
 
     @property
     def _teams(self) -> tuple[str, ...]:
@@ -99,7 +102,18 @@ class Arguments:
                     share["quota"] = most
                 share.setdefault("limit", max(most, share["quota"]))
             args["gpu"] = share
-        return {"queues": queues, "cluster": settings.cluster.name, **self.host}
+        return {
+            "queues": queues,
+            "shared": True,
+            "tenants": sorted(settings.team_stacks),
+            "cluster": settings.cluster.name,
+            **self.host,
+        }
+
+    def refusals_of_nobody(self) -> pulumi.Input[str]:
+        """Why queues of the host that no team uses are not as declared; "" where all are."""
+        used = {queue for _, queue in map(self._scheduler, self._teams)}
+        return resolved(lambda refused: _lines(refused, used), self.refused or {})
 
     def monitoring(self) -> Any:
         """FleetMonitoringArgs of the host."""
@@ -166,6 +180,7 @@ class Arguments:
             scheduler=scheduler,
             isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
             queues=[queue] if by_host and queue else [],
+            queue_refusal=self._refusal(queue) if by_host and queue else None,
             queue_prefix=f"{name}-" if by_host and granted else None,
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
@@ -189,6 +204,12 @@ class Arguments:
         if self.settings.kai is None:  # the stack of the team chooses the mode
             return "inside", team.parent_queue
         return "host" if team.parent_queue else "none", team.parent_queue
+
+    def _refusal(self, queue: str) -> pulumi.Input[str] | None:
+        """Why this queue of the host is not as declared; None where the tree is another stack's."""
+        if self.refused is None:
+            return None
+        return resolved(lambda refused: refused.get(queue, ""), self.refused)
 
     def _rights(self, name: str) -> Any:
         """Version and values that decide a vCluster's RBAC, without the URL of its database."""
@@ -317,6 +338,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in without_none(value).items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _lines(refused: Mapping[str, str], used: Container[str | None]) -> str:
+    return "\n".join(why for queue, why in sorted(refused.items()) if queue not in used)
 
 
 def _parents(tree: Mapping[str, Queue]) -> list[str]:

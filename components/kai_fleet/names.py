@@ -17,6 +17,7 @@ VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
 # The package's provider: its resource, and its functions.
 PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"
+QUEUE_CHECK: Final = "kai-fleet:index:QueueCheck"
 SECRET: Final = "kai-fleet:index:secret"
 EXISTING: Final = "kai-fleet:index:existing"
 # Labels of a team's namespace: whose it is, its level, and that others made it: an update that was

@@ -1,6 +1,7 @@
 """The program of a stack: settings, then the host, then each team, then the outputs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pulumi
@@ -14,7 +15,7 @@ from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
 from kai_fleet.options import after, hide_values, noted, source_positions
-from kai_fleet.queue_tree import QueueTree
+from kai_fleet.queue_tree import QueueTree, check_queues
 from kai_fleet.settings import Settings, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
@@ -47,7 +48,7 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
     foreign = existing.find(settings, host, state, package)
     args = Arguments(settings, host.properties(), foreign)
     if facts is None:
-        ready = declare_host(settings, args, on_host)
+        ready, args = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's
         stack = deployed.full_name(settings.platform_stack)
         ready = [pulumi.StackReference("platform", stack_name=stack)]
@@ -59,6 +60,10 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
             opts = noted(after(on_host, *ready), declared.labels, declared.annotations)
             teams[name] = Team(name, args.team(name), opts)
             declare_manifests(name, settings.workloads.get(name, {}), teams[name])
+    if facts is None and settings.queues:
+        # Last, so that a queue that no team uses keeps nobody from being updated.
+        last = after(on_host, *ready, *teams.values())
+        check_queues("host-queues-unused", [], args.refusals_of_nobody(), last)
 
     # Outputs, for people, `fleet` and team stacks.
     if facts is None:
@@ -70,15 +75,20 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
 
 def declare_host(
     settings: Settings, args: Arguments, opts: pulumi.ResourceOptions
-) -> list[pulumi.Resource]:
-    """Declare what all teams share, and the namespaces of teams with a stack of their own."""
+) -> tuple[list[pulumi.Resource], Arguments]:
+    """Declare what all teams share, and the namespaces of teams with a stack of their own.
+
+    Return what teams depend on, and the arguments with what is known of the host's queues.
+    """
     on_host = noted(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
     guards = HostGuards("host-guards", {"host_kai": settings.kai is not None}, on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
     if settings.kai is not None:
         kai = KaiScheduler(existing.KAI, args.host_kai(), after(on_host, gpu))
-        ready += [kai, QueueTree("host-queues", args.host_queues(), after(on_host, kai))]
+        tree = QueueTree("host-queues", args.host_queues(), after(on_host, kai))
+        ready += [kai, tree]
+        args = replace(args, refused=tree.refused)
     if settings.monitoring is not None:
         FleetMonitoring("host", args.monitoring(), after(on_host, *ready))
     if settings.team_stacks:
@@ -86,7 +96,7 @@ def declare_host(
         for name, grant in settings.team_stacks.items():
             granted = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
-    return ready
+    return ready, args
 
 
 def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:

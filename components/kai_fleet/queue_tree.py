@@ -1,12 +1,13 @@
 """QueueTree: a tree of KAI queues, declared as one resource."""
 
+from collections.abc import Sequence
 from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
 
 import pulumi
 
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.inputs import check, resolved, without_none
-from kai_fleet.names import QUEUES
+from kai_fleet.names import QUEUE_CHECK, QUEUES
 from kai_fleet.options import child_of
 from kai_fleet.queue_specs import labels_of, leaves, specs_of
 
@@ -70,6 +71,12 @@ class QueueTreeArgs(TypedDict):
     """In place of `gpus`: the number of GPUs of each shard, by its name. Default: none."""
     parent: NotRequired[pulumi.Input[str]]
     """Queue of another tree that is the parent of the top-level queues. Default: none."""
+    shared: NotRequired[bool]
+    """Several teams use the tree: a queue that cannot be as declared does not fail it, and is in
+    `refused`. Default: false."""
+    tenants: NotRequired[list[str]]
+    """Teams whose accounts may write queues `TEAM-…` in the cluster: of those the tree deletes only
+    what its state has. Default: none."""
     cluster: NotRequired[pulumi.Input[str]]
     """`cluster` of a VirtualCluster: a new one replaces the tree. Default: the kubeconfig's CA."""
     kubeconfig: NotRequired[pulumi.Input[str]]
@@ -89,6 +96,8 @@ class QueueTree(pulumi.ComponentResource):
 
     leaves: pulumi.Output[list[str]]
     """Names of its leaf queues, which take pods."""
+    refused: pulumi.Output[dict[str, str]]
+    """Of a shared tree: why queues are not as declared, by name. Others made or refused them."""
 
     def __init__(
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
@@ -104,6 +113,7 @@ class QueueTree(pulumi.ComponentResource):
             except ValueError as why:
                 raise pulumi.RunError(f"{component}: {why}") from None
 
+        refused = pulumi.Output.from_input(dict[str, str]())
         if queues:
             properties: dict[str, Any] = {
                 "cluster": args["cluster"] if "cluster" in args else connection.identity(),
@@ -111,8 +121,34 @@ class QueueTree(pulumi.ComponentResource):
                 "queues": resolved(specs, queues, args.get("gpus"), args.get("pools"), parent),
                 "labels": resolved(lambda tree: labels_of(tree) or None, queues),
                 "parent": parent,
+                "shared": args.get("shared"),
+                "tenants": args.get("tenants"),
                 **connection.properties(),
             }
-            pulumi.CustomResource(QUEUES, name, without_none(properties), child_of(self, opts))
-        self.leaves = pulumi.Output.from_input(names)
-        self.register_outputs({"leaves": names})
+            tree = _Queues(QUEUES, name, without_none(properties), child_of(self, opts))
+            refused = tree.refused.apply(lambda found: found or {})
+        self.leaves, self.refused = pulumi.Output.from_input(names), refused
+        self.register_outputs({"leaves": names, "refused": refused})
+
+
+class _Queues(pulumi.CustomResource):
+    refused: pulumi.Output[Any]
+
+    def __init__(
+        self, kind: str, name: str, properties: dict[str, Any], opts: pulumi.ResourceOptions
+    ) -> None:
+        # An output, which a property without a value is.
+        super().__init__(kind, name, {**properties, "refused": None}, opts)
+
+
+def check_queues(
+    name: str,
+    queues: Sequence[pulumi.Input[str]],
+    refusal: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> pulumi.Resource:
+    """Declare that these queues of a shared tree are as declared: the update fails here, with
+    `refusal`, unless that is empty.
+    """
+    properties = {"queues": list(queues), "refusal": refusal}
+    return pulumi.CustomResource(QUEUE_CHECK, name, properties, opts)

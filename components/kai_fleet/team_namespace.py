@@ -15,6 +15,7 @@ from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import after, child_of, noted, registry_secret
+from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
@@ -133,6 +134,8 @@ class TeamNamespaceArgs(TypedDict):
     """Prefix of more queues of the host's KAI that its pods may name. Default: none."""
     foreign_queues: NotRequired[list[pulumi.Input[str]]]
     """Queues of other teams that begin with `queue_prefix`. Default: none."""
+    queue_refusal: NotRequired[pulumi.Input[str]]
+    """Why its queue of a shared QueueTree is not as declared, which fails it. Default: it is."""
     host_kai: NotRequired[bool]
     """The host has a KAI, whether or not it schedules the team's pods. Default: false."""
     guard: NotRequired[str]
@@ -199,6 +202,8 @@ class TeamNamespace(pulumi.ComponentResource):
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
         )
         declared = [namespace]
+        if (refusal := args.get("queue_refusal")) is not None:
+            declared.append(check_queues(f"{name}-queue", args.get("queues", []), refusal, beside))
 
         def bound(kind: Any, part: str, own_name: str, **fields: Any) -> None:
             metadata = {"name": own_name, "namespace": ns_name}

@@ -411,6 +411,83 @@ def test_a_team_stack_writes_no_queue_but_below_its_own(host, method, name, body
         api.ask("DELETE", f"{QUEUES}/audio-a")
 
 
+def own_queue(spec=None, **metadata):
+    made = queue("audio-x", "audio")
+    made["metadata"] |= metadata
+    made["spec"] |= spec or {}
+    return made
+
+
+def resources(resource, key, amount):
+    return {"resources": {resource: {key: amount}}}
+
+
+OWNER = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "name": "all", "uid": "1"}
+# What it may not say of its own queue, and what is said of it.
+ODD_QUEUES = {
+    "label of the platform's tree": (
+        own_queue(labels={"kai-fleet/tree": "host-queues"}),
+        "drop it",
+    ),
+    "label of a team": (own_queue(labels={"kai-fleet/team": "nlp"}), "drop it"),
+    "any label": (own_queue(labels={"example.com/a": "b"}), "drop it"),
+    "shard": (own_queue(labels={"kai.scheduler/node-pool": "gold"}), "drop the label"),
+    "annotation": (own_queue(annotations={"helm.sh/resource-policy": "keep"}), "drop it"),
+    "finalizer": (own_queue(finalizers=["example.com/never"]), "leave it out"),
+    "owner": (own_queue(ownerReferences=[OWNER]), "leave it out"),
+    "name by the server": (own_queue(generateName="audio-"), "leave it out"),
+    "display name": (own_queue({"displayName": "nlp"}), "begin it with audio"),
+    "display name of another": (own_queue({"displayName": "audio-live"}), "begin it with audio"),
+    "long name": (queue("audio-" + "x" * 60, "audio"), "at most 63"),
+    "days": (own_queue({"preemptMinRuntime": "7 days"}), "at most 999999h"),
+    "overflow": (own_queue({"reclaimMinRuntime": "99999999999h"}), "at most 999999h"),
+    "empty duration": (own_queue({"reclaimMinRuntime": ""}), "at most 999999h"),
+    "priority": (own_queue({"priority": 2**63 - 1}), "write 0 to 2147483647"),
+    "negative priority": (own_queue({"priority": -1}), "write 0 to 2147483647"),
+    "quota": (own_queue(resources("gpu", "quota", 1e308)), "write 0 to 1000000, or -1"),
+    "limit": (own_queue(resources("cpu", "limit", -7)), "write 0 to 100000000, or -1"),
+    "weight": (own_queue(resources("memory", "overQuotaWeight", -1)), "write 0 to 1000000"),
+}
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize("what", ODD_QUEUES)
+def test_a_team_stack_says_nothing_odd_of_its_own_queue(host, what):
+    body, says = ODD_QUEUES[what]
+    api = Http(host.accounts["stack audio"])
+    with pytest.raises(ApiException) as refused:
+        api.post(QUEUES, body, dryRun="All")
+    assert refused.value.status in (403, 422)
+    assert says in reported(refused.value)
+    if body["metadata"]["name"] != "audio-x" or "generateName" in body["metadata"]:
+        return
+    api.post(QUEUES, own_queue())
+    try:
+        fields = {f"metadata/{key}": body["metadata"][key] for key in body["metadata"]}
+        fields = {**fields, "spec": body["spec"]}
+        changes = [{"op": "add", "path": f"/{key}", "value": fields[key]} for key in fields]
+        with pytest.raises(ApiException) as refused:
+            api.ask("PATCH", f"{QUEUES}/audio-x", changes, dryRun="All")
+        assert says in reported(refused.value)
+    finally:
+        api.ask("DELETE", f"{QUEUES}/audio-x")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_team_stack_writes_its_queues_as_its_program_does(host):
+    api = Http(host.accounts["stack audio"])
+    share = {"quota": 0.5, "limit": -1, "overQuotaWeight": 1}
+    spec = {"resources": dict.fromkeys(("cpu", "memory", "gpu"), share), "priority": 100}
+    spec |= {"preemptMinRuntime": "1h30m", "displayName": "audio: night"}
+    body = own_queue(spec, labels={"kai-fleet/tree": "audio-queues"})
+    api.post(QUEUES, body, fieldManager="kai-fleet")
+    try:
+        changes = [{"op": "add", "path": "/spec", "value": {**body["spec"], "priority": 5}}]
+        api.ask("PATCH", f"{QUEUES}/audio-x", changes, fieldManager="kai-fleet")
+    finally:
+        api.ask("DELETE", f"{QUEUES}/audio-x")
+
+
 @pytest.mark.usefixtures("tree")
 def test_a_queue_that_hangs_below_a_longer_name_already_may_change(host):
     api, admin = Http(host.accounts["stack audio"]), Http(host.admin)

@@ -121,6 +121,8 @@ QUEUES: dict[str, Any] = {
     "gpus": 8,
     "pools": {"gold": 8},
     "parent": "team-ml",
+    "shared": True,
+    "tenants": ["nlp"],
     "cluster": "0d9f",
     "kubeconfig": KUBECONFIG,
 }
@@ -170,6 +172,7 @@ NAMESPACE: dict[str, Any] = {
     "queues": ["ml", "batch"],
     "queue_prefix": "ml-",
     "foreign_queues": ["ml-ops"],
+    "queue_refusal": "",
     "host_kai": True,
     "guard": "audit",
     "gpu_sharing": True,

@@ -132,6 +132,21 @@ def test_a_queue_of_somebody_else_is_taken_over_where_it_is():
     )
 
 
+def test_a_queue_of_somebody_else_on_the_host_holds_up_the_team_that_uses_it():
+    check = f"{TEAM}$kai-fleet:index:TeamNamespace$kai-fleet:index:QueueCheck::ml-queue"
+    space = f"{TEAM}$kai-fleet:index:TeamNamespace::ml"
+    words = "queue ml-eu is in the cluster already and belongs to the tree lab-queues. Give yours"
+    words += " another name; or: kubectl label queue ml-eu --overwrite kai-fleet/tree=host-queues"
+    assert held_up.by_team({check: words}, {**PARENTS, check: space}, {}) == {"ml": {check: words}}
+    assert line_of(words, check) == (
+        "team ml: somebody else made queue ml-eu on the host: write another name at"
+        " kai-fleet:queues and for the team; or, to take it over, run: kubectl label queue ml-eu --overwrite"
+        " kai-fleet/tree=host-queues"
+    )
+    below = f"queue ml is left as it is, for it is below this: {words}"
+    assert "somebody else made queue ml-eu on the host" in line_of(below, check)
+
+
 def test_what_a_wait_found_is_named_with_the_key():
     why = 'pod b-1: each node has a taint: write tolerations: [{key: "gpu"}] at kai-fleet:teams.ml'
     ended = (

@@ -2,6 +2,8 @@
 
 import pytest
 
+from kai_fleet.arguments import Arguments
+from kai_fleet.settings import load
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -83,6 +85,28 @@ def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
     assert (tree["cluster"], tree["context"]) == ("lab", CLUSTER["context"])
     assert "leaf" in tree["queues"]
     assert [name for kind, name in host if kind == "Queues"] == ["host-queues"]
+
+
+def test_a_queue_of_the_host_fails_the_team_that_uses_it_and_nobody_else(host):
+    checks = {name: item for (kind, name), item in host.items() if kind == "QueueCheck"}
+    assert checks.keys() == {"nlp-queue", "host-queues-unused"}
+    assert checks["nlp-queue"].inputs["queues"] == ["leaf"]
+    assert "kai-fleet:index:TeamNamespace$" in checks["nlp-queue"].urn
+    tree = host[("Queues", "host-queues")].inputs
+    assert (tree["shared"], tree["tenants"]) == (True, [])
+
+
+def test_refusals_of_the_host_go_to_the_teams_whose_queues_they_are():
+    raw = {"cluster": CLUSTER, **HOST, "teamStacks": {"lab": {"parentQueue": "theirs", "gpus": 1}}}
+    children = dict.fromkeys(("leaf", "theirs", "free"), UNLIMITED)
+    raw["queues"] = {"top": {**UNLIMITED, "children": children}}
+    settings = load(raw).settings
+    refused = {"theirs": "queue theirs …", "free": "queue free …", "old": "queue old …"}
+    args = Arguments(settings, refused=refused)
+    assert args.namespace("lab")["queue_refusal"] == "queue theirs …"
+    assert args.namespace("nlp")["queue_refusal"] == ""
+    assert args.refusals_of_nobody() == "queue free …\nqueue old …"
+    assert args.host_queues()["tenants"] == ["lab"]
 
 
 def test_a_gpu_operator_brings_the_crd_itself():

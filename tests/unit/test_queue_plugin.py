@@ -154,20 +154,107 @@ def test_default_queues_of_a_kai_that_fit_are_used_and_stay(plugin, api):
     assert read_only(api)
 
 
-def test_queues_of_others_are_all_named_and_nothing_is_touched(plugin, api):
+def test_queues_of_others_are_all_named_and_the_rest_is_made(plugin, api):
     # KAI Resource Management takes a queue of a Project's name, ours too, and writes it anew.
     taken = live("train", 1)
     taken["metadata"]["ownerReferences"] = [{"kind": "Project", "name": "research"}]
     unlabelled = {"metadata": {"name": "mine"}, "spec": spec(1)}
     api.live(of_a_chart("default-queue", -1), live("left", 1, tree="b-queues"), taken, unlabelled)
     queues = {name: spec(4) for name in ("default-queue", "left", "mine", "train", "new")}
+    queues |= {"leaf": spec(1, "below"), "below": spec(1, "mine")}
     lines = reported(plugin.fails(plugin.create, tree(**queues) | api.access)).splitlines()
-    assert read_only(api)
-    default, left, mine, train = lines
+    assert [body["metadata"]["name"] for body in api.bodies] == ["new"]
+    assert {verb for verb, _ in api.asked} == {"GET", "POST"}
+    default, left, mine, train, below, leaf = lines
     assert default.endswith("label queue default-queue --overwrite kai-fleet/tree=ml-queues")
     assert "belongs to the tree b-queues" in left
-    assert "was made by somebody else" in mine and "was made by somebody else" in train
+    assert "was made by somebody else" in mine
     assert mine.endswith("kubectl label queue mine --overwrite kai-fleet/tree=ml-queues")
+    assert train.endswith(
+        "belongs to Project research, which writes it anew. Give yours another name"
+    )
+    assert below == f"queue below is left as it is, for it is below this: {mine}"
+    assert leaf.endswith(mine)
+
+
+def shared(*tenants, **queues):
+    return tree(**queues) | {"shared": True, "tenants": list(tenants)}
+
+
+def test_a_tree_of_several_teams_is_made_without_a_queue_of_others(plugin, api):
+    squatted = live("lab-eu", 1, tree="lab-queues", parent="lab")
+    api.live(squatted)
+    given = shared("lab", top=spec(4), **{"lab-eu": spec(2, "top"), "nlp": spec(2, "top")})
+    _, state = plugin.create(given | api.access)
+    assert [body["metadata"]["name"] for body in api.bodies] == ["top", "nlp"]
+    assert state == shared("lab", top=spec(4), nlp=spec(2, "top")) | {"refused": state["refused"]}
+    (refusal,) = state["refused"].values()
+    assert refusal.startswith("queue lab-eu is in the cluster already and belongs to the tree lab-")
+    # The next update tries it again, and a preview until then expects no other outcome.
+    assert plugin.diff(state, given)[0] == {'queues["lab-eu"]': KIND.ADD}
+    assert plugin.update(ID, state, given, preview=True)["refused"] == state["refused"]
+    api.live(live("top", 4), live("nlp", 2, parent="top"))
+    state = plugin.update(ID, state, given | api.access)
+    assert api.bodies[-1]["metadata"]["name"] == "lab-eu"
+    assert state == given | {"refused": {}}
+    assert plugin.diff(state, given) == ({}, [])
+
+
+def test_in_a_tree_of_several_teams_a_refusal_is_of_that_queue_alone(plugin, api):
+    api.live(live("top", 4), live("old", 1, parent="top"))
+    api.answers[f"{PATH}#wrong"] = (403, {"message": "denied by a policy"})
+    api.answers[f"{PATH}/old"] = (403, {"message": "old has children"})
+    given = shared(top=spec(4), wrong=spec(1, "top"), right=spec(1, "top"))
+    before = shared(top=spec(4), old=spec(1, "top"))
+    state = plugin.update(ID, before, given | api.access)
+    assert state["refused"] == {
+        "wrong": "queue wrong: denied by a policy",
+        "old": "queue old: old has children",
+    }
+    assert state["queues"].keys() == {"top", "right", "old"}, "what is there to delete is known"
+
+
+def test_what_fails_for_every_queue_fails_a_tree_of_several_teams(plugin, api):
+    api.answers[f"{PATH}#top"] = (500, {"message": "etcdserver: no space"})
+    error = plugin.fails(plugin.create, shared(top=spec(4)) | api.access)
+    assert reported(error) == "queue top: etcdserver: no space"
+
+
+def test_a_label_that_a_tenant_may_write_takes_no_queue_into_the_tree(plugin, api):
+    theirs, gone = live("lab-x", 1, parent="top"), live("lab-eu", 1, parent="top")
+    api.live(live("top", 4), theirs, gone, live("labs", 1))
+    given, known = shared("lab", top=spec(4)), shared("lab", top=spec(4), **{"lab-eu": spec(1)})
+    for name in ("lab-eu", "labs"):
+        api.answers[f"{PATH}/{name}"] = (200, {})
+    plugin.update(ID, known, given | api.access)
+    deleted = {path.rpartition("/")[2] for verb, path in api.asked if verb == "DELETE"}
+    assert deleted == {"lab-eu", "labs"}, "what the state has, and what a killed run left"
+    assert plugin.read(ID, given, given | api.access)[1]["queues"].keys() == {"top", "labs"}
+    api.live(theirs)
+    api.asked.clear()
+    plugin.delete(ID, given, given | api.access)
+    assert read_only(api)
+
+
+def test_a_ring_of_queues_that_others_made_is_deleted_too(plugin, api):
+    api.live(live("a", 1, parent="b"), live("b", 1, parent="a"))
+    for name in ("a", "b"):
+        api.answers[f"{PATH}/{name}"] = (200, {})
+    plugin.update(ID, tree(), tree() | api.access)
+    assert {path for verb, path in api.asked if verb == "DELETE"} == {f"{PATH}/a", f"{PATH}/b"}
+
+
+def test_a_check_fails_with_the_refusal_that_it_is_given(plugin, monkeypatch):
+    urn = "urn:pulumi:stack::project::kai-fleet:index:Team$kai-fleet:index:QueueCheck::lab-queue"
+    monkeypatch.setattr(plugin, "urn", urn)
+    well, ill = ({"queues": ["lab-eu"], "refusal": text} for text in ("", "queue lab-eu is …"))
+    assert plugin.create(well) == ("lab-queue", well)
+    assert plugin.create(ill, preview=True) == ("", ill)
+    assert plugin.diff(well, ill)[0] == {"refusal": KIND.UPDATE}
+    for call in ((plugin.create, ill), (plugin.update, "lab-queue", well, ill)):
+        assert reported(plugin.fails(*call)) == "queue lab-eu is …"
+    assert plugin.read("lab-queue", well, well) == ("lab-queue", well, well)
+    plugin.delete("lab-queue", well, well)
 
 
 @pytest.mark.parametrize("answer", [(200, {"items": []}), (404, {})])

@@ -1,4 +1,5 @@
-"""The provider plugin: resource `Queues`, which is a queue tree, and functions that read clusters.
+"""The provider plugin: resource `Queues`, which is a queue tree; `QueueCheck`, which fails where
+queues of a tree that several teams share are not as declared; and functions that read clusters.
 
 The same process serves the components to programs in other languages.
 """
@@ -25,14 +26,14 @@ from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
-from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
+from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
-from kai_fleet.names import PACKAGE, SECRET
+from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 
 Properties = Mapping[str, Any]
-# Not part of the tree's state: credentials rotate.
-_ACCESS: Final = ("context", "kubeconfig")
+# Not part of the tree: credentials rotate, and what was refused each update finds anew.
+_NOT_OF_TREE: Final = ("context", "kubeconfig", "refused")
 # The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
 _GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
@@ -68,26 +69,35 @@ class KaiFleet(provider.Provider):
 
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
         """Create the whole tree."""
+        if _is_check(request.urn):
+            inputs = _checked(request.properties, preview=request.preview)
+            return provider.CreateResponse("" if request.preview else request.name, inputs)
         tree = _tree(request.properties)
         if request.preview:
-            return provider.CreateResponse("", property_values(tree))
+            return provider.CreateResponse("", property_values(_with_refused(tree, {})))
         identity = f"{tree['cluster']}/{tree['tree']}"
-        await asyncio.to_thread(_make, request.properties, identity, {})
-        return provider.CreateResponse(identity, property_values(tree))
+        made = await asyncio.to_thread(_make, request.properties, identity, {})
+        return provider.CreateResponse(identity, property_values(made))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Change the queues that differ."""
-        if not request.preview:
-            known = plain(request.olds)["queues"]
-            await asyncio.to_thread(_make, request.news, request.resource_id, known)
-        return provider.UpdateResponse(property_values(_tree(request.news)))
+        if _is_check(request.urn):
+            return provider.UpdateResponse(_checked(request.news, preview=request.preview))
+        olds = plain(request.olds)
+        if request.preview:
+            tree = _with_refused(_tree(request.news), olds.get("refused") or {})
+            return provider.UpdateResponse(property_values(tree))
+        known = olds["queues"]
+        made = await asyncio.to_thread(_make, request.news, request.resource_id, known)
+        return provider.UpdateResponse(property_values(made))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
+        if _is_check(request.urn):
+            return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
         state, inputs = _tree(request.properties), plain(request.inputs)
-        live = await asyncio.to_thread(
-            _reached, inputs, "pulumi refresh", lambda tree: tree.live(state["queues"])
-        )
+        access = {**inputs, "queues": state["queues"]}
+        live = await asyncio.to_thread(_reached, access, "pulumi refresh", Queues.live)
         if not live:
             return provider.ReadResponse("", {}, {})
         state["queues"] = {name: item.get("spec", {}) for name, item in live.items()}
@@ -96,6 +106,8 @@ class KaiFleet(provider.Provider):
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree."""
+        if _is_check(request.urn):
+            return
         await asyncio.to_thread(_reached, plain(request.properties), "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
@@ -135,21 +147,47 @@ def components() -> ComponentProvider:
     return ComponentProvider(served, PACKAGE, version=version())
 
 
-def _make(declared: Values, identity: str, known: Properties) -> None:
-    """Reconcile the tree. Where only a part succeeds, the state keeps the `known` queues: the label
-    finds the others.
+def _make(declared: Values, identity: str, known: Properties) -> dict[str, Any]:
+    """Reconcile the tree, and return its state. Where only a part succeeds, the state keeps the
+    `known` queues: the label finds the others.
+
+    A tree that is `shared` succeeds without what concerns single queues, which is in `refused` by
+    their names. Those that are declared are not in its state, so that the next update tries again.
     """
-    inputs = plain(declared)
-    try:
-        _queues(inputs).make(inputs["queues"], inputs.get("labels"))
-    except SomeQueuesError as error:
+    inputs, tree = plain(declared), _tree(declared)
+    failures = _queues({**inputs, "queues": known}).make(inputs["queues"], inputs.get("labels"))
+    refused = dict(failures)
+    if failures and ("" in refused or not inputs.get("shared")):
+        error = SomeQueuesError(several(failures))
         error.partial = provider_pb2.ErrorResourceInitFailed(
             id=identity,
-            properties=struct({**_tree(declared), "queues": known}),
+            properties=struct({**tree, "queues": known}),
             inputs=PropertyValue.marshal_map(declared),  # the kubeconfig stays secret
             reasons=[str(error)],
         )
-        raise
+        raise error
+    declared_queues, left = tree["queues"].items(), refused.keys() - tree["queues"].keys()
+    tree["queues"] = {name: spec for name, spec in declared_queues if name not in refused}
+    tree["queues"] |= {name: known[name] for name in left if name in known}
+    return _with_refused(tree, refused)
+
+
+def _with_refused(tree: dict[str, Any], refused: Properties) -> dict[str, Any]:
+    """The outputs of a tree; in a preview `refused` is that of the last update."""
+    return {**tree, "refused": dict(refused)} if tree.get("shared") else tree
+
+
+def _is_check(urn: str) -> bool:
+    """Whether a resource is a QueueCheck, by the last type in its URN."""
+    return urn.split("::", 3)[2].rpartition("$")[2] == QUEUE_CHECK
+
+
+def _checked(declared: Values, *, preview: bool) -> dict[str, PropertyValue]:
+    """The inputs of a check. Raises SomeQueuesError with its `refusal`, but in a preview."""
+    refusal = plain(declared).get("refusal")
+    if refusal and not preview:
+        raise SomeQueuesError(str(refusal))
+    return dict(declared)
 
 
 def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> Any:
@@ -166,12 +204,13 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
 def _queues(inputs: Properties) -> Queues:
     opened = _opened(inputs.get("kubeconfig") or "", inputs.get("context") or "")
     api = Api(opened, in_all=_TREE_SECONDS)
-    return Queues(api, inputs["tree"], inputs["cluster"])
+    known, tenants = frozenset(inputs["queues"]), tuple(inputs.get("tenants") or ())
+    return Queues(api, inputs["tree"], inputs["cluster"], known, tenants)
 
 
 def _tree(properties: Values) -> dict[str, Any]:
-    """The properties of a tree without kubeconfig and context."""
-    return {key: value for key, value in plain(properties).items() if key not in _ACCESS}
+    """The properties of a tree without kubeconfig and context, and without what was refused."""
+    return {key: value for key, value in plain(properties).items() if key not in _NOT_OF_TREE}
 
 
 def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple[str, Any]]:
