@@ -140,8 +140,8 @@ def test_a_queue_of_somebody_else_on_the_host_holds_up_the_team_that_uses_it():
     assert held_up.by_team({check: words}, {**PARENTS, check: space}, {}) == {"ml": {check: words}}
     assert line_of(words, check) == (
         "team ml: somebody else made queue ml-eu on the host: write another name at"
-        " kai-fleet:queues and for the team; or, to take it over, run: kubectl label queue ml-eu --overwrite"
-        " kai-fleet/tree=host-queues"
+        " kai-fleet:queues and for the team; or, to take it over, run: kubectl label queue ml-eu"
+        " --overwrite kai-fleet/tree=host-queues"
     )
     below = f"queue ml is left as it is, for it is below this: {words}"
     assert "somebody else made queue ml-eu on the host" in line_of(below, check)
