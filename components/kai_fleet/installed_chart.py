@@ -5,17 +5,20 @@ Chart.yaml over the one that was asked for, in a preview too; the name is in the
 installed (`Check` and `setReleaseAttributes` of helm_release.go, pulumi-kubernetes v4).
 """
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
+from weakref import WeakSet
 
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from kai_fleet.releases.charts import same_version
 
-# One error ends the run: asyncio prints others, which nobody awaits, with their tracebacks.
-_RAISED: Final[list[str]] = []
+# Runs that one error has ended, by their event loops, of which each run of a program has its own:
+# asyncio prints further errors, which nobody awaits, with their tracebacks.
+_ENDED: Final = WeakSet[asyncio.AbstractEventLoop]()
 
 
 def hold_to(component: str, release: helm.Release, name: str, version: str) -> None:
@@ -39,7 +42,9 @@ def _refuse_name(component: str, name: str, version: str, status: Any) -> None:
 
 
 def _refuse(component: str, cause: str) -> None:
-    if not _RAISED:
-        fix = "write another `chart`, drop it, or have the right one put where it is"
-        _RAISED.append(component)
-        raise pulumi.RunError(f"{component} {cause}; {fix}")
+    run = asyncio.get_running_loop()
+    if run in _ENDED:
+        return
+    _ENDED.add(run)
+    fix = "write another `chart`, drop it, or have the right one put where it is"
+    raise pulumi.RunError(f"{component} {cause}; {fix}")

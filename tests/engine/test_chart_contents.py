@@ -90,14 +90,20 @@ def config_maps(host) -> list[str]:
     return [each.metadata.namespace for each in found if each.metadata.name == "of-the-chart"]
 
 
-def test_another_version_is_refused_by_the_preview_and_nothing_is_installed(served, host):
+def test_another_version_is_refused_by_the_preview_before_anything_is_installed(served, host):
     served.has("version", "cert-manager", "1.2.3")
     reported = served.said_by(served.stack.preview)
     assert "error:" in reported
     assert f"has a chart whose version is 1.2.3, and not {OPERATOR.version}" in reported
     assert "Traceback" not in reported
-    assert "version is 1.2.3" in served.said_by(served.stack.up)
     assert config_maps(host) == []
+
+
+def test_an_update_without_a_preview_ends_with_what_helm_read(served):
+    served.has("update", "gpu-operator", "1.2.3")
+    reported = served.said_by(served.stack.up)
+    assert f"has a chart whose version is 1.2.3, and not {OPERATOR.version}" in reported
+    assert "error:" in reported and "Traceback" not in reported
 
 
 def test_another_name_is_refused_as_soon_as_helm_says_it_and_in_each_later_run(served):

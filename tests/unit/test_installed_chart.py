@@ -29,7 +29,6 @@ class Read(mocks.Mocks):
 
 def ended(version, status=None, *, preview=False, times=1):
     """What a run says that has such releases; the messages of the log, and the error at its end."""
-    installed_chart._RAISED.clear()
     reported: list[str] = []
 
     class Log(logging.Handler):

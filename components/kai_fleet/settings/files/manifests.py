@@ -30,8 +30,8 @@ _FIELD: Final = "[a-z][A-Za-z0-9]*"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _RBAC_NAME: Final = "(?!.*::)[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"  # system:node
 _LONGEST: Final = 253
-# The only one of Pulumi's annotations that does no more than to shorten an update.
-_SKIP_AWAIT: Final = ("pulumi.com/skipAwait", "true")
+# What the plugin reads of an object besides the object: how long it waits, who owns its fields.
+_OF_PLUGIN: Final = "pulumi.com/"
 
 
 def type_of(manifest: Manifest) -> str:
@@ -90,11 +90,10 @@ def _object(manifest: Manifest) -> Manifest:
             f"has the namespace {_shown(namespace)}, which Kubernetes does not take; write"
             " lower-case letters, digits and dashes"
         )
-    for annotation in pairs(metadata.get("annotations")).items():
-        if annotation[0].startswith("pulumi.com/") and annotation != _SKIP_AWAIT:
+    for annotation in pairs(metadata.get("annotations")):
+        if annotation.startswith(_OF_PLUGIN):
             raise ValueError(
-                f"has the annotation {annotation[0]}, which the update would obey; drop it, or"
-                f' write {_SKIP_AWAIT[0]}: "{_SKIP_AWAIT[1]}" where it need not wait for the object'
+                f"has the annotation {_shown(annotation)}, which the update would obey; drop it"
             )
     return manifest
 
