@@ -115,7 +115,7 @@ def test_of_all_types_of_the_plugin_only_kubernetes_own_are_taken():
                 *(("timeoutSeconds", "360000"), ("waitFor", "jsonpath={.never}")),
                 *(("patchForce", "true"), ("patchFieldManager", "x"), ("replaceUnready", "true")),
                 *(("deletionPropagationPolicy", "orphan"), ("autonamed", "true")),
-                *(("skipAwait", "false"), ("skipAwait", True), ("next", "")),
+                *(("skipAwait", "true"), ("skipAwait", True), ("next", "")),
             )
         ),
         {"_providers": {}},
@@ -167,10 +167,7 @@ def test_one_resource_is_declared_once(refused):
             "x.azure.com/v1api20230101:A1",
         ),
         ({**ROLE, "metadata": {"name": "system:My_x"}}, "rbac.authorization.k8s.io/v1:ClusterRole"),
-        (
-            {**MAP, "metadata": {"name": "a.b", "annotations": {"pulumi.com/skipAwait": "true"}}},
-            "core/v1:ConfigMap",
-        ),
+        ({**MAP, "metadata": {"name": "a.b"}}, "core/v1:ConfigMap"),
     ],
 )
 def test_objects_of_clusters_are_declared_with_their_types(refused, manifest, token):
