@@ -15,13 +15,14 @@ from kubernetes.client.exceptions import ApiException
 from kai_fleet_cli.plan.recorder import record
 from tests.attacks.http import Http
 
-TEAMS = ("ml", "tight", "dev", "nlp", "mig", "quiet", "open", "vision", "audio", "sim")
+TEAMS = ("ml", "tight", "dev", "nlp", "mig", "quiet", "open", "vision", "audio", "sim", "config-x")
 _TABLE = yaml.safe_load(Path(__file__).with_name("tables").joinpath("hosts.yaml").read_text())
 WITH_KAI_INSIDE, WITH_KAI_ON_HOST = _TABLE["with kai inside"], _TABLE["with kai on the host"]
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _GROUPS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
@@ -63,6 +64,10 @@ class Host:
         for name in ("nvidia", "fast"):
             self.post("RuntimeClass", {"metadata": {"name": name}, "handler": "nvidia"})
         self.post("RuntimeClass", {"metadata": {"name": "kata"}, "handler": "kata"})
+        for name, default in (("standard", "true"), ("fast", "false"), ("listed", "false")):
+            noted = {"storageclass.kubernetes.io/is-default-class": default}
+            metadata = {"name": name, "annotations": noted}
+            self.post("StorageClass", {"metadata": metadata, "provisioner": "example.com/disk"})
         for name, value in (("train", 50), ("batch", 1000), ("urgent", 100_000)):
             self.post("PriorityClass", {"metadata": {"name": name}, "value": value})
         for raw in (WITH_KAI_INSIDE, WITH_KAI_ON_HOST):

@@ -114,6 +114,18 @@ def test_nobody_of_the_team_gets_into_its_control_plane(host, team, how):
             assert absent.value.status == 404
 
 
+def test_a_team_whose_name_is_like_another_secrets_writes_its_own(host):
+    """`vc-NAME` is the vCluster's to write, `vc-config-NAME` is not."""
+    secrets, own = (
+        "/api/v1/namespaces/team-config-x/secrets",
+        Http(host.accounts["vcluster config-x"]),
+    )
+    own.post(secrets, {"metadata": {"name": "vc-config-x"}}, dryRun="All")
+    with pytest.raises(ApiException) as refused:
+        own.post(secrets, {"metadata": {"name": "vc-config-config-x"}}, dryRun="All")
+    assert says(refused.value, "says what the control plane runs")
+
+
 _CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team-mig/resourceclaims"
 
 

@@ -27,6 +27,7 @@ KINDS = (
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/node.k8s.io/v1/runtimeclasses",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/storage.k8s.io/v1/storageclasses",
 )
 
 
