@@ -15,8 +15,7 @@ from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, 
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
-from kai_fleet.values import value_at
-from kai_fleet.vcluster_values import PREFIX, store_of
+from kai_fleet.vcluster_values import PREFIX, context_name, store_of
 
 ROLES: Final = ("view", "edit", "admin")
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -45,7 +44,7 @@ class KubeconfigSecret:
             pulumi.log.warn(problem, self.component)
             return f"# {problem}"
 
-        context = value_at(self.values, "exportKubeConfig.context")
+        context = context_name(self.name, self.namespace)
         known = pulumi.Output.all(self._read(server), server, context)
         return pulumi.Output.secret(known.apply(lambda values: built(*values[0], *values[1:])))
 

@@ -42,7 +42,7 @@ def vcluster_values(
     names = [joined("", [f"{name}.", namespace, ".svc", end]) for end in ("", ".cluster.local")]
     computed = {
         "nodes": {"labels": dict(pool)} if pool else {"all": True} if virtual else None,
-        "kubeconfig_context": joined("", [namespace, f"-{name}"]),
+        "kubeconfig_context": context_name(name, namespace),
         "names": [*names, host] if host is not None else names,
         "notes": {key: dict(args[key]) for key in ("labels", "annotations") if args.get(key)},
         "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", ())],
@@ -57,6 +57,11 @@ def vcluster_values(
         argument_values(args),
     )
     return _with_oidc(values, name, args["oidc"]) if "oidc" in args else values
+
+
+def context_name(name: str, namespace: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The context in the kubeconfig of a vCluster: unique among those of several teams."""
+    return joined("", [namespace, f"-{name}"])
 
 
 def argument_values(args: Mapping[str, Any]) -> Values:

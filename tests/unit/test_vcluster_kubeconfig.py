@@ -42,11 +42,11 @@ class Engine(mocks.Mocks):
 class Found:
     """What an update or a preview of one vCluster declares, and its outputs."""
 
-    def __init__(self, secret, state=None, preview=False):
+    def __init__(self, secret, state=None, preview=False, **args):
         self.engine = Engine(secret, state)
 
         def program():
-            created = VirtualCluster("ml", {"node_pool": {"pool": "ml"}})
+            created = VirtualCluster("ml", {"node_pool": {"pool": "ml"}, **args})
             return self.read(created)
 
         run_by(self.engine, program, preview=preview)
@@ -79,6 +79,12 @@ def test_the_kubeconfig_is_built_for_that_server_and_is_a_secret():
     assert document["clusters"][0]["cluster"]["server"] == "https://1.2.3.4:443"
     assert document["current-context"] == "team-ml-ml"
     assert found.is_secret
+
+
+def test_no_value_of_the_chart_names_its_context():
+    """The name could be that of the platform's own context, in a file that is merged."""
+    found = Found(good(), values={"exportKubeConfig": {"context": "prod"}}, isolation="off")
+    assert yaml.safe_load(found.kubeconfig)["current-context"] == "team-ml-ml"
 
 
 def test_a_wait_that_was_is_not_run_again():
