@@ -178,7 +178,8 @@ class Arguments:
             control_pool=self.control_pool(name),
             foreign_pools=[dict(pool) for pool in sorted(foreign)],
             scheduler=scheduler,
-            isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
+            isolation={key: getattr(isolation, key) for key in _OF_GUARDS}
+            | {"volume_classes": self.volume_classes(name)},
             queues=[queue] if by_host and queue else [],
             queue_refusal=self._refusal(queue) if by_host and queue else None,
             queue_prefix=f"{name}-" if by_host and granted else None,
@@ -195,6 +196,12 @@ class Arguments:
             and _filled(monitoring, scheduler=tree is not None, parent_queues=_parents(tree or {})),
             use_existing=name in self.existing.get("teams", ()),
         ) | ({} if granted else self._rights(name))
+
+    def volume_classes(self, name: str) -> list[str]:
+        """Classes that a team's claims may name: those granted to it, and that of vClusters."""
+        granted = self.settings.own_of(name).isolation.volume_classes
+        of_all = self.settings.vcluster.storage_class
+        return [*granted, of_all] if of_all else [*granted]
 
     def _scheduler(self, name: str) -> tuple[str, str | None]:
         """Argument `scheduler` of a team's namespace, and the team's queue on the host."""

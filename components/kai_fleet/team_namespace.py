@@ -73,6 +73,11 @@ class BoundsArgs(TypedDict):
     """Number of Services of type LoadBalancer, and of Gateways. Default: 10."""
     node_ports: NotRequired[pulumi.Input[float]]
     """Number of node ports of all Services. Default: 50."""
+    services: NotRequired[pulumi.Input[float]]
+    """Number of Services. Default: 500."""
+    huge_pages: NotRequired[pulumi.Input[str]]
+    """Sum of requests of huge pages, of each size: `64Gi`. Default: on shared nodes 0, else none.
+    """
     objects: NotRequired[pulumi.Input[float]]
     """Number of objects of each other kind, and of pods that run or ended. Default: 5000."""
     grace_seconds: NotRequired[pulumi.Input[float]]
@@ -93,6 +98,10 @@ class IsolationArgs(TypedDict):
     """Domains of annotations, for runtimes and plugins, that pods may set. Default: none."""
     volumes: NotRequired[list[pulumi.Input[str]]]
     """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
+    volume_classes: NotRequired[list[pulumi.Input[str]]]
+    """StorageClasses and VolumeAttributesClasses that claims may name besides the default class.
+    Default: none.
+    """
     network: NotRequired[NetworkArgs]
     """NetworkPolicies. Default: pods reach the internet, and no other team."""
     bounds: NotRequired[BoundsArgs]

@@ -38,6 +38,7 @@ def nothing(config):
 def what_the_host_lacks(config):
     teams = config["kai-fleet:teams"]
     teams["ml"] |= {"gpus": 64, "isolation": {"level": "off"}}
+    config["kai-fleet:isolation"] = {"volumeClasses": ["fasst"]}
     teams["late"] = {
         "scheduler": {"mode": "default"},
         "nodePool": {"kai-fleet/pool": "lat"},

@@ -51,6 +51,11 @@ def level(args: Args) -> str:
     return str(isolation(args).get("level", "baseline"))
 
 
+def shares_nodes(args: Args) -> bool:
+    """Whether pods of other teams may be on its nodes."""
+    return args.get("scheduler", "inside") != "inside" or not args.get("node_pool")
+
+
 def closes_network(args: Args) -> bool:
     """Whether network policies are declared."""
     return level(args) != "off" and bool(network(args).get("enabled", True))
@@ -77,7 +82,7 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "deviceClasses": sorted_names(args.get("device_classes", {})),
         "runtimeClasses": sorted_names(own.get("runtime_classes", NO_GPU_CLASSES)),
         # A team whose scheduler is inside has its nodes to itself: the rules see to that.
-        "sharedNodes": "true" if place != "inside" or not pool else "false",
+        "sharedNodes": "true" if shares_nodes(args) else "false",
         "queuesOnly": _flag(by_host),
         "pool": _labels(pool),
         "controlPool": _labels(args.get("control_pool", {})),
@@ -95,6 +100,7 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "privateV6": _flag(any(":" in cidr for cidr in private)),
         "annotations": sorted_names(own.get("annotations", ())),
         "volumes": sorted_names(own.get("volumes", ())),
+        "volumeClasses": sorted_names(own.get("volume_classes", ())),
         # A whole number; other languages send every number as a fraction.
         "graceSeconds": resolved(lambda known: str(int(known)), grace),
         "tolerations": sorted_names(map(toleration_text, args.get("tolerations", ()))),

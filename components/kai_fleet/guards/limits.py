@@ -6,7 +6,15 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args, closes_network, isolation, level, network
+from kai_fleet.guards.bounds import (
+    GPU_RESOURCE,
+    Args,
+    closes_network,
+    isolation,
+    level,
+    network,
+    shares_nodes,
+)
 from kai_fleet.guards.policies import NAME_LABEL, SYSTEM_SCOPE, content
 from kai_fleet.inputs import resolved
 from kai_fleet.releases.keys import GPU_RESOURCES
@@ -36,6 +44,12 @@ def quotas(args: Args) -> dict[str, dict[str, Any]]:
     for name, rows in read["quotas"].items():
         known = {key: bounds[bound] for key, bound in rows.items() if bounds.get(bound) is not None}
         hard[name] = {resource: _amount(bound) for resource, bound in known.items()}
+    huge_pages = bounds.get("huge_pages")
+    if huge_pages is None and shares_nodes(args):
+        huge_pages = "0"
+    if huge_pages is not None:
+        sizes = [f"hugepages-{size}" for size in read["huge_pages"]]
+        hard["pods"] |= _requests(dict.fromkeys(sizes, huge_pages))
     specs = {name: {"hard": amounts} for name, amounts in hard.items()}
     return {**specs, "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}}
 

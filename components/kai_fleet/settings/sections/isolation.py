@@ -32,8 +32,12 @@ class Bounds(Strict):
     """Services of type LoadBalancer; as many Gateways."""
     node_ports: Count = 50
     """Node ports of all services."""
+    services: Count = 500
+    """Services, each of which has an address of the host's."""
+    huge_pages: Bytes | None = None
+    """Huge pages, of each size; unless set, none on nodes that teams share."""
     objects: Count = 5000
-    """Of each kind in the host's etcd: services, secrets, roles, pods with ended ones."""
+    """Of each kind in the host's etcd: secrets, roles, pods with ended ones."""
     ephemeral_storage: Annotated[Bytes | None, Grants.MOST_UNSET] = None
     """Requests of ephemeral storage; every pod then has to say its own."""
     grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = 3600
@@ -86,6 +90,10 @@ class Isolation(Strict):
     """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
     volumes: list[Annotated[str, like(r"^[a-z][A-Za-z]+$")]] = Field(default_factory=list)
     """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
+    volume_classes: list[ObjectName] = Field(default_factory=list)
+    """StorageClasses and VolumeAttributesClasses that claims may name, besides the host's default
+    class and that of kai-fleet:vcluster.
+    """
     bounds: Bounds = Field(default_factory=Bounds)
     network: Network = Field(default_factory=Network)
 
