@@ -55,6 +55,7 @@ def kubeconfig(product, provider, tmp_path_factory):
             del config["kai-fleet:teams"][name]
         config.pop("kai-fleet:teamStacks")
         config["kai-fleet:labels"] = LABELS
+        config["kai-fleet:keyDomains"] = ["example.com"]
         config["kai-fleet:vcluster"]["oidc"] = oidc
         config["kai-fleet:teams"]["dev"]["vcluster"] = {**OWN, "groups": GROUPS}
 

@@ -38,6 +38,8 @@ BEYOND = [
     ("controlPlane.backingStore.etcd.deploy.statefulSet.scheduling.nodeSelector.a", "b"),
     ("rbac", None),
     ("exportKubeConfig.secret.namespace", "default"),
+    ("exportKubeConfig.context", "prod"),
+    ("controlPlane.service.labels", {"pool": "of-another"}),
     ("deploy", {"localPathProvisioner": {"enabled": True, "nodePath": "/etc"}}),
     ("experimental.deploy.host", {"manifestsTemplate": "kind: ClusterRoleBinding"}),
     ("experimental.syncSettings.targetNamespace", "kube-system"),

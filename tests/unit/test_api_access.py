@@ -10,7 +10,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from tests.unit.doctor_samples import SETTINGS, Lab
-from tests.unit.stack_arguments import settings_of, team_of, team_values
+from tests.unit.stack_arguments import settings_of, team_of, team_stack, team_values
 from tests.unit.test_access import GIVEN
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
@@ -150,28 +150,122 @@ def test_a_host_name_is_one_teams(way):
     assert refused(node, nlp=node) == {}
 
 
+_AWS, _AZURE = (f"service.beta.kubernetes.io/{cloud}" for cloud in ("aws-load-balancer", "azure-"))
+# Of which a controller takes more than the API's own: names, addresses, shared balancers, programs.
+OF_THE_PLATFORM = {
+    "alb.ingress.kubernetes.io/group.name": "shared",
+    "alb.ingress.kubernetes.io/group.order": "-1000",
+    "traefik.ingress.kubernetes.io/router.priority": "9999",
+    "traefik.ingress.kubernetes.io/router.tls": "true",
+    "haproxy.org/backend-config-snippet": "x",
+    "haproxy.org/path-rewrite": "/",
+    "haproxy-ingress.github.io/server-alias-regex": ".*",
+    "haproxy-ingress.github.io/config-backend": "x",
+    "haproxy-ingress.github.io/tcp-service-port": "443",
+    "nginx.org/server-snippets": "x",
+    "nginx.org/mergeable-ingress-type": "master",
+    "nginx.com/jwt-key": "x",
+    "nginx.ingress.kubernetes.io/configuration-snippet": "x",
+    "nginx.ingress.kubernetes.io/server-alias": "bank.example.com",
+    "nginx.ingress.kubernetes.io/auth-url": "http://10.0.0.1",
+    f"{_AZURE}load-balancer-ipv4": "10.0.0.9",
+    f"{_AZURE}pip-name": "of-another",
+    f"{_AZURE}dns-label-name": "bank",
+    f"{_AZURE}load-balancer-resource-group": "of-another",
+    f"{_AZURE}load-balancer-internal-subnet": "of-another",
+    f"{_AWS}-eip-allocations": "eipalloc-1",
+    f"{_AWS}-subnets": "subnet-1",
+    f"{_AWS}-name": "of-another",
+    f"{_AWS}-security-groups": "sg-1",
+    f"{_AWS}-attributes": "access_logs.s3.enabled=true",
+    f"{_AWS}-internal-more": "x",
+    "networking.gke.io/load-balancer-ip-addresses": "of-another",
+    "metallb.io/loadBalancerIPs": "10.0.0.9",
+    "metallb.universe.tf/allow-shared-ip": "x",
+    "metallb.io/address-pool": "of-another",
+    "kube-vip.io/loadbalancerIPs": "10.0.0.9",
+    "lbipam.cilium.io/ips": "10.0.0.9",
+    "io.cilium/lb-ipam-ips": "10.0.0.9",
+    "service.cilium.io/global": "true",
+    "konghq.com/host-aliases": "bank.example.com",
+    "zalando.org/skipper-routes": "x",
+    "getambassador.io/config": "x",
+    "external-dns.alpha.kubernetes.io/target": "10.0.0.9",
+    "external-dns.alpha.kubernetes.io/set-identifier": "x",
+    "cert-manager.io/cluster-issuer": "x",
+    "of-nobody": "x",
+}
+EVERY_TYPE = (
+    INGRESS,
+    GATEWAY,
+    {},
+    {"type": "ClusterIP"},
+    {"type": "NodePort", "host": "n.example.com"},
+)
+
+
+def at_team(annotation, value, access=INGRESS, **more):
+    raw = stack(access | {"annotations": {annotation: value}}, **more)
+    host, *_ = clusters_of(settings_of(raw))
+    return {item.path: item.message for item in vcluster_access.check(host)}
+
+
+@pytest.mark.parametrize("annotation", OF_THE_PLATFORM)
+def test_an_annotation_that_may_take_of_others_is_the_platforms_to_write(annotation):
+    value = OF_THE_PLATFORM[annotation]
+    for access in EVERY_TYPE:
+        found = at_team(annotation, value, access)
+        assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
+        assert f"has {annotation}, which is none of those that take nothing" in str(found)
+        assert "have the platform write it in kai-fleet:vcluster.access.annotations" in str(found)
+        of_all = {"type": access.get("type", "LoadBalancer"), "annotations": {annotation: value}}
+        of_all |= {"host": "any.example.com"} if "host" in access else {}
+        of_all |= {"gateway": access["gateway"]} if "gateway" in access else {}
+        assert refused(access, of_all) == {}, "the platform writes it for all"
+
+
+@pytest.mark.parametrize("annotation", [key for key in OF_THE_PLATFORM if "/" in key])
+def test_the_platform_may_list_the_domain_of_an_annotation(annotation):
+    raw = stack(INGRESS | {"annotations": {annotation: "x"}})
+    raw["keyDomains"] = [annotation.partition("/")[0]]
+    host, *_ = clusters_of(settings_of(raw))
+    assert list(vcluster_access.check(host)) == []
+
+
+def test_another_value_than_the_platforms_is_the_teams():
+    key = "alb.ingress.kubernetes.io/group.name"
+    of_all = INGRESS | {"annotations": {key: "shared"}}
+    assert refused(INGRESS | {"annotations": {key: "of-another"}}, of_all)
+    assert refused(INGRESS | {"annotations": {key: "shared"}}, of_all) == {}
+
+
+def test_a_team_stack_is_held_to_the_same_and_has_those_of_its_platform():
+    key = "alb.ingress.kubernetes.io/group.name"
+    platform = stack(of_all=INGRESS | {"annotations": {key: "shared"}})
+    for own, wrong in (({}, []), ({key: "mine"}, ["kai-fleet:team.vcluster.access.annotations"])):
+        access = {"host": "nlp.vc.example.com", **({"annotations": own} if own else {})}
+        loaded = team_stack(platform, vcluster={"access": access})
+        assert loaded.mistakes == ()
+        host, *_ = clusters_of(loaded.settings)
+        assert [item.path for item in vcluster_access.check(host)] == wrong
+
+
 @pytest.mark.parametrize(
     ("annotation", "value", "says"),
     [
-        ("nginx.ingress.kubernetes.io/configuration-snippet", "x", "run configuration"),
-        ("haproxy.org/backend-config-snippet", "x", "run configuration"),
-        ("nginx.ingress.kubernetes.io/server-alias", "bank.example.com", "run configuration"),
-        ("haproxy-ingress.github.io/server-alias-regex", ".*", "run configuration"),
-        ("haproxy-ingress.github.io/config-backend", "x", "run configuration"),
-        ("haproxy-ingress.github.io/redirect-from", "bank.example.com", "run configuration"),
-        ("konghq.com/host-aliases", "bank.example.com", "run configuration"),
-        ("zalando.org/skipper-routes", "x", "run configuration"),
-        ("getambassador.io/config", "x", "run configuration"),
-        ("dns.gardener.cloud/dnsnames", "bank.example.com", "access.host too"),
-        ("nginx.ingress.kubernetes.io/auth-url", "http://10.0.0.1", "nginx does not read"),
+        ("dns.gardener.cloud/dnsnames", "bank.example.com", "not access.host, the API's own"),
         ("nginx.ingress.kubernetes.io/ssl-passthrough", "false", "nobody is let in"),
-        ("external-dns.alpha.kubernetes.io/hostname", "bank.example.com", "access.host too"),
+        ("external-dns.alpha.kubernetes.io/hostname", "bank.example.com", "the API's own"),
+        ("coredns.io/hostname", "ml.vc.example.com,bank.example.com", "the API's own"),
     ],
 )
-def test_annotations_take_nothing_of_others(annotation, value, says):
-    found = refused(INGRESS | {"annotations": {annotation: value}})
-    assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
-    assert says in str(found)
+def test_no_annotation_asks_for_a_name_of_others(annotation, value, says):
+    for found in (
+        refused(INGRESS | {"annotations": {annotation: value}}),
+        refused(INGRESS, INGRESS | {"annotations": {annotation: value}}),
+    ):
+        (message,) = found.values()
+        assert says in message
 
 
 @pytest.mark.parametrize(
@@ -180,7 +274,15 @@ def test_annotations_take_nothing_of_others(annotation, value, says):
         {"nginx.ingress.kubernetes.io/ssl-passthrough": "true"},
         {"haproxy.org/ssl-passthrough": "true"},
         {"external-dns.alpha.kubernetes.io/hostname": "ml.vc.example.com"},
-        {"cert-manager.io/cluster-issuer": "x"},
+        {f"{_AWS}-internal": "true", f"{_AWS}-scheme": "internal", f"{_AWS}-proxy-protocol": "*"},
+        {f"{_AWS}-connection-idle-timeout": "3600", f"{_AWS}-nlb-target-type": "ip"},
+        {
+            f"{_AZURE}load-balancer-internal": "true",
+            f"{_AZURE}load-balancer-tcp-idle-timeout": "30",
+        },
+        {"networking.gke.io/load-balancer-type": "Internal"},
+        {"loadbalancer.openstack.org/proxy-protocol": "true"},
+        {"load-balancer.hetzner.cloud/use-private-ip": "true"},
     ],
 )
 def test_annotations_of_the_apis_own_pass(annotations):

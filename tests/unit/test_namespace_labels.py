@@ -14,6 +14,7 @@ from tests.unit.component_samples import declared
 from tests.unit.stack_arguments import settings_of, stack, team_stack
 
 PROJECT = "field.cattle.io/projectId"
+COST, NOTE = "example.com/cost-centre", "team.example.com/note"
 OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
 GRANT = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
 SITE = {"labels": {"example.com/site": "hq"}}
@@ -22,6 +23,7 @@ SITE = {"labels": {"example.com/site": "hq"}}
 def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
     own = {"labels": {PROJECT: "p-abc"}, "annotations": {PROJECT: "c-1:p-abc"}}
     of_all = {"labels": {"cost": "17", PROJECT: "p-all"}, "annotations": {"owner": "ML: the team"}}
+    of_all["keyDomains"] = ["cattle.io"]
     (space,) = (
         resource
         for resource in plan_settings(stack(own, **of_all)).resources
@@ -77,6 +79,33 @@ def test_no_key_that_decides_what_a_team_may_do(kind, key):
         assert "write a key of your own domain" in mistake.message
 
 
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("name", "owner", "field.cattle.io/projectId", "ipam.antrea.io/ippools"),
+        *("ipam.cilium.io/ip-pool", "metallb.io/ip-pool", "badexample.com/x", "com/x"),
+    ],
+)
+def test_a_team_writes_keys_of_the_domains_that_the_platform_lists(kind, key):
+    own, listed = {kind: {key: "kube-system"}}, ["example.com"]
+    (mistake,) = load(stack(own, keyDomains=listed)).mistakes
+    assert mistake.path == f"kai-fleet:teams.ml.{kind}"
+    assert f"has {key}, whose domain is not in kai-fleet:keyDomains: example.com" in mistake.message
+    domain = key.rpartition("/")[0]
+    if domain:
+        assert load(stack(own, keyDomains=[*listed, domain])).mistakes == ()
+    assert load(stack(own, **own)).mistakes == (), "what the platform writes for all"
+    other = {kind: {key: "default"}}
+    assert load(stack(own, keyDomains=listed, **other)).mistakes, "with another value"
+    assert load(stack(keyDomains=listed, teamStacks={"nlp": own})).mistakes == ()
+
+
+@pytest.mark.parametrize("key", ["example.com/a", "team.example.com/a"])
+def test_keys_of_a_listed_domain_and_below_it_pass(key):
+    assert load(stack({"labels": {key: "x"}}, keyDomains=["example.com"])).mistakes == ()
+
+
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
 def test_labels_and_annotations_of_a_program_change_no_bound(level):
     odd = {"pod-security.kubernetes.io/enforce": "privileged", "kai-fleet/team": "other"}
@@ -122,14 +151,16 @@ def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
     monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
     pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
     (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
-    created = objects(stack(OWN, labels={"site": "hq"}, workloads={"ml": ["cpu.yaml"]}))
+    own = {"labels": {COST: "17"}, "annotations": {NOTE: "x"}}
+    of_all = {"labels": {"site": "hq"}, "keyDomains": ["example.com"]}
+    created = objects(stack(own, workloads={"ml": ["cpu.yaml"]}, **of_all))
     of_team = {name: item for name, item in created.items() if name.startswith(("ml/", "ml-"))}
     pod = "ml/default/cpu-pod"
     assert {"ml-namespace", "ml-pods", "ml-network-pods", "ml-kai-namespace", pod} <= of_team.keys()
     for name, (_, metadata) in of_team.items():
-        assert metadata["labels"].items() >= {"cost-centre": "17", "site": "hq"}.items(), name
+        assert metadata["labels"].items() >= {COST: "17", "site": "hq"}.items(), name
         # Of the pod the host's guard would refuse them.
-        assert ("note" in metadata.get("annotations", {})) == (name != pod), name
+        assert (NOTE in metadata.get("annotations", {})) == (name != pod), name
     assert of_team[pod][1]["labels"]["kai.scheduler/queue"] == "train"
 
 

@@ -20,6 +20,7 @@ from kai_fleet.settings.files.manifests import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet.settings.sections.isolation import Guard
+from kai_fleet.settings.sections.kubernetes import ObjectName, in_domains
 from kai_fleet.settings.sections.models import Grants, Strict, Wrong, below, short_for
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -58,6 +59,8 @@ class Platform(Strict):
     """What every team's scheduler is unless it says so."""
     guard: Guard = Field(default_factory=Guard)
     """Wrong pods at admission: deny them?"""
+    key_domains: list[ObjectName] = Field(default_factory=list)
+    """Domains of keys that teams may write in labels, annotations and access.annotations."""
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
     mirror: Annotated[Mirror, short_for("registry", str, Mirror | str)] | None = None
@@ -227,6 +230,8 @@ def _between_keys(settings: Settings) -> Wrong:
     yield from _databases(settings)
     if settings.platform_facts is None:
         yield from _of_platform(settings)
+        for name in settings.teams:
+            yield from _domains(settings, name)
     for name in settings.removed:  # it could go by a slip later
         if name in settings.teams:
             fix = f"take it out of here, or out of {settings.team_path(name)}"
@@ -243,6 +248,18 @@ def _between_keys(settings: Settings) -> Wrong:
             if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
                 cause = f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource)"
                 yield path, f"{cause}; write {resource}"
+
+
+def _domains(settings: Settings, name: str) -> Wrong:
+    """Keys of labels and annotations that a team writes: of domains that the platform lists."""
+    for kind in ("labels", "annotations"):
+        of_all, own = getattr(settings, kind), getattr(settings.teams[name], kind)
+        for key, value in own.items():
+            if of_all.get(key) != value and not in_domains(key, settings.key_domains):
+                domains = ", ".join(settings.key_domains) or "none"
+                cause = f"has {key}, whose domain is not in kai-fleet:keyDomains: {domains}"
+                fix = "drop it, or have the platform write its domain there, such as example.com"
+                yield f"{settings.team_path(name)}.{kind}", f"{cause}; {fix}"
 
 
 def _of_team(settings: Settings, name: str) -> Wrong:

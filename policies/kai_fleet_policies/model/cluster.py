@@ -122,6 +122,8 @@ class Team:
         pools: GPUs of each of several pools, by shard.
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
+        own_annotations: Those of its API that the platform neither writes nor lists the domain of.
+        classes: StorageClasses that its claims may name besides the default one.
         level: Of its isolation.
         running_version: As the last update left it, where that is known; `running_store`, too.
         inside: The cluster in its vCluster, with its KAI and its queues.
@@ -142,6 +144,8 @@ class Team:
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     chart_values: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
     access: Access | None = None
+    own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    classes: Collection[str] = field(default=(), hash=False)
     store: ChartStore = field(default_factory=ChartStore, hash=False)
     licensed: bool = False
     untested: bool = False

@@ -12,6 +12,8 @@ from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.kubernetes import in_domains
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
@@ -120,6 +122,8 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         queue=own.queue,
         pools=own.pools,
         parent_queue=facts.granted(name).parent_queue if facts else None,
+        own_annotations=_own_annotations(settings, vcluster.access),
+        classes=arguments.volume_classes(name),
         version=vcluster.version or DEFAULT_VCLUSTER,
         chart_values=values,
         store=store_of(values),
@@ -127,6 +131,16 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         running_store=state.stores.get(release),
         inside=_inside(arguments, name),
     )
+
+
+def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str]:
+    """The annotations of a team's API that its own lines say, of domains that are not listed."""
+    of_all = settings.vcluster.access or Access()
+    return {
+        key: value
+        for key, value in (access or of_all).annotations.items()
+        if of_all.annotations.get(key) != value and not in_domains(key, settings.key_domains)
+    }
 
 
 def _on_host(arguments: Arguments, name: str) -> Team:

@@ -135,7 +135,8 @@ def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, s
 
 
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
-_ANNOTATIONS: Final[Mapping[str, str]] = _EVERY["annotations"]  # patterns
+_ANNOTATIONS: Final = re.compile("|".join(_EVERY["annotations"]["own"]))
+_NAMES: Final = re.compile("|".join(_EVERY["annotations"]["names"]))
 
 
 @mandatory("vcluster-access", "critical", each_vcluster)
@@ -143,8 +144,9 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
     Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
-    clients of another; some annotations have a controller run what they say, for everybody. And
-    who does not pass TLS through lets nobody in: the client's certificate ends there.
+    clients of another. By annotations controllers share load balancers, take addresses and run
+    configuration: a team writes those of a list, the platform all others. And who does not pass
+    TLS through lets nobody in: the client's certificate ends there.
     """
     access = team.access
     if access is None:
@@ -175,13 +177,12 @@ def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | Non
         return "ends TLS before the API, and nobody is let in"
     if not team.isolated:
         return None
-    if re.search(_ANNOTATIONS["run"], annotation):
-        return "has the controller of everybody run configuration of this team"
-    if annotation.startswith(_NGINX) and not re.search(_ANNOTATIONS["read"], annotation):
-        return "nginx does not read where it passes TLS through, as it has to"
     names = [name.strip().rstrip(".").lower() for name in value.split(",")]
-    if re.match(_ANNOTATIONS["dns"], annotation) and set(names) != {own}:
-        return "asks for a name that is not the API's own; write it as access.host too"
+    if _NAMES.fullmatch(annotation):
+        own_name = set(names) == {own}
+        return None if own_name else "asks for a name that is not access.host, the API's own"
+    if annotation in team.own_annotations and not _ANNOTATIONS.fullmatch(annotation):
+        return "is none of those that take nothing of other teams"
     return None
 
 
@@ -258,6 +259,20 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         steps = ("values", stores.CLAIM, key) if in_values else (key,)
         which = "vcluster-volume-grows" if grows else "vcluster-volume-changes"
         yield place.at(*steps).refuse(*row(which, **values))
+
+
+@mandatory("vcluster-storage-class", "medium", each_vcluster)
+def vcluster_storage_class(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """The volume of an isolated team's vCluster is of a class that the platform lists.
+
+    The host refuses claims of other classes, the control plane's too: it would never start.
+    """
+    chosen = team.store.claim.get("storageClass")
+    if team.isolated and chosen and chosen not in team.classes:
+        has = ", ".join(team.classes) or "none"
+        yield place.at("storageClass").refuse(
+            *row("vcluster-storage-class", chosen=chosen, listed=has)
+        )
 
 
 def _size(quantity: str) -> Decimal | str:

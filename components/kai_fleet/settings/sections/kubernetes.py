@@ -1,5 +1,6 @@
 """What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
 
+from collections.abc import Collection
 from decimal import Decimal
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
@@ -86,6 +87,12 @@ NotedKey = Annotated[
         " domain, such as example.com/cost-centre",
     ),
 ]
+
+
+def in_domains(key: str, domains: Collection[str]) -> bool:
+    """Whether a key of a label or an annotation is of one of these domains, or below one."""
+    domain = key.rpartition("/")[0]
+    return any(f".{domain}".endswith(f".{each}") for each in domains)
 
 
 class Toleration(Strict):

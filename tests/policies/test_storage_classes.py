@@ -1,0 +1,60 @@
+"""The class of a control plane's volume: one that the platform lists."""
+
+import pytest
+
+from kai_fleet.arguments import Arguments
+from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.settings import Settings
+from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_policies.rules.vclusters import vcluster_storage_class
+from tests.unit.stack_arguments import settings_of, stack, team_stack
+
+GP3 = {"vcluster": {"storageClass": "gp3"}}
+
+
+def found(settings: Settings) -> list[str]:
+    host, *_ = clusters_of(settings)
+    return [f"{item.path} {item.message}" for item in vcluster_storage_class.check(host)]
+
+
+def listed(raw: dict[str, object]) -> object:
+    args = Arguments(settings_of(raw)).namespace("ml")
+    return pod_bounds("ml", args).get("volumeClasses")
+
+
+def test_a_class_that_is_not_listed_is_refused_and_told_what_to_write() -> None:
+    (message,) = found(settings_of(stack(GP3)))
+    assert message.startswith("kai-fleet:teams.ml.vcluster.storageClass is gp3, and")
+    assert (
+        "drop it for the default class, or have the platform write volumeClasses: [gp3]" in message
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        stack(),
+        stack(GP3, isolation={"volumeClasses": ["gp3"]}),
+        stack({**GP3, "isolation": {"volumeClasses": ["gp3"]}}),
+        stack(GP3, vcluster={"storageClass": "gp3"}),
+        stack({**GP3, "isolation": {"level": "off"}}),
+        stack({"vcluster": {"storageClass": ""}}, vcluster={"storageClass": "gp3"}),
+    ],
+)
+def test_a_class_that_is_listed_or_everybodys_passes(raw: dict[str, object]) -> None:
+    assert found(settings_of(raw)) == []
+
+
+def test_claims_may_name_what_is_listed_and_the_class_of_all_vclusters() -> None:
+    assert listed(stack()) is None
+    assert listed(stack(GP3)) is None, "what a team writes for itself grants it nothing"
+    both = {"isolation": {"volumeClasses": ["fast"]}, "vcluster": {"storageClass": "gp3"}}
+    assert listed(stack(**both)) == "fast,gp3"
+
+
+def test_a_team_stack_is_held_to_what_it_is_granted() -> None:
+    grant = {"isolation": {"volumeClasses": ["gp3"]}}
+    for granted, refused in ((None, 1), (grant, 0)):
+        loaded = team_stack(stack(), grant=granted, **GP3)
+        assert loaded.settings is not None
+        assert len(found(loaded.settings)) == refused
