@@ -39,7 +39,7 @@ WAYS = {
 def stack(own=None, **more):
     raw = copy.deepcopy(SETTINGS)
     raw["teams"]["ml"]["vcluster"] = copy.deepcopy(own or {})
-    return raw | more
+    return {**raw, "isolation": {"volumeClasses": ["fast"]}, **more}
 
 
 def state(own):
