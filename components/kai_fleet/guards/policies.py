@@ -32,6 +32,8 @@ SYSTEM_SCOPE: Final[Any] = {
 # What a binding does with an object that the policy refuses. With `audit` it passes, and both its
 # maker and the audit log are warned.
 _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
+# A policy is asked once for each of its parameters; where there is none, it refuses nothing.
+_EACH: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
 content: Final = partial(table, package=__package__)  # what a YAML file beside this one says
 
 
@@ -100,10 +102,11 @@ def of_host(*, beside_kai: bool) -> tuple[dict[Kind, Object], dict[str, Object]]
     shared = (*OF_ALL_TEAMS, *(("owners",) if beside_kai else ()))
     names = {kind: policy_name(kind) for kind in shared}
     bound_by_team = ("nodes", *(("queues",) if beside_kai else ()))
-    return (
-        {kind: policy(kind) for kind in (*shared, *bound_by_team)},
-        {f"{kind}-binding": binding(name, name, match=every) for kind, name in names.items()},
-    )
+    bindings = {}
+    for kind, name in names.items():
+        params = _EACH if "paramKind" in content(kind)["spec"] else None
+        bindings[f"{kind}-binding"] = binding(name, name, match=every, param_ref=params)
+    return {kind: policy(kind) for kind in (*shared, *bound_by_team)}, bindings
 
 
 def declare(
