@@ -24,7 +24,7 @@ from tests.attacks.objects import GPU, PLACED, RESTRICTED, VISIBLE, Object, cont
 EVERY_MODE = ("ml", "nlp", "dev")  # virtual, host, default
 TENANTS = ("vcluster", "vcluster delegate")
 LEVELS = (*EVERY_MODE, "tight", "quiet")
-TABLES = ("pods", "gpus", "kept", "reach", "control")
+TABLES = ("pods", "gpus", "kept", "reach", "control", "metadata")
 FOLDER = Path(__file__).with_name("tables")
 
 Maker = Callable[..., Object]
@@ -156,6 +156,7 @@ def _pod(body: Object, team: str, written: Object) -> Object:
             metadata[key] = _replaced(metadata.get(key) or {}, written[key])
     if "name" in written:
         metadata["name"] = written["name"]
+    _merged(metadata, written.get("metadata", {}))
     if not written.get("placed", True):
         for key in PLACED[team]:
             del spec[key]

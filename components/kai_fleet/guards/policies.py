@@ -17,7 +17,15 @@ Kind = str  # the name of a file, without its ending
 
 POLICY: Final = "ValidatingAdmissionPolicy"
 # What holds in the namespace of every team, by one binding for all of them.
-OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases", "classes")
+OF_ALL_TEAMS: Final = (
+    "devices",
+    "pods",
+    "metadata",
+    "traffic",
+    "lifecycle",
+    "releases",
+    "classes",
+)
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
