@@ -95,7 +95,7 @@ class IsolationArgs(TypedDict):
     runtime_classes: NotRequired[list[pulumi.Input[str]]]
     """Runtime classes without GPUs, for any pod. Default: runc, crun, youki, gVisor, Kata."""
     annotations: NotRequired[list[pulumi.Input[str]]]
-    """Domains of annotations, for runtimes and plugins, that pods may set. Default: none."""
+    """Domains or keys of more annotations of pods, Secrets and ConfigMaps. Default: none."""
     volumes: NotRequired[list[pulumi.Input[str]]]
     """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
     volume_classes: NotRequired[list[pulumi.Input[str]]]

@@ -177,7 +177,7 @@ EVERY_BOUND = {
     **queue_bounds("dev", ["q"], "deny", {**NAMESPACE, "pod_groups": True}),
 }
 NEVER_EMPTY = {"allowed", "sharing", "become"}
-KINDS = ("devices", "pods", "traffic", "lifecycle", "owners", "queues")
+KINDS = ("devices", "pods", "annotations", "traffic", "lifecycle", "owners", "queues")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,6 +186,6 @@ def test_a_bound_that_is_empty_grants_as_little_as_one_that_is_absent(kind):
     body = {"kind": "Pod", **pod("dev", schedulerName="kai-scheduler", hostUsers=False)}
     bodies = [*PROBING.values(), body, {"kind": "Pod", **fraction("dev")}, placed(**OWN)]
     empty = {**dict.fromkeys(EVERY_BOUND.keys() - NEVER_EMPTY, ""), **DEV}
-    assert empty.keys() - DEV.keys() >= {"queues", "pool", "volumes", "attachments", "nvFractions"}
+    assert empty.keys() - DEV.keys() >= {"queues", "pool", "volumes", "endpoints", "nvFractions"}
     for each in bodies:
         assert reported(empty, each, kind=kind) == reported(DEV, each, kind=kind)

@@ -174,3 +174,78 @@ def test_names_are_written():
 
 def test_a_plain_pod_passes():
     assert reported("pods", {"kind": "Pod", **pod("ml")}) == []
+
+
+def marked(resource, user=None, before=None, team_bounds=None, **metadata):
+    """Each sentence of the policy of annotations about an object with this metadata."""
+    request = creation(resource, "team-ml", user or TENANTS["vcluster"], "x")
+    request["operation"] = "CREATE" if before is None else "UPDATE"
+    known = {**pod_bounds("ml", {"scheduler": "none", **(team_bounds or {})})}
+    return list(refusals("annotations", body(**metadata), request, known, before=before))
+
+
+@pytest.mark.parametrize("resource", ["pods", "secrets", "configmaps"])
+@pytest.mark.parametrize("tenant", TENANTS)
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+@pytest.mark.parametrize("mode", MODES)
+def test_an_annotation_of_any_domain_is_the_platforms_to_grant(resource, tenant, level, mode):
+    user = TENANTS[tenant]
+    args = {**MODES[mode], "isolation": {"level": level}}
+    for key in (
+        "acme.example/x",
+        "cni",
+        "replicator.v1.mittwald.de/replicate-to",
+        "grafana_folder",
+    ):
+        (said,) = marked(resource, user, team_bounds=args, annotations={key: "x"})
+        assert f"has the annotation {key}, by which" in said
+        assert "write it or its domain in isolation.annotations" in said
+        for granted in {key, key.split("/")[0]}:
+            own = {**args, "isolation": {"level": level, "annotations": [granted]}}
+            assert marked(resource, user, team_bounds=own, annotations={key: "x"}) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["a/acme.example", "acme.example.evil/x", "notacme.example/x", "acme"]
+)
+def test_a_domain_that_only_looks_like_a_granted_one_is_another(key):
+    own = {"isolation": {"annotations": ["acme.example"]}}
+    assert marked("pods", team_bounds=own, annotations={"acme.example/x": "y"}) == []
+    assert marked("pods", team_bounds=own, annotations={"sub.acme.example/x": "y"}) == []
+    assert marked("pods", team_bounds=own, annotations={key: "y"})
+
+
+def test_labels_of_pods_pass_and_those_of_secrets_and_configmaps_are_listed():
+    labels = {"acme.example/x": "y", "grafana_dashboard": "1"}
+    assert marked("pods", labels=labels) == []
+    for resource in ("secrets", "configmaps"):
+        for key in labels:
+            assert f"has the label {key}, by which" in marked(resource, labels={key: "1"})[0]
+        assert marked(resource, labels={"app": "web", "app.kubernetes.io/name": "web"}) == []
+
+
+def test_what_is_there_already_stays_and_what_the_platform_writes_passes():
+    old = body(annotations={"acme.example/x": "y"})
+    assert marked("pods", before=old, annotations={"acme.example/x": "y", "checksum/a": "b"}) == []
+    assert marked("pods", before=old, annotations={"acme.example/x": "z"})
+    plugin = account("kube-system", "multus")
+    network = {"k8s.v1.cni.cncf.io/network-status": "[]"}
+    assert marked("pods", plugin, old, annotations=network) == []
+    assert marked("pods", controller(), annotations=network), "a template says so"
+    assert marked("configmaps", plugin, annotations=network) == []
+
+
+@pytest.mark.parametrize("more", [{"attachments": True}, {"enabled": False}])
+def test_other_networks_are_joined_where_the_platform_says_so(more):
+    networks = {"k8s.v1.cni.cncf.io/networks": "x", "v1.multus-cni.io/default-network": "x"}
+    for key, value in networks.items():
+        assert marked("pods", annotations={key: value})
+        own = {"isolation": {"network": more}}
+        assert marked("pods", team_bounds=own, annotations={key: value}) == []
+        assert marked("pods", team_bounds=own, annotations={"cdi.k8s.io/x": "y"})
+
+
+def test_a_reservation_pod_keeps_its_node_where_kai_is_inside():
+    notes = {"karpenter.sh/do-not-disrupt": "true"}
+    assert marked("pods", team_bounds={"scheduler": "inside"}, annotations=notes) == []
+    assert marked("pods", team_bounds={"scheduler": "host"}, annotations=notes)

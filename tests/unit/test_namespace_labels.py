@@ -111,8 +111,8 @@ def test_labels_and_annotations_of_a_program_change_no_bound(level):
     odd = {"pod-security.kubernetes.io/enforce": "privileged", "kai-fleet/team": "other"}
     args = {"isolation": {"level": level}, "node_pool": {"pool": "ml"}, "guards": "declared"}
     assert namespace_metadata("ml", {**args, "labels": odd}) == namespace_metadata("ml", args)
-    granted = {**args, "annotations": {"guard.kai-fleet/attachments": "true"}}
-    with pytest.raises(pulumi.RunError, match=r"guard\.kai-fleet/attachments is a bound"):
+    granted = {**args, "annotations": {"guard.kai-fleet/endpoints": "true"}}
+    with pytest.raises(pulumi.RunError, match=r"guard\.kai-fleet/endpoints is a bound"):
         declared(lambda: TeamNamespace("ml", granted))
 
 

@@ -93,12 +93,11 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "queues": joined(",", args.get("queues", ()) if by_host else ()),
         "queuePrefix": args.get("queue_prefix", ""),
         "foreignQueues": sorted_names(args.get("foreign_queues", ())),
-        "attachments": _flag(net.get("attachments") or open_network),
         "endpoints": _flag(net.get("endpoints") or open_network),
         # As numbers: every Kubernetes with policies compares those, and networks only newer ones.
         "privateRanges": ",".join(f"{int(net[0])}-{int(net[-1])}" for net in networks),
         "privateV6": _flag(any(":" in cidr for cidr in private)),
-        "annotations": sorted_names(own.get("annotations", ())),
+        "annotations": sorted_names([*own.get("annotations", ()), *_annotations(args)]),
         "volumes": sorted_names(own.get("volumes", ())),
         "volumeClasses": sorted_names(own.get("volume_classes", ())),
         # A whole number; other languages send every number as a fraction.
@@ -109,6 +108,14 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
     }
     return without_empty(bounds)
+
+
+def _annotations(args: Args) -> list[str]:
+    """Keys and domains that other arguments than `annotations` let pods have."""
+    net, read = network(args), content("limits")["annotations"]
+    joins_others = net.get("attachments") or not net.get("enabled", True)
+    inside = args.get("scheduler", "inside") == "inside"
+    return [*(read["kai_inside"] if inside else ()), *(read["networks"] if joins_others else ())]
 
 
 def without_empty(bounds: Inputs) -> dict[str, pulumi.Input[str]]:

@@ -20,6 +20,7 @@ POLICY: Final = "ValidatingAdmissionPolicy"
 OF_ALL_TEAMS: Final = (
     "devices",
     "pods",
+    "annotations",
     "metadata",
     "traffic",
     "lifecycle",

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from kai_fleet.releases.keys import NO_GPU_CLASSES
-from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, ObjectName, Port
+from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, LabelKey, ObjectName, Port
 from kai_fleet.settings.sections.models import Grants, Rising, Strict, like
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -86,8 +86,8 @@ class Isolation(Strict):
     """Priority classes of the host besides KAI's that pods may name."""
     runtime_classes: list[ObjectName] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
     """Runtime classes of the host that show no GPU, so that any pod may name them."""
-    annotations: list[ObjectName] = Field(default_factory=list)
-    """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
+    annotations: list[LabelKey] = Field(default_factory=list)
+    """Domains or keys of more annotations that its pods, Secrets and ConfigMaps may have."""
     volumes: list[Annotated[str, like(r"^[a-z][A-Za-z]+$")]] = Field(default_factory=list)
     """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
     volume_classes: list[ObjectName] = Field(default_factory=list)
