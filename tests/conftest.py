@@ -37,6 +37,7 @@ TOGETHER = {
     "tests/engine/test_kubectl_fleet.py": "one team",
     "tests/engine/test_planted_kubeconfig.py": "one team",
     "tests/engine/test_walk.py": "one team",
+    "tests/attacks/test_metadata.py": "attacks",
     "tests/attacks/test_nodes.py": "attacks",
     "tests/attacks/test_rights.py": "attacks",
     "tests/attacks/test_tenants.py": "attacks",

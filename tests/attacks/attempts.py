@@ -44,6 +44,7 @@ MADE: dict[str, Maker] = {
 PLAIN = yaml.safe_load("""
 ConfigMap: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {}}
 Secret: {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {}}
+ServiceAccount: {apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}
 Service:
   {apiVersion: v1, kind: Service, metadata: {name: web},
    spec: {ports: [{port: 80, targetPort: 8080}], selector: {app: web}}}

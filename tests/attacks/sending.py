@@ -18,6 +18,13 @@ _GROUPS = {
 }
 
 
+# Kinds of which a name says nothing.
+NAMED = (
+    *("Pod", "StatefulSet", "ConfigMap", "Service", "PersistentVolumeClaim"),
+    *("Endpoints", "EndpointSlice", "Deployment", "ServiceAccount"),
+)
+
+
 def _path(team: str, body: Object) -> str:
     kind = body["kind"]
     plural = kind.lower() if kind == "Endpoints" else f"{kind.lower()}s"
@@ -53,7 +60,7 @@ def _attempt(host: Host, account: str, team: str, attempt: Attempt) -> None:
     # names a ConfigMap after the pod.
     name = f"there-{secrets.token_hex(3)}"
     body = json.loads(json.dumps(body).replace("train-a", name))
-    if body["kind"] in ("Pod", "StatefulSet", "ConfigMap", "Service", "PersistentVolumeClaim"):
+    if body["kind"] in NAMED:
         body["metadata"]["name"] = name
     name = body["metadata"]["name"]
     admin, path = Http(host.admin), _path(team, body)

@@ -1,12 +1,15 @@
 """What accounts of a team may write in metadata on the host, without an API server."""
 
 import copy
+import re
 
 import pytest
 
 from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.guards.policies import content, policy
 from tests.attacks.objects import claim, pod
 from tests.policy_evaluation import account, controller, creation, refusals
+from tests.unit.metadata_page import listed
 
 SCHEDULERS = {"virtual": "inside", "host": "host", "default": "none"}
 MODES = {mode: {"scheduler": place} for mode, place in SCHEDULERS.items()}
@@ -249,3 +252,14 @@ def test_a_reservation_pod_keeps_its_node_where_kai_is_inside():
     notes = {"karpenter.sh/do-not-disrupt": "true"}
     assert marked("pods", team_bounds={"scheduler": "inside"}, annotations=notes) == []
     assert marked("pods", team_bounds={"scheduler": "host"}, annotations=notes)
+
+
+def test_the_page_lists_what_passes():
+    written = {
+        each["name"]: each["expression"] for each in policy("annotations")["spec"]["variables"]
+    }
+    passing = [
+        re.findall(r"'([^']+)'", written[name]) for name in ("passing", "programs", "plainLabels")
+    ]
+    inside = content("limits")["annotations"]["kai_inside"]
+    assert listed() == {key for keys in [*passing, inside] for key in keys}
