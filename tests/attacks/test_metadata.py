@@ -55,7 +55,7 @@ def probes(kind, cells, team):
 
 
 def of_account(account, kind):
-    """Whether it makes this kind: pods and claims are the vCluster's, the release is the stack's."""
+    """Whether it makes this kind: pods are the vCluster's, the release is the stack's."""
     if account.startswith("vcluster"):
         return kind not in OF_STACK
     made = ("Secret", "ConfigMap", "Service", "ServiceAccount")
