@@ -171,6 +171,15 @@ def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
     assert reported(DEV, within, kind="traffic") == []
 
 
+@pytest.mark.parametrize("endpoints", [None, []])
+def test_a_slice_without_endpoints_leads_nowhere(endpoints):
+    """An API server hands on an empty list of endpoints as null."""
+    body = {"kind": "EndpointSlice", "addressType": "IPv4", "endpoints": endpoints}
+    body["metadata"] = {"name": "web"}
+    request = creation("endpointslices", "team-dev", account("team-dev", "vc-dev"))
+    assert list(refusals("traffic", body, request, DEV)) == []
+
+
 EVERY_BOUND = {
     **pod_bounds("dev", NAMESPACE),
     **pod_bounds("dev", {"node_pool": OWN, "isolation": {"network": {"enabled": False}}}),
