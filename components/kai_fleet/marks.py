@@ -43,10 +43,18 @@ def has_mark(text: str) -> bool:
 
 
 def marked(value: Any) -> Iterator[tuple[str | int, ...]]:
-    """The places in a plain value whose key or text has a mark."""
+    """The places in a plain value whose key or text has a mark.
+
+    What stands in several places, or in itself, as aliases of YAML may, is looked at once.
+    """
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    visited: set[int] = set()
     while pending:
         place, found = pending.pop()
+        if isinstance(found, Mapping | list | tuple):
+            if id(found) in visited:
+                continue
+            visited.add(id(found))
         inside: Any = ()
         if isinstance(found, str):
             if has_mark(found):

@@ -56,7 +56,7 @@ FREE: dict[str, tuple[str, str]] = {
     "vcluster.oidc.ca": (f"-----BEGIN CERTIFICATE-----\n{FEIGNED}", "content of a ConfigMap"),
     "vcluster.oidc.scopes[]": (FEIGNED, "an argument of kubectl, which `fleet` prints"),
     "vcluster.groups.KEY": (FEIGNED, "a subject of RoleBindings"),
-    "vcluster.store.dataSource": (FEIGNED, "values of the chart"),
+    "vcluster.store.dataSource": (f"postgres://{FEIGNED}", "values of the chart"),
     "annotations.*": (FEIGNED, "an annotation"),
     "affinity.*.KEY": (FEIGNED, "values of the chart"),
     "affinity.*.*": (FEIGNED, "values of the chart"),
@@ -86,7 +86,7 @@ BESIDE = {
     "oidc": {"issuer": "https://id.example.com", "clientId": "kubernetes"},
     "registries": {"username": "reader", "password": "x"},
     "tolerations": {"key": "gpu"},
-    "store": {"type": "external", "dataSource": "x"},
+    "store": {"type": "external", "dataSource": "postgres://x"},
 }
 
 
@@ -149,7 +149,7 @@ def with_team(written: dict[str, Any]) -> dict[str, Any]:
         team["scheduler"] = {"mode": "virtual", "version": "v0.16.8", **team["scheduler"]}
     if "groups" in team.get("vcluster", {}):
         team["vcluster"]["oidc"] = BESIDE["oidc"]
-    return stack(team)
+    return {**stack(team), "keyDomains": ["example.com"]}
 
 
 PATHS = [*dict.fromkeys(texts(TeamSettings))]
