@@ -135,7 +135,11 @@ def test_every_expression_is_of_the_types_of_what_it_judges(stack):
         item.metadata.name: item.status.type_checking.expression_warnings
         for item in until(checked, 60)
     }
-    assert found == {"kai-fleet-queues-research": None, "kai-fleet-outside-queues-research": None}
+    assert found == {
+        "kai-fleet-queues-research": None,
+        "kai-fleet-outside-queues-research": None,
+        "kai-fleet-queue-specs-research": None,
+    }
 
 
 def test_kais_own_pods_pass_and_nobody_elses_do(stack):
