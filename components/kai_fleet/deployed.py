@@ -1,5 +1,6 @@
 """The deployed state of the running stack, after its last update, complete or failed."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,10 @@ import pulumi
 from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
-from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE, VIRTUAL_CLUSTER
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.urns import read_urn
-from kai_fleet.vcluster_values import ChartStore, store_of
+from kai_fleet.vcluster_values import ChartStore, kubernetes_of, store_of
 
 # Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
 # resources in the last checkpoint of a stack.
@@ -22,13 +24,15 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class Deployed:
-    """State of a stack: chart versions and stores of releases, `triggers` and stdout (`printed`) of
-    commands, with keys as `named` makes them; all URNs; outputs, secrets in clear text. If it is
-    not `readable`, the stack may have resources that are not here.
+    """State of a stack: chart versions and stores of releases, the Kubernetes that their values
+    name, `triggers` and stdout (`printed`) of commands, with keys as `named` makes them; all URNs;
+    outputs, secrets in clear text. If it is not `readable`, the stack may have resources that are
+    not here.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     stores: Mapping[str, ChartStore] = field(default_factory=dict)
+    kubernetes: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     printed: Mapping[str, str] = field(default_factory=dict, repr=False)
     urns: frozenset[str] = frozenset()
@@ -44,6 +48,19 @@ class Deployed:
         """Whether a resource of that type and name exists, below any parent."""
         read = map(read_urn, self.urns)
         return any(urn.type == kind and urn.name == name for urn in read)
+
+    def kubernetes_in(self, team: str) -> str | None:
+        """The Kubernetes of a team's vCluster when it was last up; None where that is not known.
+
+        A failed update leaves the values that it tried. The wait that follows has printed what ran
+        when it last ended well; one of before this version of the program printed no Kubernetes.
+        """
+        printed = self.printed.get(named(VIRTUAL_CLUSTER, f"{team}-ready"))
+        ran = json.loads(printed).get("kubernetes") if printed else None
+        release = named(VIRTUAL_CLUSTER, f"{team}-release")
+        of_chart = VCLUSTER.get(f"v{self.versions.get(release)}")
+        default = of_chart.kubernetes if of_chart else None
+        return ran or self.kubernetes.get(release) or default
 
     def waited(self, component: str, name: str) -> int | None:
         """The number in the triggers of a component's wait; None if it never ran."""
@@ -127,6 +144,7 @@ def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Dep
     return Deployed(
         {name: str(outputs["version"]) for name, outputs in releases if outputs.get("version")},
         {name: store_of(outputs.get("values")) for name, outputs in releases},
+        {name: str(kubernetes_of(outputs.get("values")) or "") for name, outputs in releases},
         {name: outputs.get("triggers") or [] for name, outputs in commands},
         {name: str(outputs.get("stdout") or "") for name, outputs in commands},
         frozenset(urns),

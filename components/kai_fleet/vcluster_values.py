@@ -30,6 +30,8 @@ SWITCHES: Final = {
 }
 # Types with their state on the control plane's volume: the chart makes a StatefulSet.
 _ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
+# Of the image with Kubernetes; the first, which vCluster calls deprecated, wins in its chart.
+KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
 Values = dict[str, Any]
 
 
@@ -107,6 +109,12 @@ def authority_name(name: str, ca: pulumi.Input[str]) -> pulumi.Input[str]:
     so a new pod that reads it.
     """
     return resolved(lambda pem: f"{name}-oidc-{hashlib.sha256(pem.encode()).hexdigest()[:8]}", ca)
+
+
+def kubernetes_of(values: Any) -> Any:
+    """The version of Kubernetes that chart values name; None where they leave it to the chart."""
+    named = (value_at(values, key) for key in KUBERNETES)
+    return next(filter(None, named), None)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 
 from kai_fleet import releases
 from kai_fleet.finding import Level
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
@@ -115,6 +116,65 @@ def test_a_vcluster_goes_one_line_at_a_time():
     problem = refusal("vcluster-upgrade", running(running_version="v0.34.7"))
     assert "write v0.35.3 first" in problem.message
     assert problem.path == "kai-fleet:teams.ml.vcluster.version"
+
+
+KUBERNETES = "vcluster-kubernetes"
+
+
+def with_kubernetes(written, runs=None, version="v0.36.1", **changes):
+    values = nested("controlPlane.distro.k8s.image.tag", written) if written else {}
+    return running(version, chart_values=values, running_kubernetes=runs, **changes)
+
+
+@pytest.mark.parametrize(
+    ("written", "runs", "version", "write"),
+    [
+        ("v1.26.3", None, "v0.36.1", "write v1.36.0"),
+        ("v1.29.14", None, "v0.27.3", "write v1.33.4"),
+        ("v1.99.0", None, "v0.36.1", "write v1.36.0, or add untested: true"),
+        ("v1.34.0", None, "v0.29.3", "write v1.33.4, or add"),
+        ("v1.26.3", "v1.36.3", "v0.36.1", "write v1.36.3"),
+        ("v1.99.0", "v1.36.3", "v0.36.1", "write v1.36.3, or add"),
+        ("v1.99.0", "v1.34.2", "v0.36.1", "write v1.35.0, or add"),
+        ("v1.36.3", "v1.34.4", "v0.36.1", "write v1.35.0 first"),
+        ("v1.32.9", "v1.30.2", "v0.36.1", "write v1.31.1 first"),
+        ("v1.35.9", "v1.36.0", "v0.36.1", "write v1.36.0"),
+        # Without the key, the chart's own: of a version that was edited, too.
+        (None, "v1.36.3", "v0.36.1", "write v1.36.3"),
+        (None, "v1.31.1", "v0.36.1", "write v1.32.1 first"),
+        (None, "v1.34.4", "v0.34.7", None),
+        (None, "v1.35.0", "v0.35.3", None),
+        (None, None, "v0.27.3", None),
+        ("v1.36.9", "v1.36.3", "v0.36.1", None),
+        ("v1.36.3", "v1.35.9", "v0.36.1", None),
+        ("v1.30.14", None, "v0.36.1", None),
+        # What runs may stay, whatever its vCluster's own list has.
+        ("v1.34.4", "v1.34.0", "v0.29.3", None),
+        ("v1.28.9", "v1.27.2", "v0.36.1", None),
+    ],
+)
+def test_kubernetes_inside_goes_up_one_by_one_in_what_its_vcluster_has(
+    written, runs, version, write
+):
+    problems = found(KUBERNETES, with_kubernetes(written, runs, version))
+    assert [write in problem.message for problem in problems] == [True] * bool(write)
+    assert all("kubernetesVersion" in problem.path for problem in problems)
+
+
+def test_a_vcluster_of_the_future_may_have_a_newer_kubernetes_by_its_word():
+    assert found(KUBERNETES, with_kubernetes("v1.38.0", version="v0.36.1", untested=True)) == []
+    assert found(KUBERNETES, with_kubernetes("v1.38.0", version="v0.99.1")) == []
+    problem = refusal(KUBERNETES, with_kubernetes("v1.20.0", "v1.36.0", untested=True))
+    assert "does not read what a newer one wrote" in problem.message
+
+
+@pytest.mark.parametrize("key", ["version", "image.tag"])
+def test_a_version_in_the_values_of_the_chart_counts_as_that_of_the_key(key):
+    values = nested(f"controlPlane.distro.k8s.{key}", "v1.26.3")
+    problem = refusal(KUBERNETES, running(chart_values=values, values=values))
+    assert problem.path.endswith(f"values.controlPlane.distro.k8s.{key}")
+    own = nested(f"controlPlane.distro.k8s.{key}", "mine")
+    assert found(KUBERNETES, running(chart_values=own, values=own)) == []
 
 
 FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}

@@ -1,11 +1,13 @@
 """What a running stack has: asked for once in a run, and empty where nobody answers."""
 
+import json
+
 import pytest
 from pulumi.runtime import mocks
 
 from kai_fleet import deployed
 from kai_fleet.deployed import names_of, of_resources, team_of
-from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE, TEAM
+from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE, TEAM, VIRTUAL_CLUSTER
 from tests.unit.component_samples import run_by
 
 STACK = "urn:pulumi:lab::kai-fleet::"
@@ -66,6 +68,33 @@ def test_a_state_that_cannot_be_read_is_not_an_empty_one(monkeypatch):
     monkeypatch.setattr(deployed, "invoke", busy)
     state, _ = read(Engine())
     assert not state.readable
+
+
+VCLUSTER_OF = f"{STACK}{TEAM}${VIRTUAL_CLUSTER}$"
+
+
+@pytest.mark.parametrize(
+    ("tag", "printed", "runs"),
+    [
+        ("v1.36.3", {"uid": "1"}, "v1.36.3"),
+        ("", {"uid": "1"}, "v1.36.0"),
+        # An update that failed: its values are in the state, and what they asked for never ran.
+        ("v1.26.3", {"uid": "1", "kubernetes": "v1.36.3"}, "v1.36.3"),
+        ("v1.35.0", None, "v1.35.0"),
+    ],
+)
+def test_the_kubernetes_of_a_vcluster_is_the_one_that_was_last_up(tag, printed, runs):
+    values = {"controlPlane": {"distro": {"k8s": {"image": {"tag": tag}}}}}
+    release = {"version": "0.36.1", "values": values if tag else {}}
+    wait = {"triggers": [], "stdout": json.dumps(printed) if printed else ""}
+    state = of_resources(
+        [
+            (f"{VCLUSTER_OF}{RELEASE}::ml-release", RELEASE, release),
+            (f"{VCLUSTER_OF}{COMMAND}::ml-ready", COMMAND, wait),
+        ]
+    )
+    assert state.kubernetes_in("ml") == runs
+    assert state.kubernetes_in("dev") is None
 
 
 FEIGNED = f"x::{TEAM}::ghost"

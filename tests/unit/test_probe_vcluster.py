@@ -105,6 +105,23 @@ def test_what_the_pod_before_a_restart_answers_is_not_the_end(waits):
             waits(Host(good(), **{STATEFUL_SET: plane | {"status": done | old}}), timeout="0.1")
 
 
+@pytest.mark.parametrize(
+    ("image", "printed"),
+    [
+        ("ghcr.io/loft-sh/kubernetes:v1.36.3", {"kubernetes": "v1.36.3"}),
+        ("mirror.example.com:5000/kubernetes:v1.34.4", {"kubernetes": "v1.34.4"}),
+        ("mirror.example.com:5000/kubernetes", {}),
+        ("ghcr.io/loft-sh/kubernetes@sha256:0d9f", {}),
+    ],
+)
+def test_it_prints_which_kubernetes_came_up(waits, capsys, image, printed):
+    containers = [{"name": "vcluster", "image": "x:v1"}, {"name": "kubernetes", "image": image}]
+    plane = {"spec": {"template": {"spec": {"initContainers": containers}}}}
+    waits(Host(good(), **{STATEFUL_SET: plane}))
+    known = {"server": "https://10.0.0.5:30001", "uid": "0d9f-11"}
+    assert json.loads(capsys.readouterr().out) == known | printed
+
+
 @pytest.mark.parametrize("uid", ["", "a b", "x" * 65, {"a": "b"}])
 def test_an_identity_that_is_none_is_not_printed(waits, capsys, uid):
     with pytest.raises(NotReadyError):

@@ -88,8 +88,8 @@ class KaiRelease(Release):
 
 @dataclass(frozen=True, kw_only=True)
 class VclusterRelease(Release):
-    """One vCluster version: its default Kubernetes; support as on vCluster's page of supported
-    versions. Upgrades go one line at a time.
+    """One vCluster version: its default Kubernetes, which is the newest that it has; support as on
+    vCluster's page of supported versions. Upgrades go one line at a time.
 
     `renews`: when it starts it makes the certificates anew that end within 90 days
     (pkg/certs/ensure.go).
@@ -144,6 +144,7 @@ KAI: Final = {version: KaiRelease(version=version, **row) for version, row in _R
 VCLUSTER: Final = {
     version: VclusterRelease(version=version, **row) for version, row in _READ["vcluster"].items()
 }
+KUBERNETES: Final[Sequence[str]] = _READ["kubernetes"]
 GPU_PROVIDERS: Final = {
     name: GpuProvider(**row) for name, row in table("gpu_providers")["providers"].items()
 }
@@ -313,3 +314,56 @@ def vcluster_refusal(before: str, after: str) -> str | None:
         f"{before} → {after} skips {skipped}: vCluster goes one minor version at a time; write"
         f" {first or f'a version of {line}'} first, then up line by line"
     )
+
+
+def kubernetes_refusal(version: str, before: str | None, newest: str | None) -> str | None:
+    """Why a vCluster cannot run a version of Kubernetes, and what to write; None where it can.
+
+    An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at
+    a time (its policy of version skew).
+
+    Args:
+        before: What it runs now, None where that is not known.
+        newest: Of the versions that its vCluster has, None where that is not known.
+    """
+    wrote = f"is {version} after {before}"
+    if before and version_key(version) < version_key(before):
+        cause = "an older API server does not read what a newer one wrote"
+        return f"{wrote}, and {cause}; write {before}"
+    stays = before is not None and _minor(version) == _minor(before)
+    if newest and _minor(version) > _minor(newest) and not stays:
+        write = newest
+        if before:
+            write = _next(before) if _minor(before) < _minor(newest) else before
+        return (
+            f"is {version}, and its vCluster has none after {newest.rpartition('.')[0]}; write"
+            f" {write}, or add untested: true beside it to try it"
+        )
+    if before and _minor(version) > _following(before):
+        return (
+            f"{wrote}, and Kubernetes goes up one minor version at a time; write"
+            f" {_next(before)} first, then up one by one"
+        )
+    if _minor(version) < _minor(KUBERNETES[0]) and not before:
+        return (
+            f"is {version}, and no vCluster has one before {KUBERNETES[0]}, nor the guards inside"
+            f" one before v1.30; write {newest or KUBERNETES[-1]}"
+        )
+    return None
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return version_key(version)[:2]
+
+
+def _following(version: str) -> tuple[int, ...]:
+    """The minor version after that of `version`."""
+    major, minor = _minor(version)
+    return major, minor + 1
+
+
+def _next(version: str) -> str:
+    """What to write for the minor version after that of `version`."""
+    major, minor = following = _following(version)
+    known = (each for each in KUBERNETES if _minor(each) == following)
+    return next(known, f"one of v{major}.{minor}")

@@ -125,7 +125,8 @@ class Team:
         own_annotations: Those of its API that the platform neither writes nor lists the domain of.
         classes: StorageClasses that its claims may name besides the default one.
         level: Of its isolation.
-        running_version: As the last update left it, where that is known; `running_store`, too.
+        running_version: As the last update left it, where that is known; `running_store` and
+            `running_kubernetes`, too.
         inside: The cluster in its vCluster, with its KAI and its queues.
     """
 
@@ -153,6 +154,7 @@ class Team:
     parent_queue: str | None = None
     running_version: str | None = None
     running_store: ChartStore | None = None
+    running_kubernetes: str | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
     where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 

@@ -129,6 +129,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         store=store_of(values),
         running_version=f"v{version}" if version else None,  # the chart's has no v
         running_store=state.stores.get(release),
+        running_kubernetes=state.kubernetes_in(name),
         inside=_inside(arguments, name),
     )
 

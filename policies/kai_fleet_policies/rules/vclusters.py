@@ -7,9 +7,15 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet import vcluster_values as stores
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_refusal
+from kai_fleet.releases import (
+    DEFAULT_VCLUSTER,
+    VCLUSTER,
+    kubernetes_refusal,
+    vcluster_refusal,
+)
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
+from kai_fleet.vcluster_values import KUBERNETES, kubernetes_of
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
 from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory, row
@@ -44,6 +50,30 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
             yield place.at("version").refuse(cause, fix)
 
 
+@mandatory("vcluster-kubernetes", "critical", each_vcluster)
+def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """A vCluster's Kubernetes is one that its version has, and goes up one minor version at a time.
+
+    An older API server does not read what a newer one wrote, and one that vCluster does not know
+    may not start: the team's whole Kubernetes restarts for ever.
+    """
+    written = kubernetes_of(known(team.chart_values, "its values are known"))
+    written = known(written, "its Kubernetes is known")
+    release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
+    after = str(written or (release.kubernetes if release else ""))
+    if not re.fullmatch(_TAG, after):
+        return  # the tag of an image of one's own, or a version that vcluster-version-known refuses
+    newest = None if release is None or team.untested else release.kubernetes
+    runs = team.running_kubernetes or ""
+    before = runs if re.fullmatch(_TAG, runs) else None
+    if refusal := kubernetes_refusal(after, before, newest):
+        in_values = [key for key in KUBERNETES if value_at(team.values, key)]
+        keys = ("values", in_values[0]) if in_values else ("kubernetesVersion",)
+        cause, _, fix = refusal.partition("; ")
+        yield place.at(*keys).refuse(cause, fix)
+
+
+_TAG: Final = r"v[0-9]+\.[0-9]+\.[0-9]+([-+].*)?"
 _EVERY: Final[Mapping[str, Any]] = READ["every"]
 _FLAGS: Final = re.compile("|".join(_EVERY["flags"]))
 _VARIABLES: Final = re.compile(_EVERY["names"])

@@ -32,6 +32,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     of_secret,
 )
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
+from kai_fleet.values import get
 from kai_fleet.wording import listed
 
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
@@ -42,7 +43,8 @@ _HOST_SECONDS: Final = 60.0  # an API server that restarts answers again long be
 
 
 def wait() -> None:
-    """Print `{"server": "https://…", "uid": "…"}` on stdout, everything else on stderr.
+    """Print `{"server": "https://…", "uid": "…", "kubernetes": "v1.…"}` on stdout, everything else
+    on stderr. The last is left out where the control plane's image does not say it.
 
     The UID is that of the namespace `kube-system`, which Kubernetes makes once in a cluster's life:
     it stands for the vCluster.
@@ -118,6 +120,8 @@ def wait() -> None:
         workload = control_plane(api, name, namespace)
         path = f"/apis/apps/v1/namespaces/{namespace}/{workload}s/{name}"
         plane = KubeObject(api.find(path) or {})
+        if version := _kubernetes(plane):
+            found["kubernetes"] = version
         restarts = plane.spec.get("replicas") == 1 and not plane.rolled_out
         return [f"{workload} {name}, which restarts"] if restarts else []
 
@@ -137,6 +141,14 @@ def wait() -> None:
                 " them, stays Pending until one comes"
             )
     print(json.dumps(found))
+
+
+def _kubernetes(plane: KubeObject) -> str | None:
+    """The Kubernetes that a control plane runs, by the tag of the image that brings it."""
+    containers = get(plane.spec, "template", "spec", "initContainers") or ()
+    images = (each.get("image") or "" for each in containers if each.get("name") == "kubernetes")
+    _, _, tag = next(images, "").rpartition(":")
+    return tag if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+", tag) else None
 
 
 def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]:

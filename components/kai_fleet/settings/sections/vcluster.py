@@ -24,6 +24,8 @@ from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, V
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
 
 
+# A tag of the image in which vCluster has its parts.
+KubernetesVersion = Annotated[str, like(r"^v1\.[0-9]{1,3}\.[0-9]{1,3}(-[-.0-9A-Za-z]+)?$", 80)]
 _NO_DATABASE: Final = "is no address of a database; write mysql://… or postgres://…"
 
 
@@ -92,8 +94,8 @@ class Vcluster(Strict):
 
     version: Annotated[Version | None, Grants.NOTHING] = None
     """Such as v0.36.1, which it is if unset."""
-    kubernetes_version: Annotated[Version | None, Grants.NOTHING] = None
-    """Kubernetes inside, such as v1.34.4; the version's own if unset."""
+    kubernetes_version: Annotated[KubernetesVersion | None, Grants.NOTHING] = None
+    """Kubernetes inside, such as v1.34.4; the version's own if unset. It goes up one by one."""
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
     """Merged over the mode's values."""
