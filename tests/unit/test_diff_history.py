@@ -80,6 +80,7 @@ def test_what_follows_from_an_edit(edited, old, new, part, says):
     ("old", "new", "says"),
     [
         ("v0.36.1", "v0.34.7", "v0.36.1 → v0.34.7 is a downgrade"),
+        ("v0.36.1}", "v0.36.1, kubernetesVersion: v1.35.0}", "write v1.36.0"),
         ("v0.36.1}", "v0.36.1, size: 20Gi}", "kubectl -n team-ml patch pvc data-ml-0"),
         (GOOD, CUT, "kai-fleet:removed: [research]"),
     ],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet.settings.files.project import FLEET, preview_command
+from kai_fleet.settings.files.project import FLEET, preview_command, update_command
 from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.engine.environment import for_stack
@@ -48,9 +48,11 @@ def up(
     from kai_fleet_policies import validation
 
     named = names or []
-    if named and not yes:
-        command = f"{FLEET} up --stack {stack} --yes {' '.join(named)}"
-        raise UserError(f"an update is of all teams; to agree to what they lose, write {command}")
+    if named and not yes:  # no command that agrees to it: nothing was shown yet
+        raise UserError(
+            f"an update is of all teams of stack {stack}, not of {' '.join(named)} alone. Run"
+            f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
+        )
 
     def agree(known: State) -> list[str]:
         if not known.resources:

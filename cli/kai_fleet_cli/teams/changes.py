@@ -65,7 +65,8 @@ class StackFile:
                 f"team {name} has a stack of its own; write --stack with that stack's name"
             )
         names = ", ".join(sorted(self.teams)) or "none yet"
-        raise UserError(f"stack {self.stack} has no team {name}; its teams: {names}")
+        stack = f"; {name} is a stack: write --stack {name}" if name in reading.stacks() else ""
+        raise UserError(f"stack {self.stack} has no team {name}; its teams: {names}{stack}")
 
 
 def stack_file(stack: str) -> StackFile:

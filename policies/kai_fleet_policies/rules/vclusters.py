@@ -57,6 +57,8 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     An older API server does not read what a newer one wrote, and one that vCluster does not know
     may not start: the team's whole Kubernetes restarts for ever.
     """
+    if team.running_version and vcluster_refusal(team.running_version, str(team.version)):
+        return  # vcluster-upgrade says so
     written = kubernetes_of(known(team.chart_values, "its values are known"))
     written = known(written, "its Kubernetes is known")
     release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
