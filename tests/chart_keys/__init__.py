@@ -30,7 +30,7 @@ def unknown_keys(chart: Chart, version: str, values: Mapping[str, Any]) -> list[
     """
     table = KAI if chart == "kai" else VCLUSTER
     newer = taken_for(table, version) is not None
-    known = _known(chart, version if newer or version in table else list(table)[-1])
+    known = keys_of(chart, version if newer or version in table else list(table)[-1])
     above = {
         ".".join(parts[:n])
         for key in known
@@ -60,7 +60,7 @@ def _leaves(
 
 
 @cache
-def _known(chart: Chart, version: str) -> frozenset[str]:
+def keys_of(chart: Chart, version: str) -> frozenset[str]:
     """The keys that the chart of one version reads."""
     groups = (group["keys"] for group in _list(chart)["keys"] if covers(group, version))
     return frozenset(key for keys in groups for key in keys)

@@ -1,10 +1,12 @@
 """What keeps teams apart, and what a control plane runs, is not undone by a chart value."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kai_fleet.releases import KAI
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
@@ -184,8 +186,8 @@ def test_values_not_known_yet_are_an_open_question(value):
     assert open_question(RULE, host)
 
 
-def kai(level, **values):
-    own = Kai("v0.16.8", path="kai", values=values)
+def kai(level, /, version="v0.16.8", **values):
+    own = Kai(version, path="kai", values=values)
     team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
     return {
         item.path: item.message for item in found("kai-values", Cluster("host", "", teams=(team,)))
@@ -238,3 +240,41 @@ def test_every_allowed_path_is_a_key_of_some_version_of_the_chart(chart):
         steps = path.split(".")
         same = (zip(steps, key, strict=False) for key in keys)
         assert any(all(a in (b, "*") for a, b in pairs) for pairs in same), path
+
+
+@pytest.mark.parametrize("version", list(KAI))
+def test_a_teams_kai_takes_what_the_chart_of_its_version_reads_and_nothing_else(version):
+    """The catalogue is that of the charts' own templates."""
+    for path in READ["kai"]["allowed"]:
+        values = nested(path, {"limits": {"memory": "4Gi"}})
+        keys = chart_keys.keys_of("kai", version)
+        reads = path in keys or any(key.startswith(f"{path}.") for key in keys)
+        messages = kai("baseline", version, **values)
+        assert list(messages) == ([] if reads else [f"kai.values.{path}"]), path
+        assert all(f"the chart of {version} does not read" in m for m in messages.values())
+
+
+@pytest.mark.parametrize("level", ["baseline", "off"])
+@pytest.mark.parametrize(
+    ("version", "key", "says"),
+    [
+        ("v0.12.23", "podgrouper.resources", "drop it; charts read it from v0.7.11 to before"),
+        ("v0.9.20", "pod-grouper.resources", "no KAI has such a part; drop it"),
+        ("v0.16.8", "pod-grouper.resources", "no KAI has such a part; write podgrouper.resources"),
+        ("v0.16.8", "schedulr.resources", "write scheduler.resources"),
+        ("v0.9.8", "schedulr.affinity", "no KAI has such a part; drop it"),
+        ("v0.16.9", "webhookmanager.resources", "read it from v0.7.11 to before v0.9.3"),
+        ("v0.14.7", "operator.logLevel", "charts read it from v0.15.3 on"),
+    ],
+)
+def test_a_value_that_helm_would_drop_is_refused_by_name(level, version, key, says):
+    ((path, message),) = kai(level, version, **nested(key, {"limits": {}})).items()
+    assert path == f"kai.values.{key}" and says in message
+
+
+def test_a_host_has_the_same_parts():
+    own = Kai("v0.12.23", path="kai", values={"podgrouper": {"resources": {"limits": {}}}})
+    (found_once,) = found("kai-values", Cluster("host", "", kai=(own,)))
+    assert found_once.path == "kai.values.podgrouper.resources"
+    newer = replace(own, version="v0.18.6", untested=True)
+    assert found("kai-values", Cluster("host", "", kai=(newer,))) == []

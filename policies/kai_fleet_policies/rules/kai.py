@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI
-from kai_fleet.releases.allowed_values import refusals
+from kai_fleet.releases.allowed_values import refusals, unread
 from kai_fleet.values import UNKNOWN, at, get, value_at
 from kai_fleet_policies.model.cluster import Cluster, Kai
 from kai_fleet_policies.rules.rule import (
@@ -111,12 +111,21 @@ def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findin
     """
     kai, isolated = item
     values, place = known(kai.values, "its values are known"), place.at("values")
-    for key, why in _UNDONE.items():
-        if value_at(values, key) is True:
-            yield place.at(key).refuse(*row("kai-value-undoes", key=key, why=why))
-    for key, cause, fix in refusals("kai", values) if isolated else ():
-        if key not in _UNDONE and cause:
-            yield place.at(key).refuse(cause, fix)
+    version = str(kai.version or "")
+    found = [
+        (key, *row("kai-value-undoes", key=key, why=why))
+        for key, why in _UNDONE.items()
+        if value_at(values, key) is True
+    ]
+    if version in KAI or kai.untested:
+        found += unread(values, version)
+    said = [f"{key}." for key, *_ in found]
+    for key, cause, fix in refusals("kai", values, version) if isolated else ():
+        again = any(f"{key}.".startswith(above) or above.startswith(f"{key}.") for above in said)
+        if cause and not again:
+            found.append((key, cause, fix))
+    for key, cause, fix in found:
+        yield place.at(key).refuse(cause, fix)
 
 
 @advisory("kai-value-reaches", "low", each_kai)
