@@ -1,5 +1,7 @@
 """The rules about teams, KAI's namespace and who shares GPUs, case by case."""
 
+from dataclasses import replace
+
 import pytest
 
 from kai_fleet.finding import Level
@@ -151,3 +153,34 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
 )
 def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(values, sharing):
     assert device_sharing(values) == sharing
+
+
+SYNCED = {"sync": {"fromHost": {"priorityClasses": {"enabled": True}}}}
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes", "keys"),
+    [
+        ("virtual", {"autoscaled": True}, ["autoscaled"]),
+        ("default", {"autoscaled": True}, []),
+        ("host", {"autoscaled": True}, []),
+        ("virtual", {"priority_classes": ["gold"]}, ["isolation.priorityClasses"]),
+        ("default", {"priority_classes": ["gold"]}, ["isolation.priorityClasses"]),
+        ("host", {"priority_classes": ["gold"]}, []),
+        ("virtual", {"priority_classes": ["gold"], "chart_values": SYNCED}, []),
+        ("virtual", {}, []),
+    ],
+)
+def test_a_key_that_the_mode_cannot_keep_is_advised_against(mode, changes, keys):
+    warned = found("team-mode", host(replace(team("ml", mode), **changes)))
+    assert [each.path.removeprefix("kai-fleet:teams.ml.") for each in warned] == keys
+    assert all(each.level is Level.ADVISORY for each in warned)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_kai_asks_in_vain_for_nodes_from_inside(on):
+    own = Kai("v0.16.8", path="s", values={"global": {"clusterAutoscaling": on}})
+    asks = replace(team("ml"), inside=Cluster("ml", kai=(own,)))
+    warned = found("team-mode", host(asks))
+    assert [each.path for each in warned] == ["s.values.global.clusterAutoscaling"] * on
+    assert found("team-mode", cluster(kai=(own,), teams=(team("ml", "host"),))) == []

@@ -125,6 +125,8 @@ class Team:
         own_annotations: Those of its API that the platform neither writes nor lists the domain of.
         classes: StorageClasses that its claims may name besides the default one.
         level: Of its isolation.
+        priority_classes: Those of the host that its pods may name.
+        autoscaled: An autoscaler is said to add and remove its nodes.
         running_version: As the last update left it, where that is known; `running_store` and
             `running_kubernetes`, too.
         inside: The cluster in its vCluster, with its KAI and its queues.
@@ -151,6 +153,8 @@ class Team:
     licensed: bool = False
     untested: bool = False
     level: str | None = None
+    priority_classes: Collection[str] = field(default=(), hash=False)
+    autoscaled: bool = False
     parent_queue: str | None = None
     running_version: str | None = None
     running_store: ChartStore | None = None

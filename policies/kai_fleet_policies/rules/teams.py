@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import UNKNOWN, at, get, pairs
+from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
@@ -18,6 +19,7 @@ from kai_fleet_policies.rules.rule import (
     each_vcluster,
     known,
     mandatory,
+    of_kai,
     of_team,
     row,
 )
@@ -178,6 +180,30 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
     else:
         path = team.written_at("isolation", "level")
         yield replace(place, path=path).warn(*row("team-not-isolated"))
+
+
+_SYNC: Final = "sync.fromHost.priorityClasses.enabled"
+
+
+@advisory("team-mode", "high", each_vcluster)
+def team_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """Keys whose promise the team's mode can keep.
+
+    In mode virtual a pod comes to the host with its node chosen: no autoscaler sees one that waits,
+    nor the pods by which KAI asks for nodes. And only mode host has the host's priority classes.
+    """
+    if team.mode == "virtual" and team.autoscaled:
+        yield of_team(team, "autoscaled").warn(*row("team-not-scaled"))
+    for kai in team.kai:
+        if value_at(kai.values, "global.clusterAutoscaling") is True:
+            key = of_kai(kai, team.inside, "values", "global", "clusterAutoscaling")
+            yield key.warn(*row("team-not-scaled"))
+    synced = value_at(team.chart_values, _SYNC) is True
+    if team.priority_classes and team.mode != "host" and not synced:
+        names = listed(team.priority_classes, "and")
+        key = of_team(team, "isolation", "priorityClasses")
+        key = replace(key, path=team.written_at("isolation", "priorityClasses"))
+        yield key.warn(*row("team-class-lost", names=names, mode=team.mode))
 
 
 @advisory("team-gang", "low", each_vcluster)
