@@ -155,19 +155,12 @@ def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(values, sh
     assert device_sharing(values) == sharing
 
 
-SYNCED = {"sync": {"fromHost": {"priorityClasses": {"enabled": True}}}}
-
-
 @pytest.mark.parametrize(
     ("mode", "changes", "keys"),
     [
         ("virtual", {"autoscaled": True}, ["autoscaled"]),
         ("default", {"autoscaled": True}, []),
         ("host", {"autoscaled": True}, []),
-        ("virtual", {"priority_classes": ["gold"]}, ["isolation.priorityClasses"]),
-        ("default", {"priority_classes": ["gold"]}, ["isolation.priorityClasses"]),
-        ("host", {"priority_classes": ["gold"]}, []),
-        ("virtual", {"priority_classes": ["gold"], "chart_values": SYNCED}, []),
         ("virtual", {}, []),
     ],
 )

@@ -125,7 +125,6 @@ class Team:
         own_annotations: Those of its API that the platform neither writes nor lists the domain of.
         classes: StorageClasses that its claims may name besides the default one.
         level: Of its isolation.
-        priority_classes: Those of the host that its pods may name.
         autoscaled: An autoscaler is said to add and remove its nodes.
         running_version: As the last update left it, where that is known; `running_store` and
             `running_kubernetes`, too.
@@ -153,7 +152,6 @@ class Team:
     licensed: bool = False
     untested: bool = False
     level: str | None = None
-    priority_classes: Collection[str] = field(default=(), hash=False)
     autoscaled: bool = False
     parent_queue: str | None = None
     running_version: str | None = None

@@ -157,7 +157,6 @@ def _on_host(arguments: Arguments, name: str) -> Team:
         gpus=own.counted,
         slices=own.slices,
         level=own.isolation.level,
-        priority_classes=own.isolation.priority_classes,
         autoscaled=own.autoscaled,
     )
 

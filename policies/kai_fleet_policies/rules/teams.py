@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from kai_fleet.releases import queue_bounds
 from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
@@ -182,15 +181,12 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
         yield replace(place, path=path).warn(*row("team-not-isolated"))
 
 
-_SYNC: Final = "sync.fromHost.priorityClasses.enabled"
-
-
 @advisory("team-mode", "high", each_vcluster)
 def team_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Keys whose promise the team's mode can keep.
 
     In mode virtual a pod comes to the host with its node chosen: no autoscaler sees one that waits,
-    nor the pods by which KAI asks for nodes. And only mode host has the host's priority classes.
+    nor the pods by which KAI asks for nodes.
     """
     if team.mode == "virtual" and team.autoscaled:
         yield of_team(team, "autoscaled").warn(*row("team-not-scaled"))
@@ -198,12 +194,6 @@ def team_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
         if value_at(kai.values, "global.clusterAutoscaling") is True:
             key = of_kai(kai, team.inside, "values", "global", "clusterAutoscaling")
             yield key.warn(*row("team-not-scaled"))
-    synced = value_at(team.chart_values, _SYNC) is True
-    if team.priority_classes and team.mode != "host" and not synced:
-        names = listed(team.priority_classes, "and")
-        key = of_team(team, "isolation", "priorityClasses")
-        key = replace(key, path=team.written_at("isolation", "priorityClasses"))
-        yield key.warn(*row("team-class-lost", names=names, mode=team.mode))
 
 
 @advisory("team-gang", "low", each_vcluster)
