@@ -46,27 +46,47 @@ _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = "v0.16.7"
 Answer = Mapping[str, Any]
+_UNREACHED: Final = (
+    "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
+    " made. Write a context of your kubeconfig that reaches it as a user with rights there (kubectl"
+    " --context NAME get namespaces), or log in. Without a cluster: .venv/bin/fleet plan"
+)
 
 
 @dataclass
 class HostObjects:
     """Objects on a host, and whether the stack's state has them.
 
-    `read` gets a path of the API, as `read_existing` of the provider. Where the cluster refuses or
-    does not answer, an object counts as absent.
+    `read` gets a path of the API, as `read_existing` of the provider. Where the cluster refuses, an
+    object counts as absent.
     """
 
     read: Callable[[str], Answer]
     deployed: Deployed
-    away: bool = False
     warned: bool = False
 
-    def at(self, path: str) -> Answer | None:
-        """The answer about the object at a path of the API; None where it is absent."""
-        answer = {} if self.away else self.read(path)
-        if answer.get("away"):  # one broken connection must not make objects of others look absent
+    def require(self, namespace: str) -> None:
+        """Raise pulumi.RunError where the host does not answer, or not this user: of a namespace,
+        whether or not it is there, who runs an update may know.
+        """
+        if problem := self._answer(f"{_PATHS[NAMESPACE]}{namespace}").get("problem"):
+            raise pulumi.RunError(_UNREACHED.format(problem))
+
+    def _answer(self, path: str) -> Answer:
+        """The answer about a path. Raises pulumi.RunError where the host does not answer."""
+        answer = self.read(path)
+        if answer.get("away"):  # one broken connection must not end an update
             answer = self.read(path)
-            self.away = bool(answer.get("away"))
+        if answer.get("away"):
+            raise pulumi.RunError(_UNREACHED.format(answer["problem"]))
+        return answer
+
+    def at(self, path: str) -> Answer | None:
+        """The answer about the object at a path of the API; None where it is absent.
+
+        Raises pulumi.RunError where the host does not answer.
+        """
+        answer = self._answer(path)
         if (problem := answer.get("problem")) and not self.warned:
             self.warned = True
             pulumi.log.warn(
@@ -91,7 +111,8 @@ def find(
 ) -> dict[str, Any]:
     """Objects of others on the host that components of the stack use.
 
-    None on a kind cluster of the stack, and in a team stack, whose platform declares them.
+    None on a kind cluster of the stack, which may be made yet, and in a team stack, whose platform
+    declares them.
 
     Args:
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
@@ -101,11 +122,13 @@ def find(
         an existing namespace.
 
     Raises:
-        pulumi.RunError: an existing object does not fit, or the stack's state cannot be read.
+        pulumi.RunError: an existing object does not fit, the stack's state cannot be read, or the
+            host does not answer this user.
     """
-    if settings.cluster.kind is not None or settings.platform_facts is not None:
+    if settings.cluster.kind is not None:
         return {}
-    if not deployed.readable:
+    of_team = settings.platform_facts is not None
+    if not of_team and not deployed.readable:
         raise pulumi.RunError(
             "kai-fleet:cluster: the stack's state cannot be read, and without it what others made"
             " on the host looks like the stack's own. Nothing was made. Run the same again"
@@ -116,7 +139,9 @@ def find(
         answer: Any = invoke(EXISTING, arguments, pulumi.InvokeOptions(provider=package)).value
         return answer or {}
 
-    return existing_of(settings, HostObjects(read, deployed))
+    objects = HostObjects(read, deployed)
+    objects.require(f"team-{next(iter(settings.teams))}" if of_team else "default")
+    return {} if of_team else existing_of(settings, objects)
 
 
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:

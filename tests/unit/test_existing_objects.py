@@ -1,5 +1,6 @@
 """What the host has already: used, named where it does not fit, and kept once it was made."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pulumi
@@ -11,6 +12,8 @@ from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.queue_specs import every_spec
+from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack_arguments import settings_of
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
@@ -180,27 +183,81 @@ def test_labels_that_do_not_fit_are_named():
         is_of_others("ml", {"labels": {"cost-centre": "8"}}, host)
 
 
-@pytest.mark.parametrize(
-    ("away", "asked"),
-    [(True, [CLASS, CLASS]), (False, [CLASS, f"{SPACE}nvidia-device-plugin"])],
-)
-def test_a_cluster_that_cannot_be_read_is_named_once(away, asked, monkeypatch):
-    """One that does not answer is asked once more, and then for nothing else."""
-    paths: list[str] = []
+def test_what_may_not_be_read_is_named_once(monkeypatch):
     messages: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", messages.append)
 
     def read(path: str) -> dict[str, Any]:
-        paths.append(path)
-        return {"problem": "the API answers 403 Forbidden", "away": away}
+        return {"problem": "the API answers 403 Forbidden", "away": False}
 
     assert gpu("device-plugin", HostObjects(read, Deployed())) == []
-    assert paths == asked
     assert messages == [
         "what the host cluster has already is not known: the API answers 403 Forbidden to GET"
         f" {CLASS}. What others made there looks free in this run, and an update may fail. Look"
         " with: kubectl auth can-i --list"
     ]
+
+
+def test_a_host_that_goes_away_ends_the_run():
+    paths: list[str] = []
+
+    def read(path: str) -> dict[str, Any]:
+        paths.append(path)
+        return {"problem": "the API does not answer: it is away", "away": True}
+
+    with pytest.raises(pulumi.RunError, match="no preview and no update without the host"):
+        gpu("device-plugin", HostObjects(read, Deployed()))
+    assert paths == [CLASS, CLASS]
+
+
+WRONG = "the kubeconfig cannot be used: it has no context lba; its contexts: lab, prod"
+PLATFORM = {"cluster": {"name": "lab", "context": "lab"}, "teamStacks": {"nlp": {"gpus": 2}}}
+TEAM_STACK = {
+    "platform": {"stack": "lab"},
+    "team": {"name": "nlp", "scheduler": {"mode": "default"}},
+}
+
+
+def found_by(raw, answer, monkeypatch):
+    """What `find` gives for a stack whose host gives this answer, and the paths that it asks."""
+    asked: list[str] = []
+
+    def invoke(token, arguments, options):
+        asked.append(arguments["path"])
+        return SimpleNamespace(value=answer)
+
+    monkeypatch.setattr(existing, "invoke", invoke)
+    platform = load(PLATFORM).settings
+    own = load_team_stack(raw, lambda _: Facts.of(platform)) if "team" in raw else load(raw)
+    assert own.settings is not None, own.mistakes
+    connection = ClusterConnection(context="lab")
+    return existing.find(own.settings, connection, Deployed(), None), asked  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("raw", [PLATFORM, TEAM_STACK], ids=["platform", "team stack"])
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"problem": WRONG, "away": True}, "its contexts: lab, prod"),
+        ({"problem": "the API answers 401 Unauthorized", "away": False}, "401 Unauthorized"),
+        ({"problem": "the API answers 403 Forbidden", "away": False}, "403 Forbidden"),
+        ({"problem": "the API does not answer: x", "away": True}, "does not answer"),
+    ],
+)
+def test_without_the_host_there_is_no_preview(raw, answer, says, monkeypatch):
+    with pytest.raises(pulumi.RunError, match="Nothing was made") as ended:
+        found_by(raw, answer, monkeypatch)
+    assert says in str(ended.value) and ".venv/bin/fleet plan" in str(ended.value)
+
+
+def test_a_host_that_answers_or_is_made_yet_is_enough(monkeypatch):
+    nothing, asked = found_by(TEAM_STACK, {"there": False}, monkeypatch)
+    assert (nothing, asked) == ({}, ["/api/v1/namespaces/team-nlp"])
+    assert found_by(PLATFORM, {"there": False}, monkeypatch)[0]["teams"] == []
+    new = {"cluster": {"name": "here", "kind": {}}}
+    assert found_by(new, {"problem": WRONG, "away": True}, monkeypatch) == ({}, [])
+    # The offline plan's engine answers nothing.
+    assert found_by(PLATFORM, None, monkeypatch)[0]["gpu"] == []
 
 
 def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():
