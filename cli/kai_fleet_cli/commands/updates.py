@@ -59,6 +59,8 @@ def up(
             from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
 
             show_ahead(stack, out)
+        if known.resources and (unread := reading.from_environment(reading.path_of(stack))):
+            terminal.say(f"what this update loses may not be known: {unread}")
         if not known.resources or not (plan := offline.plan(stack)).ok:  # the program says why
             return named
         if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):

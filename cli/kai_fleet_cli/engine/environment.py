@@ -60,6 +60,8 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
     verdict = validation.validate(raw, facts_of=reading.facts_beside(file), stack=stack, **every)
     settings, refused = verdict.settings, verdict.refused
+    if (settings is None or refused) and reading.from_environment(file):
+        return _own_cluster()  # the sandbox's state takes no values of Pulumi ESC
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))
     facts, cluster = settings.platform_facts, settings.cluster

@@ -1,7 +1,7 @@
 """The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +75,15 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
-    return plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
+    planned = plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
+    unread = reading.from_environment(path)
+    if unread is None:
+        return planned
+    if not planned.ok:
+        unread = replace(unread, level=Level.MANDATORY)
+    # What is missing may be in there.
+    others = (each for each in planned.problems if not each.cause.startswith("is missing"))
+    return replace(planned, problems=(unread, *others))
 
 
 def plan_settings(

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Settings, key_path, load
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
@@ -89,6 +90,17 @@ def beside(file: Path) -> dict[str, str]:
     return {key: text for key, text in texts.items() if plain[key] != SECRET}
 
 
+def from_environment(file: Path) -> Finding | None:
+    """That a stack file takes values of Pulumi ESC, which only the engine reads; None without."""
+    if not yaml_file.mapping(file).get("environment"):
+        return None
+    cause = "takes values of Pulumi ESC, which only the engine has: they are not read here"
+    fix = "to see the stack with them run pulumi preview, or fleet preview, where you are logged in"
+    return Finding(
+        Level.ADVISORY, "environment", "file", file.name, cause, fix, "config-environment"
+    )
+
+
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"secure"}:
@@ -104,7 +116,8 @@ def settings_of(stack: str) -> Settings:
     path = path_of(stack)
     verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
     if verdict.settings is None:
-        raise UserError(validation.report(verdict.refused))
+        unread = from_environment(path)
+        raise UserError(str(unread) if unread else validation.report(verdict.refused))
     return verdict.settings
 
 
