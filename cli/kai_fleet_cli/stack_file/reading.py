@@ -95,10 +95,9 @@ def from_environment(file: Path) -> Finding | None:
     if not yaml_file.mapping(file).get("environment"):
         return None
     cause = "takes values of Pulumi ESC, which only the engine has: they are not read here"
-    fix = "to see the stack with them run pulumi preview, or fleet preview, where you are logged in"
-    return Finding(
-        Level.ADVISORY, "environment", "file", file.name, cause, fix, "config-environment"
-    )
+    fix = "run the preview where you are logged in: the engine has them"
+    check = "config-environment"
+    return Finding(Level.ADVISORY, "environment", "file", file.name, cause, fix, check)
 
 
 def _without_secrets(value: Any) -> Any:
