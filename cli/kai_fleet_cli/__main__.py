@@ -10,20 +10,19 @@ from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, up
 from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-of_a_stack = {"cls": options.OfAStack}
-for command, settings in {
-    init.init: {},
-    updates.up: of_a_stack,
-    updates.preview: of_a_stack,
-    inspection.plan: of_a_stack,
-    inspection.diff: of_a_stack,
-    teams.teams: of_a_stack,
-    inspection.doctor: of_a_stack,
-    inspection.report: of_a_stack,
-    inspection.releases: {},
-    updates.destroy: {},
-}.items():
-    app.command(**settings)(command)
+app.command()(init.init)
+for command in (
+    updates.up,
+    updates.preview,
+    inspection.plan,
+    inspection.diff,
+    teams.teams,
+    inspection.doctor,
+    inspection.report,
+):
+    app.command(cls=options.OfAStack)(command)
+app.command()(inspection.releases)
+app.command()(updates.destroy)
 app.callback()(options.main)
 app.add_typer(teams.app, name="team")
 app.add_typer(sandbox.app, name="sandbox")
