@@ -10,6 +10,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.declared import host_of
@@ -206,11 +207,13 @@ class Lab:
         update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
         on_host = _with(self.host, self._there(required, "host"))
-        on_host = {kind: items for kind, items in on_host.items() if kind not in self.unserved}
+        on_host |= {kind: [] for kind in self.unserved}
         states = {name: TeamState(team) for name, team in teams.items()}
         found = None if self.unreached else inside
         states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends)
-        outside = Cluster("host", host, on_host, {}, NOW, update)
+        outside = Cluster(
+            "host", host, on_host, {}, NOW, update, unserved=frozenset(self.unserved)
+        )
         return Snapshot(settings, outside, states, required, update)
 
     def _there(self, required: Iterable[Required], cluster: str) -> dict[str, list[Any]]:
@@ -230,7 +233,7 @@ class Lab:
 
 
 def _with(own: dict[str, list[Any]], more: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    return {kind: [*own.get(kind, ()), *more.get(kind, ())] for kind in {**own, **more}}
+    return {kind: [*own.get(kind, ()), *more.get(kind, ())] for kind in READS}
 
 
 def _host() -> dict[str, list[Any]]:

@@ -127,6 +127,7 @@ def test_a_controller_whose_pods_are_denied_is_reported():
         " 'kai-fleet-queues-ml' denied request: pod names queue x; write train"
     )
     replicas = {"metadata": meta("api-1", "default")}
+    lab.ml["replicasets"] = [replicas]
     lab.ml["events"] = [event(replicas, text, "FailedCreate", "ReplicaSet")]
     (found,) = lab.ill()
     assert (found.check, found.subject) == ("guard-denied", "ReplicaSet default/api-1")

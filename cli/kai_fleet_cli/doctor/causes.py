@@ -74,11 +74,25 @@ def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
     """Why objects are not ready, by the first known message about them, and the fix; "" where none
     is known.
     """
-    texts = cluster.messages_of(*items)
+    if unread := cluster.unread("events", "bound"):
+        texts = [text for item in items for text in item.messages if text]
+        unknown = f"why is not known: {unread}"
+    else:
+        texts = cluster.messages_of(*items)
+        unknown = "nothing gives a reason"
     known = explain(cluster, "", "", texts)
     if known is not None:
         return known.cause, known.fix
-    return next(iter(texts), "nothing gives a reason")[:_QUOTED], ""
+    return next(iter(texts), unknown)[:_QUOTED], ""
+
+
+def going(cluster: Cluster, item: KubeObject, kind: str, kinds: str) -> Fault:
+    """An object that is being deleted, with what keeps it; `kinds` is the plural of its kind."""
+    row = "going-kept" if item.finalizers else "going"
+    name = item.namespaced_name if item.namespace else item.name
+    at = f"-n {item.namespace} " if item.namespace else ""
+    values = {"kind": kind, "kinds": kinds, "at": at, "finalizers": ", ".join(item.finalizers)}
+    return fault(row, cluster, name, **values)
 
 
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:

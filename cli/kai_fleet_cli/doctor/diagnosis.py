@@ -15,7 +15,7 @@ from kai_fleet_cli.diff.changes import Item
 from kai_fleet_cli.display.terminal import print_line
 from kai_fleet_cli.doctor.checks import AHEAD, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
-from kai_fleet_cli.doctor.snapshot import Snapshot
+from kai_fleet_cli.doctor.snapshot import Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.model.cluster import HOST
 
@@ -79,8 +79,9 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
         unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
         return Diagnosis(stack, (unreached,), blind=True)
     clusters = (each for each in snapshot.clusters if each.unreadable)
-    unread = tuple(each.name for each in clusters if not any(each.objects.values()))
-    return Diagnosis(stack, tuple(examine(snapshot)), unread=unread)
+    unread = [each.name for each in clusters if not any(each.objects.values())]
+    unread += [name for name, state in snapshot.teams.items() if state.hidden]
+    return Diagnosis(stack, tuple(examine(snapshot)), unread=tuple(unread))
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
@@ -118,17 +119,32 @@ def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]
 def _alive(read: Snapshot, item: Item) -> str:
     kind, _, name = item.subject.partition(" ")
     if kind == "Queue":
-        state = read.teams.get(item.team)
-        cluster = read.host if item.team == HOST else state and state.inside
-        if not cluster or cluster.refused():
-            return "; its pods could not be counted"
-        waits = [pod.waits for pod in cluster.usage.pods if pod.queue == name]
-        running, waiting = waits.count(False), waits.count(True)
-        return f"; {counted(running, 'pod', 'runs')} and {counted(waiting, 'pod', 'waits')}"
-    kinds = ("pods", "persistentvolumeclaims")
-    if name != f"{item.team}-namespace" or read.host.refused(*kinds):
-        return ""
-    pods, claims = ([*read.host.within(each, f"team-{item.team}")] for each in kinds)
+        return _alive_in_queue(read, item.team, name)
+    if name == f"{item.team}-namespace":
+        return _alive_in_namespace(read, f"team-{item.team}")
+    return ""
+
+
+def _alive_in_queue(read: Snapshot, team: str, queue: str) -> str:
+    state = read.teams.get(team)
+    cluster = read.host if team == HOST else state and state.inside
+    unknown = "; its pods could not be counted"
+    if not cluster:
+        return unknown
+    try:
+        waits = [pod.waits for pod in cluster.usage.pods if pod.queue == queue]
+    except UnreadError:
+        return unknown
+    running, waiting = waits.count(False), waits.count(True)
+    return f"; {counted(running, 'pod', 'runs')} and {counted(waiting, 'pod', 'waits')}"
+
+
+def _alive_in_namespace(read: Snapshot, namespace: str) -> str:
+    try:
+        pods = [*read.host.within("pods", namespace)]
+        claims = [*read.host.within("persistentvolumeclaims", namespace)]
+    except UnreadError:
+        return "; its pods and volumes could not be counted"
     sizes = [get(each.spec, "resources", "requests", "storage") for each in claims]
     volumes = [f"{each.name} {size}" for each, size in zip(claims, sizes, strict=True)]
     count = counted(len(volumes), "volume")

@@ -17,14 +17,14 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.kube.round import OF_OPERATORS
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
@@ -141,21 +141,39 @@ def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, s
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
     objects, refused = api.lists(kinds, _REQUESTS_AT_ONCE)
+    partial: dict[str, str] = {}
     if namespace is not None:
         denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
-        inside = {kind: READS[kind] for kind in denied if "{}" in READS[kind]}
-        own, still = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
-        if "namespaces" in denied:
-            with suppress(RefusedError):
-                own["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
+        own = _of_namespace(api, denied, namespace)
+        partial = dict.fromkeys(own, namespace)
         objects |= own
-        refused = {kind: still.get(kind, why) for kind, why in refused.items() if kind not in own}
+    absent = {kind for kind, error in refused.items() if error.status == HTTPStatus.NOT_FOUND}
     unreadable = {
-        kind: str(error) for kind, error in refused.items() if error.status != HTTPStatus.NOT_FOUND
+        kind: str(error)
+        for kind, error in refused.items()
+        if kind not in absent and kind not in partial
     }
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
-    return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
+    objects |= {kind: [] for kind in absent}
+    return replace(
+        blank,
+        objects=objects,
+        unreadable=unreadable,
+        now=datetime.now(UTC),
+        unserved=frozenset(absent),
+        partial=partial,
+    )
+
+
+def _of_namespace(api: Api, kinds: Iterable[str], namespace: str) -> Lists:
+    """The objects of one namespace, of those kinds that this user may list there."""
+    inside = {kind: READS[kind] for kind in kinds if "{}" in READS[kind]}
+    own, _ = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
+    if "namespaces" in kinds:
+        with suppress(RefusedError):
+            own["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
+    return own
 
 
 def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
@@ -179,9 +197,14 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
             return replace(state, unreached=f"its Service {team.name} has no address"), ""
         credentials = pieces(secret.get("data") or {})
     except RefusedError as error:
-        return replace(state, unreached=f"{secret_name} cannot be read ({error})"), ""
+        why = f"{secret_name} cannot be read ({error})"
+        return replace(state, unreached=why, hidden=True), ""
+    except UnreadError as error:
+        why = f"its Service {team.name} cannot be read: {error}"
+        return replace(state, unreached=why, hidden=True), ""
     except UnreachableError as error:
-        return replace(state, unreached=f"the host does not give its kubeconfig: {error}"), ""
+        why = f"the host does not give its kubeconfig: {error}"
+        return replace(state, unreached=why, hidden=True), ""
     except TenantKubeconfigError as error:
         return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
@@ -201,8 +224,9 @@ def _with_inside(access: tuple[TeamState, str], update: str) -> TeamState:
         # Its tenant's own API server answered these.
         objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
         inside = replace(inside, objects=objects)
-        _require_drawable(inside)
-        _ = inside.usage
+        with suppress(UnreadError):
+            _require_drawable(inside)
+            _ = inside.usage
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     except MALFORMED as error:

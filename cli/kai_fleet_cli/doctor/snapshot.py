@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
@@ -13,14 +14,32 @@ from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import Required
-from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of
-from kai_fleet_policies.model.cluster import HOST, Team
+from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
+from kai_fleet_policies.model.cluster import HOST, Kai, Team
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 
 _EVENTS: Final = 20  # of one object that are judged, the last ones
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
+_MAY_NOT: Final = str(HTTPStatus.FORBIDDEN.value)
+_BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
+
+
+class UnreadError(Exception):
+    """A list was asked for that this run has not read. What rests on it is not known.
+
+    `why` begins with the status of the answer, where there was one.
+    """
+
+    def __init__(self, kind: str, why: str) -> None:
+        self.why = why
+        subject = "its API server does not"
+        if why.startswith(_MAY_NOT):
+            subject = "this user may not"
+        elif why.startswith(_BUSY):
+            subject = "its API server is too busy to"
+        super().__init__(f"{subject} list {kind} there ({why})")
 
 
 @dataclass(frozen=True)
@@ -30,10 +49,13 @@ class Cluster:
     Args:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
-        objects: By the plural of their kind. A kind that is not served, or not readable, is absent.
-        unreadable: Why this user may not read a kind.
+        objects: By the plural of their kind. To ask for a kind that is absent here raises
+            UnreadError; one that the API does not serve has no objects.
+        unreadable: Why a kind was not read: the status of the answer, and its words.
         update: The command that makes the cluster as declared, or words.
         kubectl: The kubectl command for it.
+        unserved: The kinds that the API does not have.
+        partial: The one namespace of which a kind was read.
     """
 
     name: str
@@ -43,13 +65,35 @@ class Cluster:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = "an update of its stack"
     kubectl: str = "kubectl"
+    unserved: frozenset[str] = frozenset()
+    partial: Mapping[str, str] = field(default_factory=dict)
 
-    def refused(self, *kinds: str) -> str:
-        """Why these kinds, or pods, were not counted; "" where they were."""
-        refused = [kind for kind in kinds or ("pods",) if kind in self.unreadable]
-        why = self.unreadable[refused[0]] if refused else ""
-        subject = "its API server is too busy to" if why.startswith("429") else "this user may not"
-        return f"{subject} list {' and '.join(refused)} there ({why})" if refused else ""
+    def require(self, kind: str, namespace: str | None = None) -> None:
+        """Raise UnreadError unless a kind was read: all of it, or that of one namespace."""
+        if kind in self.unreadable:
+            raise UnreadError(kind, self.unreadable[kind])
+        if kind not in self.objects:
+            raise UnreadError(kind, "it was not asked for them")
+        if kind in self.partial and self.partial[kind] != namespace:
+            raise UnreadError(kind, f"{_MAY_NOT} outside of namespace {self.partial[kind]}")
+
+    def asked(self, kind: str) -> bool:
+        """Whether a kind is one of those that this run asks for."""
+        return kind in self.objects or kind in self.unreadable
+
+    def unread(self, *kinds: str) -> str:
+        """Why not all of these kinds were read; "" where they were."""
+        try:
+            for kind in kinds:
+                self.require(kind)
+        except UnreadError as error:
+            return str(error)
+        return ""
+
+    def serves(self, kind: str) -> bool:
+        """Whether its API has a kind."""
+        self.require(kind)
+        return kind not in self.unserved
 
     @property
     def apply(self) -> str:
@@ -69,19 +113,18 @@ class Cluster:
 
     def all(self, kind: str) -> Sequence[KubeObject]:
         """The objects of a kind, by its plural."""
-        return self._by_kind.get(kind, ())
+        self.require(kind)
+        return self._by_kind[kind]
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """One object, the first of that name where `namespace` is None."""
+        self.require(kind, name if kind == "namespaces" else namespace)
         return self._by_name.get((kind, name, namespace))
-
-    def lacks(self, kind: str, name: str) -> bool:
-        """Whether an object is known to be absent."""
-        return kind not in self.unreadable and self.named(kind, name) is None
 
     def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
         """The objects of a kind in one namespace."""
-        return (item for item in self.all(kind) if item.namespace == namespace)
+        self.require(kind, namespace)
+        return (item for item in self._by_kind[kind] if item.namespace == namespace)
 
     @cached_property
     def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
@@ -99,7 +142,8 @@ class Cluster:
     @cached_property
     def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
-        return count(self._by_kind)
+        kinds = ("deployments", "nodes", "pods", "podgroups", "queues")
+        return count({kind: self.all(kind) for kind in kinds})
 
     @cached_property
     def tree(self) -> QueueIndex:
@@ -114,7 +158,14 @@ class Cluster:
     @property
     def kai(self) -> KaiRelease | None:
         """The KAI that is declared, else the one that runs, as the release table knows it."""
-        return self.desired.scheduler.release if self.desired.declared else self.usage.release
+        if self.desired.declared:
+            return self.desired.scheduler.release
+        return Kai(self.version, untested=True).release
+
+    @property
+    def version(self) -> str | None:
+        """The version of the KAI that runs."""
+        return version_of(self.within("deployments", KAI_NAMESPACE))
 
     @cached_property
     def most_gpus(self) -> float:
@@ -150,8 +201,7 @@ class Cluster:
         texts: list[str] = []
         for item in items:
             texts += [str(event.get("message") or "") for event in self.events_of(item)]
-            texts += [item.unscheduled, *item.waiting, *item.container_messages]
-            texts.append(str(item.status.get("message") or ""))
+            texts += item.messages
         return [text for text in texts if text]
 
     def age(self, item: KubeObject) -> float:
@@ -165,6 +215,7 @@ class TeamState:
 
     Args:
         unreached: Why it did not answer.
+        hidden: Because the way to it could not be read on the host.
         foreign: Because somebody else than the vCluster wrote its Secret.
         certificate_ends: When the client certificate expires.
     """
@@ -174,6 +225,7 @@ class TeamState:
     unreached: str = ""
     certificate_ends: datetime | None = None
     foreign: bool = False
+    hidden: bool = False
 
     @property
     def granted(self) -> bool:

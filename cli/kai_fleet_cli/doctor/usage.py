@@ -54,11 +54,15 @@ class ClusterUsage:
     release: KaiRelease | None = None
 
 
+def version_of(deployments: Iterable[KubeObject]) -> str | None:
+    """The version of the KAI that these deployments are; None where they are none."""
+    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
+    return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+
+
 def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
     """Count the pods of a cluster. A kind that is absent counts as none."""
-    deployments = objects.get("deployments", ())
-    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
-    version = next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+    version = version_of(objects.get("deployments", ()))
     release = Kai(version, untested=True).release
     in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))

@@ -44,8 +44,9 @@ def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
     if no := refused.get("nodes"):
         raise UserError(f"context {api.context} may not list nodes ({no}); write --context NAME")
     unread = {kind: str(why) for kind, why in refused.items() if not isinstance(why, AbsentError)}
-    host = Cluster(HOST, objects=objects, unreadable=unread)
-    return host, {"context": api.context, "version": version}
+    # The file names each kind that was not read, for a person to look at.
+    host = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
+    return host, {"context": api.context, "version": version, "unread": unread}
 
 
 def text(stack: str, context: str | None) -> tuple[str, str]:

@@ -14,6 +14,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -29,11 +30,11 @@ from kai_fleet_cli.doctor.checks import SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.cluster import Team as Declared
-from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
+from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
 from kai_fleet_policies.model.queues import UNLIMITED
 
 SHOWN: Final = 12  # rows of who waits and of findings, and trees; others are folded
@@ -130,18 +131,19 @@ def fill(
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
     missing = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
-    missing += [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
-    hidden = host.refused("nodes", "pods")
-    missing += [f"host: {hidden}"] if hidden and whole else []
+    missing += [f"team {each.name}: {why}" for each in clusters[1:] if (why := _unread(each))]
+    hidden = host.unread("nodes", "pods")
+    unread = hidden or _unread(host)
+    missing += [f"host: {unread}"] if unread and whole else []
     waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
     return Report(
         stack=stack,
         time=host.now,
         teams=[_team(team, host, waits) for team in teams.values()],
         queues={
-            "the host" if cluster is host else cluster.name: list(queues.values())
+            "the host" if cluster is host else cluster.name: list(cluster.usage.queues.values())
             for cluster in clusters
-            if (queues := cluster.usage.queues) and not cluster.refused()
+            if not _unread(cluster) and cluster.usage.queues
         },
         pools=None if hidden else list(_pools(snapshot, whole=whole)),
         waits=waits,
@@ -150,14 +152,23 @@ def fill(
     )
 
 
+def _unread(cluster: Cluster) -> str:
+    """Why it is not known who holds and waits for what in a cluster; "" where it is."""
+    try:
+        _ = cluster.usage
+    except UnreadError as error:
+        return str(error)
+    return ""
+
+
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
     team = state.team
     own = [wait.gpus for wait in waits if wait.team == team.name]
-    is_read = state.inside is not None and not state.inside.refused()
+    is_read = state.inside is not None and not _unread(state.inside)
     return Team(
         name=team.name,
         promised=float(team.gpus or 0),
-        in_use=None if host.refused() else _held(team, host),
+        in_use=_held(team, host),
         waiting=sum(own) if own or is_read else None,
         scheduler=_scheduler(state, host),
     )
@@ -171,17 +182,23 @@ def _scheduler(state: TeamState, host: Cluster) -> str:
         return "Kubernetes"
     own = state.team.mode == "virtual"
     cluster = state.inside if own else host
-    version = cluster.usage.version if cluster is not None else None
+    version = None
+    with suppress(UnreadError):
+        version = cluster.version if cluster is not None else None
     name = "KAI" if own else "the host's KAI"
     return f"{name} {version}" if version else name
 
 
-def _held(team: Declared, host: Cluster) -> float:
+def _held(team: Declared, host: Cluster) -> float | None:
     """GPUs of a team's pods on the host; the parts of shared ones where the host's KAI shares."""
-    pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace and not pod.waits]
-    if team.mode == "host":
-        return sum(pod.gpus for pod in pods)
-    return sum(pod.gpu.whole + pod.gpu.mig for pod in pods)
+    try:
+        if team.mode == "host":
+            pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace]
+            return sum(pod.gpus for pod in pods if not pod.waits)
+        copies = pods_of(host.within("pods", team.namespace), (), {})
+        return sum(pod.gpu.whole + pod.gpu.mig for pod in copies if not pod.waits)
+    except UnreadError:
+        return None
 
 
 def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
@@ -225,13 +242,13 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     """The pods without a node, by team and reason; each pod in the cluster of its scheduler."""
     owners = {team.team.namespace: name for name, team in snapshot.teams.items()}
     groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
-    for cluster in snapshot.clusters:
+    for cluster in (each for each in snapshot.clusters if not _unread(each)):
         on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
         ends = math.inf if on_host else time.monotonic() + SECONDS
         for item, pod in ((item, cluster.uses.get(item.namespaced_name)) for item in items):
             if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
-                fault = why(item, cluster, snapshot) if time.monotonic() < ends else None
+                fault = _why(item, cluster, snapshot) if time.monotonic() < ends else None
                 groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
     for (owner, _), waiting in groups.items():
         uses, reason = [pod for pod, _ in waiting], waiting[0][1]
@@ -245,6 +262,15 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
             cause=text(reason.cause) if reason else "",
             fix=filled(reason.fix, names) if reason else "",
         )
+
+
+def _why(item: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+    """Why a pod waits, or that this is not known."""
+    try:
+        return why(item, cluster, snapshot)
+    except UnreadError as error:
+        cause = f"why is not known: {error}"
+        return Fault(Level.ADVISORY, cluster.name, "pod", item.namespaced_name, cause)
 
 
 def page(report: Report) -> str:

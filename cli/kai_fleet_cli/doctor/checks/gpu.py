@@ -15,7 +15,7 @@ from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
-from kai_fleet_policies.model.pod_use import MEMORY_LABEL
+from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 
 # Of a node whose device plugin shares GPUs, by NVIDIA's GPU feature discovery.
 _SHARED: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
@@ -106,34 +106,46 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("daemon-set-not-ready", host, item.namespaced_name, **values)
 
 
-def plugins(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """One device plugin on each node, which does not share the GPUs that a KAI shares too."""
+def plugins(host: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """One device plugin on each node."""
     by_node: dict[str, set[str]] = defaultdict(set)
     for pod in host.all("pods"):
         if pod.is_device_plugin and not pod.ended:
             by_node[pod.spec.get("nodeName") or ""].add(pod.namespaced_name)
-    sharers = {
-        node.name: cluster.desired.key
-        for cluster in snapshot.clusters
-        if cluster.kai and cluster.desired.gpu_sharing
-        for node in cluster.all("nodes")
-    }
     for node in host.all("nodes"):
         if len(pods := by_node[node.name]) > 1:
             yield fault("two-plugins", host, node.name, pods=", ".join(sorted(pods)))
+
+
+def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Nodes of a KAI that shares GPUs, whose device plugin shares them, too."""
+    if not cluster.desired.gpu_sharing or cluster.kai is None:
+        return
+    own = {node.name for node in cluster.all("nodes")}
+    for node in snapshot.host.all("nodes"):
         labels = [f"{key}={node.labels[key]}" for key in _SHARED if key in node.labels]
         shared = [label for label in labels if not label.endswith(("=none", "=1", "=0", "="))]
-        if shared and (path := sharers.get(node.name)):
-            yield fault("shared-by-plugin", host, node.name, label=shared[0], path=path)
+        if shared and node.name in own:
+            values = {"label": shared[0], "path": cluster.desired.key}
+            yield fault("shared-by-plugin", snapshot.host, node.name, **values)
 
 
-def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Whether sharing is on where it is declared, and each shared GPU is held once."""
-    shares = [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
-    declared = cluster.desired.declared and cluster.desired.gpu_sharing
+def switched_off(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Whether sharing is on where it is declared, or asked for."""
+    shares, declared = _shares(cluster), cluster.desired.declared and cluster.desired.gpu_sharing
     if _is_on(cluster) is False and (shares or declared):
         row = "sharing-switched-off" if declared else "sharing-off"
         yield fault(row, cluster, "", asking=len(shares), again=recreate_part(cluster))
+
+
+def _shares(cluster: Cluster) -> list[PodUse]:
+    """The pods that ask KAI for a share of a GPU, or hold one."""
+    return [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
+
+
+def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Whether each shared GPU is held once."""
+    shares = _shares(cluster)
     held = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for use in (use for use in shares if use.phase == "Running"):

@@ -1,6 +1,6 @@
 """KAI: its parts, webhooks, queues and shards, and what another KAI left."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
@@ -22,7 +22,7 @@ def recreate_part(cluster: Cluster) -> str:
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """The deployments of its version, what its operator reports, and Helm hooks that wait."""
+    """The deployments of its version."""
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if release is None or not deployments:
@@ -37,18 +37,35 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
             selector = value_at(item.spec, "selector.matchLabels") or {}
-            every = cluster.within("pods", KAI_NAMESPACE)
-            pods = [pod for pod in every if in_pool(pod.labels, selector)]
-            cause = reason(cluster, *pods)[0] if pods else "it has no pod"
-            yield fault("part-not-ready", cluster, name, cause=cause)
+            yield fault("part-not-ready", cluster, name, cause=_why(cluster, selector))
+
+
+def _why(cluster: Cluster, selector: Mapping[str, str]) -> str:
+    """Why the pods of a part are not ready."""
+    if unread := cluster.unread("pods"):
+        return f"why is not known: {unread}"
+    every = cluster.within("pods", KAI_NAMESPACE)
+    pods = [pod for pod in every if in_pool(pod.labels, selector)]
+    return reason(cluster, *pods)[0] if pods else "it has no pod"
+
+
+def conditions(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """What KAI's operator reports, where it is installed."""
+    release = cluster.kai
+    if release is None or not any(cluster.within("deployments", KAI_NAMESPACE)):
+        return
     for what in release.ready_conditions:
         kind, name = what.split("/")
         item = cluster.named(kind.partition(".")[0], name)
         if item is None:
-            yield fault("condition-absent", cluster, what, again=again)
+            yield fault("condition-absent", cluster, what, again=recreate_part(cluster))
         elif not item.is_true("Ready"):
             message = item.condition("Ready").get("message") or "its operator has not said Ready"
             yield fault("condition-not-ready", cluster, what, cause=message)
+
+
+def hooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Helm hooks that wait."""
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
@@ -78,7 +95,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         row = ""
         if cluster.named("services", service, KAI_NAMESPACE) is None:
             row = "webhook-without-service"
-        elif service not in answering and "endpointslices" not in cluster.unreadable:
+        elif service not in answering:
             row = "webhook-unanswered"
         elif not value_at(hook, "clientConfig.caBundle"):
             row = "webhook-without-authority"
@@ -90,25 +107,38 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault(row, cluster, name, **values)
 
 
-def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """A KAI that nobody declares, and schedulers besides the declared one."""
+def undeclared(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """A KAI that nobody declares."""
+    if cluster.kai is not None or not cluster.desired.declared:
+        return
     names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
-    release, shards = cluster.kai, [item.name for item in cluster.all("schedulingshards")]
-    if names and release is None and cluster.desired.declared:
-        remove = f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(names)}`"
-        if cluster.all("releases"):
-            remove = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler`"
-            # Its operator removes its parts with these, and goes with the release: so before it.
-            kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
-            owners = [f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)]
-            if owners:
-                remove = f"`{cluster.kubectl} delete {' '.join(owners)}`, then {remove}"
-        version, parts = cluster.usage.version or "", ", ".join(sorted(names)[:3])
-        yield fault("kai-undeclared", cluster, version, parts=parts, remove=remove)
-    if release is not None and not release.has_shards:
-        for name in shards:
-            yield fault("shard-of-newer-kai", cluster, name, version=release.version)
-    for name in (item.name for item in cluster.schedulers if release is not None):
+    if names:
+        parts = ", ".join(sorted(names)[:3])
+        remove = _removal(cluster, names)
+        yield fault("kai-undeclared", cluster, cluster.version or "", parts=parts, remove=remove)
+
+
+def _removal(cluster: Cluster, deployments: Sequence[str]) -> str:
+    """The commands that remove a KAI."""
+    if not cluster.all("releases"):
+        names = " ".join(deployments)
+        return f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {names}`"
+    remove = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler`"
+    # Its operator removes its parts with these, and goes with the release: so before it.
+    kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
+    owners = [f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)]
+    return f"`{cluster.kubectl} delete {' '.join(owners)}`, then {remove}" if owners else remove
+
+
+def schedulers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Schedulers besides those that are declared, and what makes them."""
+    release = cluster.kai
+    if release is None:
+        return
+    shards = [item.name for item in cluster.all("schedulingshards")]
+    for name in shards if not release.has_shards else ():
+        yield fault("shard-of-newer-kai", cluster, name, version=release.version)
+    for name in (item.name for item in cluster.schedulers):
         if name != "scheduler" and name.removeprefix("kai-scheduler-") not in shards:
             yield fault("scheduler-without-shard", cluster, name)
 

@@ -9,7 +9,7 @@ from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.doctor.usage import upwards
 from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import PodUse
@@ -28,8 +28,18 @@ _REFUSED: Final = (
 
 
 def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Why each pod waits."""
-    return filter(None, (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster)))
+    """Why each pod waits. Raises UnreadError in the end, for those of which it is not known."""
+    unread = list[UnreadError]()
+    for pod in snapshot.pods(cluster):
+        try:
+            found = why(pod, cluster, snapshot)
+        except UnreadError as error:
+            unread.append(error)
+            continue
+        if found is not None:
+            yield found
+    if unread:
+        raise unread[0]
 
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
@@ -66,7 +76,7 @@ def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapsh
     # No node has as many GPUs as it asks for, even empty.
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
     most = cluster.most_gpus
-    if whole > most and "nodes" not in cluster.unreadable:
+    if whole > most:
         yield found("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
     yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
     if cluster.age(pod) <= _PATIENCE:
@@ -84,7 +94,7 @@ def _by_queue(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
     found = partial(fault, cluster=cluster, name=pod.namespaced_name, queue=queue)
     own = team.queue if team is not None and team.mode == "host" else None
     tree, write = kai.tree, own or listed(kai.tree.leaves) or "a leaf queue, declared first"
-    if kai.kai is not None and "queues" not in kai.unreadable:
+    if kai.kai is not None:
         if queue is None:
             yield found("pod-without-queue", write=write)
         elif queue not in tree.by_name:
@@ -96,10 +106,10 @@ def _by_queue(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
         elif own not in (None, queue):
             yield found("pod-of-another-queue", write=own)
     serves = any(item.rolled_out for item in kai.schedulers)
-    if not serves and "deployments" not in kai.unreadable:
+    if not serves:
         yield found("pod-without-scheduler" if kai.kai else "pod-without-kai", of=kai.name)
     runtime_class = pod.spec.get("runtimeClassName")
-    if runtime_class and cluster.lacks("runtimeclasses", runtime_class):
+    if runtime_class and cluster.named("runtimeclasses", runtime_class) is None:
         text = f'RuntimeClass "{runtime_class}" not found'
         yield explain(cluster, "pod", pod.namespaced_name, [text], "pending")
     item, has = kai.named("queues", pod.labels.get(QUEUE_LABEL, "")), pod.labels.get(NODE_POOL)
@@ -189,7 +199,7 @@ def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: Kube
     """Whether the object is gone, or has its pods by now."""
     late = seconds_since(event.last_seen, cluster.now) > _LATELY
     kinds = f"{kind.lower()}s"
-    if kinds not in cluster.objects:
+    if not cluster.asked(kinds) or not cluster.serves(kinds):
         return late
     item = cluster.named(kinds, name, namespace)
     if item is None or kind == "Pod":

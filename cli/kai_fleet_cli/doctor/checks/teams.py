@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
@@ -44,9 +44,9 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """A team's vCluster; of a team with its own stack only the namespace."""
     host, team = snapshot.host, state.team
     found = host.named("namespaces", team.namespace)
-    if host.lacks("namespaces", team.namespace):
+    if found is None:
         yield fault("namespace-absent", host, team.namespace)
-    elif found is not None and "deletionTimestamp" in found["metadata"]:
+    elif found.is_going:
         yield fault("namespace-going", host, team.namespace)
     elif not state.granted:
         yield from _vcluster(state, snapshot)
@@ -62,33 +62,47 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         again = ", then ".join(f"`{step}`" for step in steps)
         yield fault("kubeconfig-foreign", host, name, again=again, **values)
     at = (name, team.namespace)  # without a volume it is a Deployment
+    if state.hidden:
+        yield fault("vcluster-hidden", host, name, unreached=state.unreached)
     item = host.named("statefulsets", *at) or host.named("deployments", *at)
-    if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
+    if item is None:
         # Where the chart's Service is left, the release stands, and an update leaves it.
         left = host.named("services", name, team.namespace) is not None
         again = host.recreate_release(name, team.namespace) if left else snapshot.update
         yield fault("vcluster-absent", host, name, again=again, **own)
         return
-    replicas = item.spec.get("replicas", 1) if item is not None else 0
-    if item is not None and replicas == 0:
+    replicas = item.spec.get("replicas", 1)
+    if replicas == 0:
         yield fault("vcluster-scaled-to-0", host, name, **own)
         return
     logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
-    if item is not None and item.status.get("readyReplicas", 0) < replicas:
-        claims = host.within("persistentvolumeclaims", team.namespace)
-        of_it = (claim for claim in claims if name in claim.name)
-        cause, fix = reason(host, *state.control_plane_pods(host), *of_it, item)
+    if item.status.get("readyReplicas", 0) < replicas:
+        cause, fix = _not_ready(state, host, item)
         fix = fix or f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
         yield fault("vcluster-not-ready", host, name, cause=cause, fix=fix)
-    elif state.inside is None and not state.foreign:
+    elif state.inside is None and not state.foreign and not state.hidden:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
         why = state.unreached + _hint(team)
         yield fault("vcluster-unreached", host, name, unreached=why, look=look)
-    ends = state.certificate_ends
+
+
+def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> tuple[str, str]:
+    """Why a control plane is not ready, and the fix; "" where none is known."""
+    if unread := host.unread("pods", "persistentvolumeclaims"):
+        return f"why is not known: {unread}", ""
+    claims = host.within("persistentvolumeclaims", state.team.namespace)
+    of_it = (claim for claim in claims if state.team.name in claim.name)
+    return reason(host, *state.control_plane_pods(host), *of_it, item)
+
+
+def certificate(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """A client certificate that ends soon, or has ended."""
+    host, team, ends = snapshot.host, state.team, state.certificate_ends
     if ends is not None and ends <= host.now + _SOON:
         row = "certificate-expired" if ends <= host.now else "certificate-expires"
         path, day = team.written_at("vcluster", "version"), f"{ends:%Y-%m-%d %H:%M}"
-        yield fault(row, host, name, day=day, path=path, **own)
+        values = {"day": day, "path": path, "team": team, "update": snapshot.update}
+        yield fault(row, host, team.name, **values)
 
 
 def _hint(team: Team) -> str:
@@ -101,26 +115,43 @@ def _hint(team: Team) -> str:
     return ""
 
 
-def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The bounds of a team on the host, and pods that reach past them."""
-    host, team, namespace = snapshot.host, state.team, state.team.namespace
-    pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
+def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """In mode host, where no ResourceQuota counts shares, more GPUs than are declared."""
+    host, team = snapshot.host, state.team
+    if team.mode != "host" or team.gpus is None:
+        return
+    pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
     held = sum(pod.gpus for pod in pods if not pod.waits)
-    if team.mode == "host" and team.gpus is not None and held > team.gpus + 1e-6:
+    if held > team.gpus + 1e-6:
         yield fault("team-over-gpus", host, team.name, held=held, team=team)
+
+
+def secrets(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Whether the quota of Secrets is nearly full."""
+    host, namespace = snapshot.host, state.team.namespace
     quota = host.named("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
     amounts = (value_at(status, f"{key}.secrets") or 0 for key in ("hard", "used"))
     hard, used = (float(parse_quantity(amount)) for amount in amounts)
     if used > NEARLY * hard:
         yield fault("secrets-nearly-full", host, namespace, used=f"{used:g}", hard=f"{hard:g}")
+
+
+def control_planes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Control planes on nodes of others."""
+    host, team = snapshot.host, state.team
     for pod in state.control_plane_pods(host):
         node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
         if node is not None and not in_pool(node.labels, team.control_pool):
             labels = ", ".join(f"{key}={value}" for key, value in team.control_pool.items())
             yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
+
+
+def tenants_pods(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Pods of a team that reach past its bounds."""
+    host = snapshot.host
     by_map: dict[str, list[str]] = defaultdict(list)
-    for pod in host.within("pods", namespace):
+    for pod in host.within("pods", state.team.namespace):
         if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
             yield fault("pod-with-tokens", host, pod.namespaced_name)
         if not pod.ended and _SHARED_MAP in pod.annotations:
@@ -128,8 +159,12 @@ def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     for config_map, names in by_map.items():
         for name in names if len(names) > 1 else ():
             yield fault("shared-config-map", host, name, map=config_map)
-    declared = _policies(snapshot, team.name)
-    for item in host.within("networkpolicies", namespace) if declared else ():
+
+
+def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Network policies that the stack does not declare: they only add what is allowed."""
+    host, declared = snapshot.host, _policies(snapshot, state.team.name)
+    for item in host.within("networkpolicies", state.team.namespace) if declared else ():
         if item.name not in declared:
             yield fault("policy-undeclared", host, item.namespaced_name)
 
@@ -143,47 +178,72 @@ def _policies(snapshot: Snapshot, team: str) -> set[str]:
 def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Whether Kubernetes is new enough for the guards that the stack requires in it."""
     required = any(row.cluster == cluster.name and row.kinds == GUARDS for row in snapshot.required)
-    if required and GUARDS not in cluster.objects:
+    if required and not cluster.serves(GUARDS):
         yield fault("kubernetes-too-old", cluster, "")
 
 
-def classes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The classes of the host that a team's keys name."""
-    host, team, settings = snapshot.host, state.team, snapshot.settings
-    written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
-    own = settings.own_of(team.name).model_dump(by_alias=True, include=written)
+def default_class(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Before an update, a StorageClass for a vCluster's volume; afterwards its claim says it."""
+    host, team, own = snapshot.host, state.team, _keys_of(state, snapshot)
     store = team.store
     has_volume = store.type == "etcd" or store.workload == "statefulset"
-    has_class = any(item.is_default_class for item in host.all("storageclasses"))
-    has_class |= bool(value_at(own, "vcluster.storageClass") or store.claim.get("storageClass"))
-    # Afterwards its claim says it.
-    if snapshot.ahead and has_volume and not has_class and not state.granted:
+    named = value_at(own, "vcluster.storageClass") or store.claim.get("storageClass")
+    if not snapshot.ahead or not has_volume or named or state.granted:
+        return
+    if not any(item.is_default_class for item in host.all("storageclasses")):
         path = team.written_at("vcluster.storageClass")
         yield fault("no-default-class", host, team.name, path=path)
-    for kinds, (kind, key) in CLASSES.items():
-        named, there = value_at(own, key) or [], [item.name for item in host.all(kinds)]
-        names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}
-        values = {"path": team.written_at(key), "there": listed(there, "and", 10) or "none"}
-        for name in sorted(names - {*there}):
-            yield fault(f"{key.partition('.')[0]}-class-absent", host, name, kind=kind, **values)
+
+
+def classes(kinds: str, state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """The classes of the host, of one kind, that a team's keys name."""
+    host, team, (kind, key) = snapshot.host, state.team, CLASSES[kinds]
+    named = value_at(_keys_of(state, snapshot), key) or []
+    names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}
+    there = [item.name for item in host.all(kinds)] if names else []
+    values = {"path": team.written_at(key), "there": listed(there, "and", 10) or "none"}
+    for name in sorted(names - {*there}):
+        yield fault(f"{key.partition('.')[0]}-class-absent", host, name, kind=kind, **values)
+
+
+def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
+    """The keys of a team that may name classes; its platform checks those of isolation."""
+    settings = snapshot.settings
+    written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
+    return settings.own_of(state.team.name).model_dump(by_alias=True, include=written)
+
+
+def _isolated(snapshot: Snapshot) -> list[str]:
+    """The teams with network policies on real nodes. A team stack's account reads neither."""
+    if snapshot.settings.platform_stack:
+        return []
+    nodes = snapshot.host.all("nodes")
+    real = any(_FAKE_NODE not in node.annotations for node in nodes)
+    return [name for name in snapshot.teams if real and _policies(snapshot, name)]
+
+
+def ports(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Whether network policies let vClusters reach the host's API."""
+    teams = _isolated(snapshot)
+    service = host.named("services", "kubernetes", "default") if teams else None
+    listed_ports = (service.spec.get("ports") or []) if service else []
+    for port in {port.get("targetPort") for port in listed_ports}:
+        allowed = (snapshot.settings.own_of(name).isolation.network.api_ports for name in teams)
+        if isinstance(port, int) and any(port not in of_team for of_team in allowed):
+            yield fault("api-port", host, "of the host", port=port)
 
 
 def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether anything on the host enforces network policies, and lets vClusters reach its API."""
-    nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
-    teams = [name for name in snapshot.teams if _policies(snapshot, name)]
-    if not nodes or not teams or snapshot.settings.platform_stack:
-        return  # a team's account does not read them
-    service = host.named("services", "kubernetes", "default")
-    ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
-    for port in {port for port in ports if isinstance(port, int)}:
-        allowed = (snapshot.settings.own_of(name).isolation.network.api_ports for name in teams)
-        if any(port not in of_team for of_team in allowed):
-            yield fault("api-port", host, "of the host", port=port)
-    if any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes):
-        return  # it enforces them in a process of its own
+    """Whether anything on the host enforces network policies."""
+    # K3s enforces them in a process of its own.
+    if not _isolated(snapshot) or any(map(_is_k3s, host.all("nodes"))):
+        return
     if not any(map(_enforces, host.all("daemonsets"))):
         yield fault("no-network-plugin", host, "of the host")
+
+
+def _is_k3s(node: KubeObject) -> bool:
+    return "+k3s" in str(node.status.get("nodeInfo"))
 
 
 def _enforces(item: KubeObject) -> bool:
@@ -206,18 +266,21 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("namespace-stuck", cluster, item.name, reason="; ".join(left or texts))
 
 
-def removed(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Objects that removed teams left."""
-    spaces = {item.name for item in host.all("namespaces")}
+def cluster_roles(host: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Cluster roles that removed vClusters left."""
     for name in (item.name for item in host.all("clusterroles")):
         # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
         own, _, space = name.partition("-v-")
-        if own.startswith("vc-") and space and space not in spaces:
+        if own.startswith("vc-") and space and host.named("namespaces", space) is None:
             yield fault("cluster-role-left", host, name)
+
+
+def undeclared_namespaces(host: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Namespaces of teams that the file does not have."""
     known = {None, *(team.name for team in (*host.desired.teams, *host.desired.grants))}
     for item in host.all("namespaces") if host.desired.declared else ():
         team = item.labels.get(TEAM_LABEL)
-        if team not in known and "deletionTimestamp" not in item["metadata"]:
+        if team not in known and not item.is_going:
             labels = f"label namespace {{names}} {' '.join(f'{key}-' for key in _LABELS)}"
             command = labels if USED_LABEL in item.labels else "delete namespace {names}"
             yield fault("namespace-undeclared", host, item.name, team=team, command=command)

@@ -109,6 +109,24 @@ class KubeObject(dict[str, Any]):
                     yield str((detail or {}).get("message") or "")
 
     @property
+    def messages(self) -> Iterator[str]:
+        """What its own status says, some of it empty."""
+        yield self.unscheduled
+        yield from self.waiting
+        yield from self.container_messages
+        yield str(self.status.get("message") or "")
+
+    @property
+    def finalizers(self) -> list[str]:
+        """What keeps it when it is deleted."""
+        return [*map(str, self["metadata"].get("finalizers") or [])]
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is being deleted, which kubectl calls Terminating."""
+        return "deletionTimestamp" in self["metadata"]
+
+    @property
     def containers(self) -> list[Mapping[str, Any]]:
         """The containers of a pod or a pod template, init containers first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
