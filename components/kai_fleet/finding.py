@@ -7,9 +7,12 @@ from kai_fleet.wording import on_one_line
 
 
 class Level(StrEnum):
-    """`mandatory` fails a preview, or is broken in a cluster; `advisory` only warns."""
+    """`mandatory` fails a preview, or is broken in a cluster; `advisory` only warns. `info` is what
+    a tenant did inside its own cluster.
+    """
 
     OK = "ok"
+    INFO = "info"
     ADVISORY = "advisory"
     MANDATORY = "mandatory"
 

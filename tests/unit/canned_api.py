@@ -20,6 +20,7 @@ class Api(BaseHTTPRequestHandler):
     bodies: list[dict[str, Any]] = []  # of what was to be made or changed
     headers_seen: list[Any] = []
     delay = 0.0
+    retry_after = ""
 
     def do_GET(self):
         self._answer("GET")
@@ -51,6 +52,8 @@ class Api(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
+        if status == 429 and self.retry_after:
+            self.send_header("Retry-After", self.retry_after)
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(text)

@@ -211,9 +211,7 @@ class Lab:
         states = {name: TeamState(team) for name, team in teams.items()}
         found = None if self.unreached else inside
         states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends)
-        outside = Cluster(
-            "host", host, on_host, {}, NOW, update, unserved=frozenset(self.unserved)
-        )
+        outside = Cluster("host", host, on_host, {}, NOW, update, unserved=frozenset(self.unserved))
         return Snapshot(settings, outside, states, required, update)
 
     def _there(self, required: Iterable[Required], cluster: str) -> dict[str, list[Any]]:

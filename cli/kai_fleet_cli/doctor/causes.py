@@ -5,11 +5,12 @@ vCluster and KAI write into events, conditions and containers.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
@@ -17,7 +18,9 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
+from kai_fleet_policies.model.cluster import HOST
 
+NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _SHOWN: Final = 10  # names in a finding
 _IN_COMMAND: Final = 20  # the others show in the next run
 _LONGEST_FIX: Final = 20_000  # characters
@@ -29,10 +32,20 @@ _QUOTED: Final = 240  # characters of a message in a cause
 class Fault(Finding):
     """A finding about one object. Names in a namespace are `NAMESPACE/NAME`.
 
-    `key` is that of the cause, where its text differs from object to object.
+    `key` is that of the cause, where its text differs from object to object. `effect_of` is the
+    subject that causes it, where that may be a fault itself, here or on the host.
     """
 
     key: str = ""
+    effect_of: str = ""
+
+
+class Why(NamedTuple):
+    """Why an object is not ready, and the fix; "" where none is known."""
+
+    cause: str
+    fix: str
+    effect_of: str = ""
 
 
 class _Places(dict[str, Any]):
@@ -44,11 +57,19 @@ class _Places(dict[str, Any]):
 
 def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
     """Fill a row of `causes.yaml` for one object; `values` may override columns of it, too."""
-    columns = {"kind": "pod", "check": "", "level": "mandatory", "key": "", **_table("causes")[row]}
+    defaults = {"kind": "pod", "check": "", "level": "mandatory", "key": "", "effect_of": ""}
+    columns = {**defaults, **_table("causes")[row]}
     places = _places(cluster, **values)
     texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
-    texts |= {column: values[column] for column in ("kind", "check", "level") if column in values}
-    return Fault(Level(texts.pop("level")), cluster.name, name=name, **texts)
+    own = ("kind", "check", "level", "effect_of")
+    texts |= {column: values[column] for column in own if column in values}
+    return Fault(_level(texts.pop("level"), cluster), cluster.name, name=name, **texts)
+
+
+def _level(name: str, cluster: Cluster) -> Level:
+    """What a tenant did is `info` in its vCluster; on the host nobody is a tenant."""
+    level = Level(name)
+    return Level.MANDATORY if level is Level.INFO and cluster.name == HOST else level
 
 
 def explain(
@@ -66,14 +87,21 @@ def explain(
                 cause = " ".join(row["cause"].format_map(places).split())
                 texts = (kind, name, cause, row["fix"].format_map(places), check or row["name"])
                 key = row["name"] if "{text}" in row["cause"] else ""
-                return Fault(Level.MANDATORY, cluster.name, *texts, key=key)
+                level = "info" if row["name"] in _table("tenants") else "mandatory"
+                cause_of_it = _cause_of(row["name"], str(places["what"]))
+                return Fault(
+                    _level(level, cluster), cluster.name, *texts, key=key, effect_of=cause_of_it
+                )
     return None
 
 
-def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
-    """Why objects are not ready, by the first known message about them, and the fix; "" where none
-    is known.
-    """
+def _cause_of(row: str, what: str) -> str:
+    """The subject of the fault that a known message is an effect of."""
+    return f"RuntimeClass {what or NVIDIA_CLASS}" if row == "runtime-class" else ""
+
+
+def reason(cluster: Cluster, *items: KubeObject) -> Why:
+    """Why objects are not ready, by the first known message about them."""
     if unread := cluster.unread("events", "bound"):
         texts = [text for item in items for text in item.messages if text]
         unknown = f"why is not known: {unread}"
@@ -82,17 +110,61 @@ def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
         unknown = "nothing gives a reason"
     known = explain(cluster, "", "", texts)
     if known is not None:
-        return known.cause, known.fix
-    return next(iter(texts), unknown)[:_QUOTED], ""
+        return Why(known.cause, known.fix, known.effect_of)
+    return Why(next(iter(texts), unknown)[:_QUOTED], "")
 
 
-def going(cluster: Cluster, item: KubeObject, kind: str, kinds: str) -> Fault:
+def going(
+    cluster: Cluster, item: KubeObject, kind: str, kinds: str, *, declared: bool = True
+) -> Fault:
     """An object that is being deleted, with what keeps it; `kinds` is the plural of its kind."""
     row = "going-kept" if item.finalizers else "going"
+    if not declared:
+        row += "-undeclared"
     name = item.namespaced_name if item.namespace else item.name
     at = f"-n {item.namespace} " if item.namespace else ""
     values = {"kind": kind, "kinds": kinds, "at": at, "finalizers": ", ".join(item.finalizers)}
     return fault(row, cluster, name, **values)
+
+
+Found: TypeAlias = Mapping[tuple[str, str], Sequence[Fault]]  # by check and cluster
+
+
+def merged(found: Found) -> Found:
+    """The faults without those that are effects of others, which name what fails for them."""
+    subjects = {(each.path, each.subject) for faults in found.values() for each in faults}
+    effects = defaultdict[tuple[str, str], list[str]](list)
+    left = dict[tuple[str, str], list[Fault]]()
+    for at, faults in found.items():
+        kept = list[Fault]()
+        for each in faults:
+            cause = _cause_among(subjects, each)
+            if cause is None:
+                kept.append(each)
+            else:
+                effects[cause].append(f"{each.subject} ({each.path})")
+        if kept or not faults:
+            left[at] = kept
+    return {
+        at: [_with_effects(each, effects[each.path, each.subject]) for each in faults]
+        for at, faults in left.items()
+    }
+
+
+def _cause_among(subjects: Collection[tuple[str, str]], effect: Fault) -> tuple[str, str] | None:
+    """The place and subject of the fault that causes this one: on the host, else beside it."""
+    for path in (HOST, effect.path):
+        cause = (path, effect.effect_of)
+        if cause in subjects and cause != (effect.path, effect.subject):
+            return cause
+    return None
+
+
+def _with_effects(cause: Fault, effects: Sequence[str]) -> Fault:
+    if not effects:
+        return cause
+    waiting = listed(list(dict.fromkeys(effects)), "and", _SHOWN)
+    return replace(cause, cause=f"{cause.cause}. What fails for that: {waiting}")
 
 
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:

@@ -19,8 +19,13 @@ from kai_fleet_cli.doctor.snapshot import Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.model.cluster import HOST
 
-WORDS: Final = {Level.MANDATORY: "broken", Level.ADVISORY: "warning"}
-_STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow"}
+# In the order in which they are shown.
+WORDS: Final = {
+    Level.MANDATORY: "broken",
+    Level.ADVISORY: "warning",
+    Level.INFO: "tenant",
+}
+_STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow", Level.INFO: "cyan"}
 
 
 class ExitCode(IntEnum):
@@ -153,7 +158,7 @@ def _alive_in_namespace(read: Snapshot, namespace: str) -> str:
 
 def _show_causes(findings: Iterable[Finding], console: Console) -> None:
     causes = [finding for finding in findings if finding.level is not Level.OK]
-    for finding in sorted(causes, key=lambda finding: finding.level is Level.ADVISORY):
+    for finding in sorted(causes, key=lambda finding: [*WORDS].index(finding.level)):
         word = (WORDS[finding.level], _STYLES[finding.level])
         print_line(console, word, f" {finding.path}: {finding.subject}")
         print_line(console, f"    {finding.cause}")
@@ -171,9 +176,11 @@ def _summary(diagnosis: Diagnosis) -> str:
     names = sorted({finding.check for finding in diagnosis.findings if finding.level is Level.OK})
     passed = f"{counted(ok, 'check')} passed ({', '.join(names)})" if ok else "no check passed"
     warnings = counted(warned, "warning")
+    if of_tenants := diagnosis.count(Level.INFO):
+        warnings += f", {of_tenants} of tenants' own making"
     if broken:
         return f"{what}: {broken} broken, {warnings}; {passed}"
     if diagnosis.unread:
         unread = " and ".join(diagnosis.unread)
         return f"{what} is not known to be healthy: nothing of {unread} may be read; {passed}"
-    return f"{what} {f'works, with {warnings}' if warned else 'is healthy'}: {passed}"
+    return f"{what} {f'works, with {warnings}' if warned or of_tenants else 'is healthy'}: {passed}"

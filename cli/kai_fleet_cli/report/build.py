@@ -287,7 +287,7 @@ def page(report: Report) -> str:
         "report": report,
         "age": lambda since: age(report.time - since) if since else "",
         "count": {level.value: levels[level] for level in Level},
-        "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
+        "problems": sorted(problems, key=lambda finding: [*WORDS].index(finding.level)),
         "shown": SHOWN,
         "words": WORDS,
     }

@@ -126,6 +126,8 @@ class Team:
         classes: StorageClasses that its claims may name besides the default one.
         level: Of its isolation.
         autoscaled: An autoscaler is said to add and remove its nodes.
+        unreached_issuer: Of its identity provider, where its network policies do not let its API
+            server reach it.
         running_version: As the last update left it, where that is known; `running_store` and
             `running_kubernetes`, too.
         inside: The cluster in its vCluster, with its KAI and its queues.
@@ -153,6 +155,7 @@ class Team:
     untested: bool = False
     level: str | None = None
     autoscaled: bool = False
+    unreached_issuer: str = ""
     parent_queue: str | None = None
     running_version: str | None = None
     running_store: ChartStore | None = None

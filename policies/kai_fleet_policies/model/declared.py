@@ -1,9 +1,12 @@
 """The clusters that the settings of a stack declare, as rules read them: paths are keys."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
@@ -24,6 +27,8 @@ from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue,
 
 # What rules read of a section as it is written.
 _OF_VCLUSTER: Final = ("chart", "values", "licensed", "untested", "access")
+# Ends of names that the internet's DNS does not have.
+_INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
 _OF_KAI: Final = ("version", "values", "untested", "chart", "shards", "topologies", "fairshare")
 
 
@@ -158,7 +163,33 @@ def _on_host(arguments: Arguments, name: str) -> Team:
         slices=own.slices,
         level=own.isolation.level,
         autoscaled=own.autoscaled,
+        unreached_issuer=_unreached_issuer(settings, name),
     )
+
+
+def _unreached_issuer(settings: Settings, name: str) -> str:
+    """The issuer of a team's identity provider, where no network policy leads there; else "".
+
+    A control plane reaches what its team's pods reach, and the host's API server: at `apiPorts` any
+    address, until `apiCidrs` says which.
+    """
+    team = settings.teams.get(name)
+    own = settings.own_of(name).isolation
+    oidc = team.vcluster.oidc if team is not None else None
+    closed = own.level != "off" and own.network.enabled and not own.network.cidrs
+    if oidc is None or not closed or not own.network.api_cidrs:
+        return ""
+    host = urlsplit(oidc.issuer).hostname or ""
+    if own.network.internet:
+        return oidc.issuer if _is_internal(host) else ""
+    return "" if own.network.namespaces else oidc.issuer
+
+
+def _is_internal(host: str) -> bool:
+    """Whether a name, or an address, is one that the internet does not have."""
+    with suppress(ValueError):
+        return not ip_address(host).is_global
+    return "." not in host or host.endswith(_INTERNAL)
 
 
 def _inside(arguments: Arguments, name: str) -> Cluster:

@@ -18,7 +18,15 @@ from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity,
 from kai_fleet.vcluster_values import KUBERNETES, kubernetes_of
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
-from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory, row
+from kai_fleet_policies.rules.rule import (
+    Findings,
+    Place,
+    advisory,
+    each_vcluster,
+    known,
+    mandatory,
+    row,
+)
 
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
@@ -313,3 +321,16 @@ def _size(quantity: str) -> Decimal | str:
         return parse_quantity(quantity)
     except ValueError:
         return quantity
+
+
+@advisory("vcluster-provider-reached", "high", each_vcluster)
+def vcluster_provider_reached(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """A vCluster's API server reaches its identity provider.
+
+    It reads the provider's keys before it takes a token: where network policies keep it away,
+    nobody gets in by an account of the provider, and nothing but its log says why.
+    """
+    if team.unreached_issuer:
+        cidrs = team.written_at("isolation", "network", "cidrs")
+        cause, fix = row("vcluster-provider", issuer=team.unreached_issuer, cidrs=cidrs)
+        yield place.at("oidc", "issuer").warn(cause, fix)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet.finding import Finding
-from kai_fleet_cli.doctor.causes import Fault, fault, findings, going
+from kai_fleet_cli.doctor.causes import Fault, fault, findings, going, merged
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
@@ -108,21 +108,19 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     """
     found: dict[tuple[str, str], list[Fault]] = {}
     undecided = set[tuple[str, str]]()
-    for at, faults, decided in _judged(snapshot, without):
+    for at, faults, decided in judged(snapshot, without):
         found.setdefault(at, []).extend(faults)
         undecided |= set() if decided else {at}
-    for at in undecided:
-        if not found[at]:
-            del found[at]
-    return [each for at, faults in found.items() for each in findings(*at, faults)]
+    known = {at: faults for at, faults in found.items() if faults or at not in undecided}
+    return [each for at, faults in merged(known).items() for each in findings(*at, faults)]
 
 
 # Name of a check and of a cluster; its faults; whether all was read that it asked for.
-_Judged: TypeAlias = tuple[tuple[str, str], list[Fault], bool]
+Judged: TypeAlias = tuple[tuple[str, str], list[Fault], bool]
 
 
-def _judged(snapshot: Snapshot, without: str = "") -> Iterator[_Judged]:
-    """Every check of every subject, one after the other."""
+def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judged]:
+    """The faults of every check, for one subject after the other."""
     left: dict[str, float] = defaultdict(lambda: SECONDS)
     left[HOST] = math.inf
     for check in (row for row in CHECKS if row.name != without and row.ahead >= snapshot.ahead):
@@ -161,7 +159,7 @@ def in_time(faults: Iterable[Fault], ends: float) -> Iterator[Fault]:
             return
 
 
-def _required(snapshot: Snapshot) -> Iterator[_Judged]:
+def _required(snapshot: Snapshot) -> Iterator[Judged]:
     """Each object that the stack requires."""
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for row in snapshot.required:

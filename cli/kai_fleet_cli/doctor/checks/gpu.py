@@ -100,10 +100,11 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
         of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
         if of_gpus and ready < scheduled and host.age(item) > PATIENCE:
             pods = host.within("pods", item.namespace)
-            cause, fix = reason(host, item, *(p for p in pods if p.name.startswith(item.name)))
-            fix = fix or f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
-            values = {"cause": cause, "fix": fix, "ready": ready, "scheduled": scheduled}
-            yield fault("daemon-set-not-ready", host, item.namespaced_name, **values)
+            why = reason(host, item, *(p for p in pods if p.name.startswith(item.name)))
+            fix = why.fix or f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
+            values = {"cause": why.cause, "fix": fix, "effect_of": why.effect_of}
+            counts = {"ready": ready, "scheduled": scheduled}
+            yield fault("daemon-set-not-ready", host, item.namespaced_name, **values, **counts)
 
 
 def plugins(host: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -178,9 +179,10 @@ def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         if cluster.age(pod) < PATIENCE:
             continue
         if pod.phase != "Running":
-            cause, fix = reason(cluster, pod)
-            fix = fix and f"{fix}; then "
-            yield fault("reservation-waits", cluster, name, phase=pod.phase, cause=cause, fix=fix)
+            why = reason(cluster, pod)
+            fix = why.fix and f"{why.fix}; then "
+            values = {"cause": why.cause, "fix": fix, "effect_of": why.effect_of}
+            yield fault("reservation-waits", cluster, name, phase=pod.phase, **values)
         elif not pod.annotations.get(GPU_INDEX):
             yield fault("reservation-without-gpu", cluster, name)
         elif pod.labels.get(GPU_GROUP) not in users:

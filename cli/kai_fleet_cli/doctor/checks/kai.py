@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
+from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, fault, reason
+from kai_fleet_cli.doctor.causes import Fault, Why, fault, going, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
 from kai_fleet_policies.model.queues import QueueIndex
@@ -37,16 +38,18 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
             selector = value_at(item.spec, "selector.matchLabels") or {}
-            yield fault("part-not-ready", cluster, name, cause=_why(cluster, selector))
+            why = _why(cluster, selector)
+            values = {"cause": why.cause, "effect_of": why.effect_of}
+            yield fault("part-not-ready", cluster, name, **values)
 
 
-def _why(cluster: Cluster, selector: Mapping[str, str]) -> str:
+def _why(cluster: Cluster, selector: Mapping[str, str]) -> Why:
     """Why the pods of a part are not ready."""
     if unread := cluster.unread("pods"):
-        return f"why is not known: {unread}"
+        return Why(f"why is not known: {unread}", "")
     every = cluster.within("pods", KAI_NAMESPACE)
     pods = [pod for pod in every if in_pool(pod.labels, selector)]
-    return reason(cluster, *pods)[0] if pods else "it has no pod"
+    return reason(cluster, *pods) if pods else Why("it has no pod", "")
 
 
 def conditions(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -159,8 +162,17 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:
-            row = "queue-by-chart" if name in _BY_CHART else "queue-by-hand"
-            yield fault(row, cluster, name)
+            yield _undeclared_queue(cluster, name)
+
+
+def _undeclared_queue(cluster: Cluster, name: str) -> Fault:
+    """A queue that the file does not have: one that goes, is of this stack, or of others."""
+    item = cluster.named("queues", name)
+    if item is not None and item.is_going:
+        return going(cluster, item, "queue", "queues", declared=False)
+    if item is not None and item.labels.get(TREE) == f"{cluster.name}-queues":
+        return fault("queue-left", cluster, name)
+    return fault("queue-by-chart" if name in _BY_CHART else "queue-by-hand", cluster, name)
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet.wording import counted, listed
@@ -68,11 +68,15 @@ def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapsh
     bound = (event.get("reason") == "Bound" for event in cluster.events_of(pod))
     if pod.is_true("PodBound") or any(bound):
         yield found("pod-bound-in-name-only")
+    if gates := pod.spec.get("schedulingGates"):
+        yield found("pod-gated", gates=", ".join(str(gate.get("name")) for gate in gates))
     if by_kai:
         yield from _by_queue(pod, use, cluster, snapshot)
         yield from _by_limits(use, cluster, snapshot)
     elif kai.kai is not None and QUEUE_LABEL in pod.labels:
         yield found("pod-of-another-scheduler")
+    if labels := _no_node_has(pod, cluster, snapshot):
+        yield found("pod-without-node", labels=labels)
     # No node has as many GPUs as it asks for, even empty.
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
     most = cluster.most_gpus
@@ -86,6 +90,22 @@ def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapsh
         parts = cluster.kai.deployments
         yield found("pod-ungrouped", grouper=next(part for part in parts if "grouper" in part))
     yield found("pod-unexplained", text=pod.unscheduled or "no event, no condition")
+
+
+def _no_node_has(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> str:
+    """The labels that a pod asks of its node, where no node has them; else "".
+
+    The nodes are the host's, which a vCluster without a scheduler of its own makes up.
+    """
+    selector, team = pod.spec.get("nodeSelector") or {}, snapshot.team_of(cluster)
+    # An autoscaler may make such a node.
+    if not selector or (team is not None and snapshot.settings.own_of(team.name).autoscaled):
+        return ""
+    sees_nodes = team is None or team.mode == "virtual"
+    nodes = (cluster if sees_nodes else snapshot.host).all("nodes")
+    if not nodes or any(in_pool(node.labels, selector) for node in nodes):
+        return ""
+    return ", ".join(f"{key}={value}" for key, value in selector.items())
 
 
 def _by_queue(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Reasons:

@@ -12,7 +12,7 @@ from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.wording import listed
-from kai_fleet_cli.doctor.causes import Fault, fault, reason
+from kai_fleet_cli.doctor.causes import Fault, Why, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.cluster import Team
 
@@ -77,7 +77,7 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         return
     logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
     if item.status.get("readyReplicas", 0) < replicas:
-        cause, fix = _not_ready(state, host, item)
+        cause, fix, _ = _not_ready(state, host, item)
         fix = fix or f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
         yield fault("vcluster-not-ready", host, name, cause=cause, fix=fix)
     elif state.inside is None and not state.foreign and not state.hidden:
@@ -86,10 +86,10 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("vcluster-unreached", host, name, unreached=why, look=look)
 
 
-def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> tuple[str, str]:
-    """Why a control plane is not ready, and the fix; "" where none is known."""
+def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why:
+    """Why a control plane is not ready."""
     if unread := host.unread("pods", "persistentvolumeclaims"):
-        return f"why is not known: {unread}", ""
+        return Why(f"why is not known: {unread}", "")
     claims = host.within("persistentvolumeclaims", state.team.namespace)
     of_it = (claim for claim in claims if state.team.name in claim.name)
     return reason(host, *state.control_plane_pods(host), *of_it, item)

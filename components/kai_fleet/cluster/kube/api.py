@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +17,7 @@ from kai_fleet.cluster.kube.errors import (
     NO_API,
     TOO_LATE,
     AbsentError,
+    BusyError,
     RefusedError,
     UnreachableError,
     words_of_network,
@@ -38,7 +40,8 @@ class Api:
 
     `seconds` is the timeout of each request, and `most` the bytes of its answer; with `in_all` both
     bound all requests together, until `begin`. Control characters in answers are dropped, but for
-    tabs and line breaks: tenants choose the texts.
+    tabs and line breaks: tenants choose the texts. What a server that is busy puts off (429) is
+    asked again when it says, in the first half of the time that there is.
     """
 
     connect_seconds = 5.0
@@ -71,7 +74,14 @@ class Api:
 
     def get(self, path: str, **query: str) -> Object:
         """GET an object. Raises AbsentError if there is none."""
-        return _parsed(self._ask("GET", path, query), self._bounds())
+        within = self._bounds()
+        while True:
+            try:
+                return _parsed(self._ask("GET", path, query, within=within), within)
+            except BusyError as error:
+                if not within.allows_wait(error.seconds):
+                    raise
+                time.sleep(error.seconds)
 
     def find(self, path: str) -> Object | None:
         """GET an object; None if there is none."""
@@ -81,7 +91,7 @@ class Api:
 
     def list(self, path: str, **query: str) -> list[Object]:
         """All objects of a collection in one response: pages cost more than they save."""
-        items = self.get(path, **query).get("items") or []
+        items = _all_of(self.get(path, **query))
         if not isinstance(items, list):
             raise UnreachableError(NO_API)
         return [item for item in items if isinstance(item, dict)]
@@ -103,7 +113,7 @@ class Api:
             }
         for kind, answer in answers.items():
             try:
-                found[kind] = answer.result().get("items") or []
+                found[kind] = _all_of(answer.result())
             except RefusedError as error:
                 if error.status == HTTPStatus.UNAUTHORIZED:
                     raise UnreachableError("it does not accept the credentials (401)") from None
@@ -130,13 +140,19 @@ class Api:
         self._connection.pool.clear()
 
     def _ask(
-        self, method: str, path: str, query: dict[str, str], body: object = None, kind: str = JSON
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: object = None,
+        kind: str = JSON,
+        within: Round | None = None,
     ) -> bytes:
         """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
         sends one every few seconds would never time out.
         """
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        within = self._bounds()
+        within = within or self._bounds()
         seconds = within.seconds_left()
         headers = {**self._connection.headers(), "Content-Type": kind}
         answer: Future[bytes] = Future()
@@ -185,10 +201,26 @@ def _content(response: urllib3.BaseHTTPResponse, within: Round) -> bytes:
         raise
     response.release_conn()
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        absent = response.status == HTTPStatus.NOT_FOUND
-        kind = AbsentError if absent else RefusedError
-        raise kind(response.status, response.reason or "", bytes(data))
+        raise _refusal(response, bytes(data))
     return bytes(data)
+
+
+def _refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> RefusedError:
+    reason = response.reason or ""
+    if response.status == HTTPStatus.NOT_FOUND:
+        return AbsentError(response.status, reason, body)
+    if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        return BusyError(reason, body, response.headers.get("Retry-After", ""))
+    return RefusedError(response.status, reason, body)
+
+
+def _all_of(answer: Object) -> Any:
+    """The items of a list. Raises RefusedError for a server that gives a part of it only."""
+    metadata = answer.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("continue"):
+        part = HTTPStatus.PARTIAL_CONTENT
+        raise RefusedError(part, part.phrase)
+    return answer.get("items") or []
 
 
 def _parsed(data: bytes, within: Round) -> Object:

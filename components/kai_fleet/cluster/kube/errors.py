@@ -2,6 +2,7 @@
 
 import json
 import re
+from http import HTTPStatus
 from typing import Final
 
 from kai_fleet.wording import plain
@@ -9,6 +10,9 @@ from kai_fleet.wording import plain
 NO_API: Final = "what answers there is no Kubernetes API"
 TOO_LATE: Final = "it does not answer in time"
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
+
+_USUAL_WAIT, _SHORTEST_WAIT = 1.0, 0.2  # seconds
+_DIGITS: Final = 9
 
 
 class KubeError(Exception):
@@ -41,6 +45,16 @@ class RefusedError(KubeError):
 
 class AbsentError(RefusedError):
     """404: the object or the kind does not exist."""
+
+
+class BusyError(RefusedError):
+    """429: the server asks to be asked again in `seconds`, as it says in Retry-After."""
+
+    def __init__(self, reason: str, body: bytes = b"", retry_after: str = "") -> None:
+        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, reason, body)
+        # A date in place of seconds is HTTP's, too; Kubernetes writes none.
+        is_number = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < _DIGITS
+        self.seconds = max(float(retry_after), _SHORTEST_WAIT) if is_number else _USUAL_WAIT
 
 
 def complaint(why: KubeError) -> str:

@@ -13,6 +13,7 @@ OF_OPERATORS: Final = 2 << 30
 # to 250 bytes of memory when it is parsed, and an object about a millisecond to judge.
 _BYTES_A_VALUE: Final = 16
 _BYTES_AN_OBJECT: Final = 1024
+_WAITED_OF: Final = 60.0  # seconds
 _DEEPEST: Final = 100  # a pod has 20 levels; whatever walks through a value stays within its stack
 
 
@@ -37,6 +38,13 @@ class Round:
         if left <= 0:
             raise UnreachableError(f"it did not answer everything within {self._seconds:.0f} s")
         return left
+
+    def allows_wait(self, seconds: float) -> bool:
+        """Whether a wait ends in the first half of the time, and of a minute: what is to be asked
+        then needs some, too.
+        """
+        waited = self._seconds - (self._ends - time.monotonic())
+        return waited + seconds <= min(self._seconds, _WAITED_OF) / 2
 
     def take(self, piece: bytes) -> None:
         """Count a piece of an answer, before anything of it is parsed. Raises UnreachableError."""

@@ -1,0 +1,61 @@
+"""A vCluster's API server reaches its identity provider, or the plan says that it does not."""
+
+import copy
+
+import pytest
+
+from kai_fleet.finding import Level
+from kai_fleet.settings import load
+from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_policies.rules import BY_NAME, check
+
+SETTINGS = {
+    "cluster": {"name": "lab", "context": "lab"},
+    "teams": {"ml": {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 2}},
+}
+API = {"apiCidrs": ["10.0.0.1/32"]}
+
+
+def found(issuer, network, level="baseline"):
+    settings = copy.deepcopy(SETTINGS)
+    oidc = {"issuer": issuer, "clientId": "kubernetes"}
+    settings["teams"]["ml"] |= {"vcluster": {"oidc": oidc}}
+    settings["isolation"] = {"level": level, "network": network}
+    read = load(settings).settings
+    return check(clusters_of(read), [BY_NAME["vcluster-provider-reached"]])
+
+
+@pytest.mark.parametrize(
+    ("issuer", "network"),
+    [
+        ("https://id.example.com", API | {"internet": False}),
+        ("https://id.corp", API),
+        ("https://keycloak.auth.svc", API),
+        ("https://keycloak", API),
+        ("https://10.20.0.10:8443/realms/x", API),
+        ("https://[fd00::1]", API),
+    ],
+)
+def test_a_provider_that_no_policy_leads_to_is_a_warning(issuer, network):
+    (finding,) = found(issuer, network)
+    assert (finding.level, finding.path) == (
+        Level.ADVISORY,
+        "kai-fleet:teams.ml.vcluster.oidc.issuer",
+    )
+    assert f"is {issuer}, which its API server does not reach" in finding.cause
+    assert "at kai-fleet:isolation.network.cidrs" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("issuer", "network", "level"),
+    [
+        ("https://id.example.com", API, "baseline"),
+        ("https://id.corp", {}, "baseline"),
+        ("https://id.corp", API | {"cidrs": ["10.20.0.0/16"]}, "baseline"),
+        ("https://id.corp", API, "off"),
+        ("https://id.corp", API | {"enabled": False}, "baseline"),
+        ("https://id.auth.svc", API | {"internet": False, "namespaces": ["auth"]}, "baseline"),
+    ],
+)
+def test_a_provider_that_may_be_reached_is_none(issuer, network, level):
+    assert found(issuer, network, level) == []
