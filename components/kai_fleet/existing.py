@@ -57,8 +57,8 @@ _UNREACHED: Final = (
 class HostObjects:
     """Objects on a host, and whether the stack's state has them.
 
-    `read` gets a path of the API, as `read_existing` of the provider. Where the cluster refuses, an
-    object counts as absent.
+    `read` gets a path of the API, as `read_existing` of the provider. Where this user may not look,
+    an object counts as absent: who may not look may not make it either.
     """
 
     read: Callable[[str], Answer]
@@ -73,21 +73,22 @@ class HostObjects:
             raise pulumi.RunError(_UNREACHED.format(problem))
 
     def _answer(self, path: str) -> Answer:
-        """The answer about a path. Raises pulumi.RunError where the host does not answer."""
+        """The answer about a path, asked twice where a connection broke."""
         answer = self.read(path)
-        if answer.get("away"):  # one broken connection must not end an update
-            answer = self.read(path)
         if answer.get("away"):
-            raise pulumi.RunError(_UNREACHED.format(answer["problem"]))
+            answer = self.read(path)
         return answer
 
     def at(self, path: str) -> Answer | None:
         """The answer about the object at a path of the API; None where it is absent.
 
-        Raises pulumi.RunError where the host does not answer.
+        Raises pulumi.RunError where the cluster does not say: what was not read is not absent.
         """
         answer = self._answer(path)
-        if (problem := answer.get("problem")) and not self.warned:
+        problem = answer.get("problem")
+        if problem and not answer.get("denied"):
+            raise pulumi.RunError(_UNREACHED.format(f"{problem} to GET {path}"))
+        if problem and not self.warned:
             self.warned = True
             pulumi.log.warn(
                 f"what the host cluster has already is not known: {problem} to GET {path}. What"

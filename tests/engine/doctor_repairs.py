@@ -31,6 +31,7 @@ REPAIR = {
     "kubectl scale deployment",
     "kubectl scale statefulset",
     "kubectl patch queue",
+    "kubectl patch queues",
     "kubectl rollout restart",
     "kubectl label namespace",
     "kubectl label node",

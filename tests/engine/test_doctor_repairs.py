@@ -95,6 +95,23 @@ def test_queues_that_nobody_declared(ml, repair):
     repair("queues", "somebody made it by hand")
 
 
+def test_a_queue_that_a_finalizer_keeps(ml, repair):
+    objects = client.CustomObjectsApi(ml)
+    kept = things.queue("kept", None)
+    kept["metadata"]["finalizers"] = ["example.com/kept"]
+    objects.create_cluster_custom_object(*things.QUEUES, kept)
+    objects.delete_cluster_custom_object(*things.QUEUES, "kept")
+    repair("queues", "stays until its finalizers are gone: example.com/kept")
+
+
+def test_a_queue_that_the_file_had(ml, repair):
+    """An update that was killed left it: its tree has the label, and the state does not."""
+    left = things.queue("left", None)
+    left["metadata"]["labels"] = {"kai-fleet/tree": "ml-queues"}
+    client.CustomObjectsApi(ml).create_cluster_custom_object(*things.QUEUES, left)
+    repair("queues", "is left over from this stack")
+
+
 @pytest.mark.slow
 def test_what_old_releases_and_removed_teams_left(ml, host, repair):
     shard = {

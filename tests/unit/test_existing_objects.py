@@ -183,14 +183,17 @@ def test_labels_that_do_not_fit_are_named():
         is_of_others("ml", {"labels": {"cost-centre": "8"}}, host)
 
 
-def test_what_may_not_be_read_is_named_once(monkeypatch):
+def test_what_a_user_may_not_look_at_is_named_once(monkeypatch):
+    paths: list[str] = []
     messages: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", messages.append)
 
     def read(path: str) -> dict[str, Any]:
-        return {"problem": "the API answers 403 Forbidden", "away": False}
+        paths.append(path)
+        return {"problem": "the API answers 403 Forbidden", "away": False, "denied": True}
 
     assert gpu("device-plugin", HostObjects(read, Deployed())) == []
+    assert paths == [CLASS, f"{SPACE}nvidia-device-plugin"]
     assert messages == [
         "what the host cluster has already is not known: the API answers 403 Forbidden to GET"
         f" {CLASS}. What others made there looks free in this run, and an update may fail. Look"
@@ -198,16 +201,26 @@ def test_what_may_not_be_read_is_named_once(monkeypatch):
     ]
 
 
-def test_a_host_that_goes_away_ends_the_run():
+@pytest.mark.parametrize(
+    ("problem", "away", "asked"),
+    [
+        ("the API answers 429 Too Many Requests", False, 1),
+        ("the API answers 500 Internal Server Error", False, 1),
+        ("the API does not answer: it does not answer in time", True, 2),
+    ],
+)
+def test_what_the_cluster_does_not_say_is_not_absent(problem, away, asked):
+    """Guards that were not read made a second stack the first of its cluster."""
     paths: list[str] = []
 
     def read(path: str) -> dict[str, Any]:
         paths.append(path)
-        return {"problem": "the API does not answer: it is away", "away": True}
+        return {"problem": problem, "away": away, "denied": False}
 
-    with pytest.raises(pulumi.RunError, match="no preview and no update without the host"):
-        gpu("device-plugin", HostObjects(read, Deployed()))
-    assert paths == [CLASS, CLASS]
+    settings = settings_of({"cluster": {"name": "lab", "context": "lab"}})
+    with pytest.raises(pulumi.RunError, match=f"{problem} to GET"):
+        existing.existing_of(settings, HostObjects(read, Deployed()))
+    assert len(paths) == asked
 
 
 WRONG = "the kubeconfig cannot be used: it has no context lba; its contexts: lab, prod"

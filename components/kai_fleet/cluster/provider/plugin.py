@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
+from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from pulumi.provider.server import ProviderServicer as ComponentServicer
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
@@ -232,8 +233,8 @@ def _opened(content: str, context: str) -> Connection:
 
 
 def _answer(function: str, arguments: Properties) -> dict[str, Any]:
-    """Call a function. Its result has `problem` if the cluster refused, and `away` if it did not
-    answer: of an error the engine would make its own words.
+    """Call a function. Its result has `problem` if the cluster refused, `denied` if this user may
+    not ask, and `away` if it did not answer: of an error the engine would make its own words.
     """
     path, of_secret = arguments.get("path", ""), function == SECRET
     if of_secret:
@@ -243,7 +244,12 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
         found = Api(_opened(content, context), in_all=_READ_SECONDS).find(path)
     except KubeError as error:
         problem = f"{'cannot be read: ' if of_secret else ''}{complaint(error)}"
-        return {"problem": problem, "away": isinstance(error, UnreachableError)}
+        status = error.status if isinstance(error, RefusedError) else None
+        return {
+            "problem": problem,
+            "away": isinstance(error, UnreachableError),
+            "denied": status == HTTPStatus.FORBIDDEN,
+        }
     if of_secret:
         return {"problem": "is not there"} if found is None else {"data": found.get("data") or {}}
     return {"there": False} if found is None else {"there": True, **_about(found)}
