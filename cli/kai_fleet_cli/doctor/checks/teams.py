@@ -270,7 +270,7 @@ def cluster_roles(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Cluster roles that removed vClusters left."""
     for name in (item.name for item in host.all("clusterroles")):
         # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
-        own, _, space = name.partition("-v-")
+        own, _sep, space = name.partition("-v-")
         if own.startswith("vc-") and space and host.named("namespaces", space) is None:
             yield fault("cluster-role-left", host, name)
 
