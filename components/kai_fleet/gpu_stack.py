@@ -6,8 +6,9 @@ from typing import Any, Final, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
-from kai_fleet.inputs import RegistryArgs, TolerationArgs, check, toleration_spec
+from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
@@ -15,7 +16,9 @@ from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.sections.access import OF_STACK
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
-_CHOICES: Final = {"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
+_ALLOWED: Final = Allowed(
+    choices={"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
+)
 # Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
 # GKE admits system priority classes only beside such a quota; it bounds nothing (gpu-operator#660).
@@ -55,8 +58,7 @@ class GpuStack(pulumi.ComponentResource):
     """The chart of a GPU provider, with its namespace, RuntimeClass, pull Secret and quota.
 
     Raises:
-        pulumi.RunError: an unknown choice.
-        TypeError: an Output in an argument that decides which resources are declared.
+        pulumi.RunError: arguments that it does not take, or what it declares is others' already.
     """
 
     namespace: pulumi.Output[str]
@@ -68,7 +70,7 @@ class GpuStack(pulumi.ComponentResource):
         self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(GPU_STACK, name, None, opts)
-        check(f"GpuStack {name}", GpuStackArgs, args, _CHOICES)
+        check(f"GpuStack {name}", GpuStackArgs, args, _ALLOWED)
         provider = GPU_PROVIDERS[args["provider"]]
         version, chart = args.get("version", provider.version), provider.chart
         child, before = child_of(self, opts), list[pulumi.Resource]()

@@ -4,8 +4,8 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
+from kai_fleet.argument_check import check
 from kai_fleet.guards import policies
-from kai_fleet.inputs import check
 from kai_fleet.options import child_of
 
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"

@@ -11,13 +11,23 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet import deployed
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved, toleration_spec
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
-from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, table, version_key, why_replaced
+from kai_fleet.releases import (
+    DISABLED,
+    KAI,
+    KaiRelease,
+    kai,
+    table,
+    unknown_version,
+    version_key,
+    why_replaced,
+)
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
@@ -26,11 +36,13 @@ from kai_fleet.values import value_at
 
 # The first chart with labels for the namespace in which shared GPUs are held.
 _LABELS_SINCE: Final = (0, 16, 7)
-_CHOICES: Final = {
-    "isolation": LEVELS,
-    "gpu_sharing_mode": MODES[1:],
-    "use_existing": ("namespace", "clusterPolicyCrd", "priorityClasses"),
-}
+ALLOWED: Final = Allowed(
+    choices={
+        "isolation": LEVELS,
+        "gpu_sharing_mode": MODES[1:],
+        "use_existing": ("namespace", "clusterPolicyCrd", "priorityClasses"),
+    }
+)
 
 
 class ShardArgs(TypedDict):
@@ -116,7 +128,9 @@ class KaiScheduler(pulumi.ComponentResource):
     deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and running
     pods stay. Let queues depend on it.
 
-    Raises UnknownVersionError for a version that is not in the release table.
+    Raises:
+        pulumi.RunError: arguments that it does not take, a version that is not in the release
+            table, or what it declares on a host is others' already.
     """
 
     namespace: pulumi.Output[str]
@@ -127,7 +141,8 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
         component, inside = f"KaiScheduler {name}", args.get("probe_environment")
-        check(component, KaiSchedulerArgs, args, _CHOICES)
+        known = partial(unknown_version, kai, args)
+        check(component, KaiSchedulerArgs, args, ALLOWED, known)
         release = kai(args["version"], untested=bool(args.get("untested")))
         timeout = int(args.get("ready_timeout", 300))
         environment: Any = inside or connection_of(component, args).environment()

@@ -15,7 +15,7 @@ from decimal import Decimal
 from math import inf
 from typing import Any, Final
 
-from kai_fleet.inputs import without_none
+from kai_fleet.inputs import has_output, without_none
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kai_fleet.values import WORD, parse_quantity, whole_numbers
 
@@ -60,6 +60,31 @@ def specs_of(queues: Queues, *given: Any, **named: Any) -> dict[str, Spec]:
     return specs
 
 
+def mistakes(queues: Queues) -> Iterator[str]:
+    """Names that are there twice, and quantities that are none and known by now."""
+    seen = set[str]()
+    for name, queue in walk(queues):
+        if name in seen:
+            yield f"queue {name} is there twice; names are unique in a cluster"
+        seen.add(name)
+        for resource in _UNITS:
+            share = share_of(queue, resource)
+            for key in ("quota", "limit"):
+                try:
+                    if not has_output(share.get(key)):
+                        _share(resource, {key: share.get(key)})
+                except ValueError as why:
+                    yield f"queue {name}: {resource}.{key}: {why}"
+
+
+def share_of(queue: Mapping[str, Any], resource: str) -> Mapping[str, Any]:
+    """A queue's share of a resource; a plain value in place of one is its quota."""
+    share = queue.get(resource)
+    if share is None:
+        return {}
+    return share if isinstance(share, Mapping) else {"quota": share}
+
+
 def every_spec(
     queues: Queues,
     gpus: float | None = None,
@@ -85,7 +110,7 @@ def every_spec(
         if most is not None:
             top = [name for name in trees if shard in (None, shards[name])]
             shares = [trees[name][0][1]["resources"]["gpu"] for name in top]
-            _bound([queues[name].get("gpu") or {} for name in top], shares, float(most))
+            _bound([share_of(queues[name], "gpu") for name in top], shares, float(most))
     every = [named_spec for specs in trees.values() for named_spec in specs]
     for share in (share for _, spec in every for share in spec["resources"].values()):
         # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
@@ -100,7 +125,7 @@ def _specs(
     quota or limit in a queue above.
     """
     try:
-        shares = {key: _share(key, args.get(key) or {}) for key in _UNITS}
+        shares = {key: _share(key, share_of(args, key)) for key in _UNITS}
     except ValueError as why:
         raise ValueError(f"queue {name}: {why}") from None
     finite = {key for key, share in shares.items() if not {*share.values()} <= {None, inf}}
@@ -114,7 +139,7 @@ def _specs(
             default = sum(specs[0][1]["resources"][key]["quota"] for specs in children)
         if share["quota"] is None:
             share["quota"] = min(default, share["limit"])
-        weight = (args.get(key) or {}).get("weight")
+        weight = share_of(args, key).get("weight")
         share["overQuotaWeight"] = 1.0 if weight is None else float(weight)
     optional = {
         "displayName": args.get("display_name"),

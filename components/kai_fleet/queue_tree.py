@@ -5,17 +5,20 @@ from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see
 
 import pulumi
 
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
-from kai_fleet.inputs import check, resolved, without_none
+from kai_fleet.inputs import resolved, without_none
 from kai_fleet.names import QUEUE_CHECK, QUEUES
 from kai_fleet.options import child_of
-from kai_fleet.queue_specs import labels_of, leaves, specs_of
+from kai_fleet.queue_specs import labels_of, leaves, mistakes, specs_of
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
 
 class ShareArgs(TypedDict):
-    """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited."""
+    """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited. Python takes what
+    a stack file does, too: `3` in place of `{"quota": 3}`, and texts: `500m`, `unlimited`.
+    """
 
     quota: NotRequired[pulumi.Input[float]]
     """Guaranteed. Default: with children the sum of theirs; else CPU unlimited, GPUs none."""
@@ -85,6 +88,12 @@ class QueueTreeArgs(TypedDict):
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
+# What a stack file takes: a quota in place of a share, and quantities as numbers or texts.
+ALLOWED: Final = Allowed(
+    short=dict.fromkeys((ShareArgs, MemoryShareArgs), "quota"), quantities=("quota", "limit")
+)
+
+
 class QueueTree(pulumi.ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
@@ -103,8 +112,9 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(QUEUE_TREE, name, None, opts)
-        component, queues, parent = f"QueueTree {name}", args.get("queues", {}), args.get("parent")
-        check(component, QueueTreeArgs, args)
+        component = f"QueueTree {name}"
+        check(component, QueueTreeArgs, args, ALLOWED, lambda: mistakes(args["queues"]))
+        queues, parent = args["queues"], args.get("parent")
         connection, names = connection_of(component, args), leaves(queues)
 
         def specs(*tree: Any) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
+from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
-from kai_fleet.inputs import check
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
 from kai_fleet.options import after, child_of
@@ -20,7 +21,18 @@ from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 # Kinds of manifests that other objects depend on: declared first.
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
-_GUARD: Final = {"guard.mode": ("deny", "audit"), "guard.outside": ("deny", "warn", "allow")}
+_ALLOWED: Final = Allowed(
+    choices={
+        **virtual_cluster.ALLOWED.below("vcluster"),
+        **team_namespace.ALLOWED.below("namespace"),
+        **kai_scheduler.ALLOWED.below("kai"),
+        "guard.mode": ("deny", "audit"),
+        "guard.outside": ("deny", "warn", "allow"),
+    },
+    needs=virtual_cluster.ALLOWED.needs,
+    short=queue_tree.ALLOWED.short,
+    quantities=queue_tree.ALLOWED.quantities,
+)
 
 
 class QueueGuardArgs(TypedDict):
@@ -73,6 +85,7 @@ class Team(pulumi.ComponentResource):
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(TEAM, name, None, opts)
+        check(f"Team {name}", TeamArgs, args, _ALLOWED)
         first, self.ready = child_of(self, opts), list[pulumi.Resource]()
         if (namespace_args := args.get("namespace")) is not None:
             # `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
@@ -85,7 +98,6 @@ class Team(pulumi.ComponentResource):
         inside, before = vcluster.inside(self), list[pulumi.Resource]()
         queues = leaves(args.get("queues", {}).get("queues", {}))
         if (guard := args.get("guard")) is not None:
-            check(f"Team {name}", QueueGuardArgs, guard, _GUARD, at="guard.")
             kai: Any = args.get("kai", {"version": ""})
             bounds = {**guard, "gpu_sharing": kai.get("gpu_sharing", True)}
             bounds["pod_groups"] = takes_external_pod_groups(kai["version"])

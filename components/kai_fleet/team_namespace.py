@@ -1,6 +1,6 @@
 """TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -8,10 +8,11 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import after, child_of, noted, registry_secret
@@ -19,11 +20,13 @@ from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
-_CHOICES: Final = {
-    "scheduler": ("inside", "host", "none"),
-    "guard": ("deny", "audit", "off"),
-    "isolation.level": LEVELS,
-}
+ALLOWED: Final = Allowed(
+    choices={
+        "scheduler": ("inside", "host", "none"),
+        "guard": ("deny", "audit", "off"),
+        "isolation.level": LEVELS,
+    }
+)
 USED: Final = {USED_LABEL: "used"}
 
 
@@ -179,8 +182,8 @@ class TeamNamespace(pulumi.ComponentResource):
     These are deleted with the namespace, never before it, so that no bound is lifted alone.
 
     Raises:
-        pulumi.RunError: an unknown choice, or `guards` is missing.
-        TypeError: an Output in an argument that decides which resources are declared.
+        pulumi.RunError: arguments that it does not take, `guards` is missing, or what it declares
+            is others' already.
     """
 
     name: pulumi.Output[str]
@@ -189,9 +192,9 @@ class TeamNamespace(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
+        check(f"TeamNamespace {name}", TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, opts)
-        _check(f"TeamNamespace {name}", args)
         ns_name, child = args.get("name", f"team-{name}"), child_of(self, opts)
         metadata: Any = namespace_metadata(name, args)
         own: Any = core.v1.Namespace
@@ -281,16 +284,14 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(component: str, args: TeamNamespaceArgs) -> None:
-    """Raise for what `check` refuses, and for guards that are missing or written twice."""
-    check(component, TeamNamespaceArgs, args, _CHOICES)
-    if bounds := [key for key in args.get("annotations", {}) if key.startswith(policies.BOUNDS)]:
-        raise pulumi.RunError(
-            f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"
-        )
+def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
+    """Guards that are missing, and bounds that are written twice."""
+    for key in args.get("annotations", {}):
+        if key.startswith(policies.BOUNDS):
+            yield f"annotations.{key} is a bound, which other arguments write; drop it"
     if "guards" not in args and level(args) != "off":
-        raise pulumi.RunError(
-            f"{component}: guards is missing, without which its pods would be kept from nothing;"
-            ' declare guards = HostGuards("guards", {}) once for the host, and write "guards":'
-            " guards.ready, or isolation.level off"
+        yield (
+            "guards is missing, without which its pods would be kept from nothing; declare guards ="
+            ' HostGuards("guards", {}) once for the host, and write "guards": guards.ready, or'
+            " isolation.level off"
         )

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -11,6 +12,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
 
 from kai_fleet import deployed
+from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
     ClusterConnection,
@@ -18,29 +20,31 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, joined, resolved
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, declare_groups
 from kai_fleet.vcluster_values import AUTHORITY, authority_name, vcluster_values
 
-_CHOICES: Final = {
-    "mode": ("virtual", "host", "default"),
-    "isolation": LEVELS,
-    "access.type": ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"),
-    "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
-    "groups": ROLES,
-}
-# Arguments that a type of access or store requires, because its address comes from them.
-_NEEDS: Final = {
-    "NodePort": ("host",),
-    "Ingress": ("host",),
-    "Gateway": ("host", "gateway"),
-    "external": ("data_source",),
-}
+ALLOWED: Final = Allowed(
+    choices={
+        "mode": ("virtual", "host", "default"),
+        "isolation": LEVELS,
+        "access.type": ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"),
+        "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
+        "groups": ROLES,
+    },
+    # Arguments that a type of access or store requires, because its address comes from them.
+    needs={
+        "NodePort": ("host",),
+        "Ingress": ("host",),
+        "Gateway": ("host", "gateway"),
+        "external": ("data_source",),
+    },
+)
 
 
 class AccessArgs(TypedDict):
@@ -163,7 +167,9 @@ class VirtualCluster(pulumi.ComponentResource):
     for its own. Uninstalling the chart leaves the volume and, in host mode, every pod; these are
     deleted after the release. In Python, declare objects inside with the options of `inside`.
 
-    Raises UnknownVersionError for a version that is not in the release table.
+    Raises:
+        pulumi.RunError: arguments that it does not take, or a version that is not in the release
+            table.
     """
 
     namespace: pulumi.Output[str]
@@ -182,7 +188,8 @@ class VirtualCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, opts)
         component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
-        check(component, VirtualClusterArgs, args, _CHOICES, _NEEDS)
+        known = partial(unknown_version, vcluster, args)
+        check(component, VirtualClusterArgs, args, ALLOWED, known)
         release = vcluster(version, untested=bool(args.get("untested")))
         namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
         self.namespace = pulumi.Output.from_input(namespace)

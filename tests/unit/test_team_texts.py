@@ -13,7 +13,7 @@ import pulumi
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.inputs import check
+from kai_fleet.argument_check import check
 from kai_fleet.marks import REFUSAL, SIGNATURE
 from kai_fleet.program import program
 from kai_fleet.settings import load

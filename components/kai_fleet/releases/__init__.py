@@ -6,7 +6,7 @@ the ends of life on vCluster's page of supported versions.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, partial
@@ -220,6 +220,18 @@ def _entry(what: str, table: Mapping[str, R], version: str, *, untested: bool = 
 
 kai: Final = partial(_entry, "KAI", KAI)
 vcluster: Final = partial(_entry, "vCluster", VCLUSTER)
+
+
+def unknown_version(entry: Callable[..., Release], args: Mapping[str, Any]) -> list[str]:
+    """What is wrong with `version` of a component's arguments: no version of the table of `entry`,
+    which is `kai` or `vcluster`.
+    """
+    try:
+        if "version" in args:
+            entry(args["version"], untested=bool(args.get("untested")))
+    except UnknownVersionError as why:
+        return [f"version: {why}"]
+    return []
 
 
 @dataclass(frozen=True)
