@@ -68,6 +68,12 @@ class Arguments:
             use_existing=self.existing.get("gpu"),
         )
 
+    def host_guards(self) -> Any:
+        """HostGuardsArgs. Whether another stack has the host was asked before: guards that are
+        there without being in the state are of an update that was cut off.
+        """
+        return {"host_kai": self.settings.kai is not None, "use_existing": False}
+
     def host_kai(self) -> Any:
         """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai

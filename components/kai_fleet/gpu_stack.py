@@ -10,7 +10,9 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
+from kai_fleet.names import NAMESPACE
 from kai_fleet.options import after, chart_args, child_of, registry_secret
+from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.sections.access import OF_STACK
@@ -18,6 +20,10 @@ from kai_fleet.settings.sections.access import OF_STACK
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 _ALLOWED: Final = Allowed(
     choices={"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
+)
+_INSTEAD: Final = (
+    "A GPU stack is once on a host: leave GpuStack out, or write provider: none; if only the"
+    ' namespace was made before, write use_existing: ["namespace"]'
 )
 # Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
@@ -72,6 +78,11 @@ class GpuStack(pulumi.ComponentResource):
         super().__init__(GPU_STACK, name, None, opts)
         check(f"GpuStack {name}", GpuStackArgs, args, _ALLOWED)
         provider = GPU_PROVIDERS[args["provider"]]
+        if provider.chart and "namespace" not in args.get("use_existing", ()):
+            # A RuntimeClass stays when the stack goes, whoever made it.
+            path = f"/api/v1/namespaces/{provider.chart}"
+            spaces = [HostObject(NAMESPACE, f"{name}-namespace", path)]
+            refuse_others(self, f"GpuStack {name}", spaces, _INSTEAD)
         version, chart = args.get("version", provider.version), provider.chart
         child, before = child_of(self, opts), list[pulumi.Resource]()
         existing = args.get("use_existing", ())

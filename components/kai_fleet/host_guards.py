@@ -6,9 +6,13 @@ import pulumi
 
 from kai_fleet.argument_check import check
 from kai_fleet.guards import policies
+from kai_fleet.names import POLICY
 from kai_fleet.options import child_of
+from kai_fleet.owners import HostObject, refuse_others, require
 
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
+READY: Final = "declared"
+_PATH: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
 
 
 class HostGuardsArgs(TypedDict):
@@ -16,6 +20,10 @@ class HostGuardsArgs(TypedDict):
 
     host_kai: NotRequired[bool]
     """The host has a KAI: guard its queues and priorities, too. Default: false."""
+    use_existing: NotRequired[bool]
+    """true: another program has them on the host; declare none, see that they are there. false:
+    take over what is there. Default: declare them, and refuse where they are there already.
+    """
 
 
 class HostGuards(pulumi.ComponentResource):
@@ -25,7 +33,8 @@ class HostGuards(pulumi.ComponentResource):
     annotations. Where an expression fails or the namespace has no bounds, the object is denied.
 
     Raises:
-        TypeError: `host_kai` is an Output.
+        pulumi.RunError: arguments that it does not take; the guards of another program are there,
+            or with `use_existing` are not.
     """
 
     ready: pulumi.Output[str]
@@ -35,11 +44,29 @@ class HostGuards(pulumi.ComponentResource):
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, opts)
-        check(f"HostGuards {name}", HostGuardsArgs, args)
-        host_kai = args.get("host_kai", False)
-        host_policies, bindings = policies.of_host(beside_kai=host_kai)
+        component = f"HostGuards {name}"
+        check(component, HostGuardsArgs, args)
+        host_policies, bindings = policies.of_host(beside_kai=args.get("host_kai", False))
+        objects = [
+            HostObject(POLICY, f"{name}-{kind}", f"{_PATH}{policies.policy_name(kind)}")
+            for kind in host_policies
+        ]
+        if args.get("use_existing"):
+            require(self, component, objects, "Drop use_existing, or run that program first")
+            self.ready = pulumi.Output.from_input(READY)
+            self.register_outputs({"ready": READY})
+            return
+        if "use_existing" not in args:
+            refuse_others(self, component, objects, _INSTEAD, together=True)
         declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(each.urn for each in declared))
-        self.ready = urns.apply(lambda _: "declared")
+        self.ready = urns.apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})
+
+
+_INSTEAD: Final = (
+    "Guards are once on a host, for the teams of every program: write use_existing: true, and give"
+    " its ready to the TeamNamespaces. If this stack made them in an update that was cut off, or"
+    " nobody has them any more, write use_existing: false"
+)

@@ -16,8 +16,9 @@ from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import KAI_SCHEDULER
+from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE
 from kai_fleet.options import after, chart_args, child_of, registry_secret
+from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import (
     DISABLED,
     KAI,
@@ -34,6 +35,12 @@ from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.values import value_at
 
+_TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
+_INSTEAD: Final = (
+    "One KAI schedules for a whole host: leave KaiScheduler out where another program has it, and"
+    " give topologies names of your own; if only the namespace was made before, write use_existing:"
+    ' ["namespace"]'
+)
 # The first chart with labels for the namespace in which shared GPUs are held.
 _LABELS_SINCE: Final = (0, 16, 7)
 ALLOWED: Final = Allowed(
@@ -154,6 +161,8 @@ class KaiScheduler(pulumi.ComponentResource):
                 f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
                 " of the same VirtualCluster"
             )
+        if not inside and not deployed.read().has(RELEASE, f"{name}-release"):
+            refuse_others(self, component, _on_host(name, args), _INSTEAD)
         child = child_of(self, opts, ordered=False, **provider)
         step = child_of(self, opts, ordered=False, delete_before_replace=True)
         replacing = pulumi.ResourceOptions(
@@ -282,6 +291,19 @@ class KaiScheduler(pulumi.ComponentResource):
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         other = ["values", "chart", "repositoryOpts"]
         return ["version", *other] if release.recreates_config else ["version"]
+
+
+def _on_host(name: str, args: KaiSchedulerArgs) -> list[HostObject]:
+    """What goes with the stack; the CRD of a GPU operator stays. `name` begins the resources'."""
+    objects = []
+    if "namespace" not in args.get("use_existing", ()):
+        path = f"/api/v1/namespaces/{KAI_NAMESPACE}"
+        objects.append(HostObject(NAMESPACE, f"{name}-namespace", path))
+    for topology in args.get("topologies", {}):
+        path = f"/apis/kai.scheduler/v1alpha1/topologies/{topology}"
+        resource = f"{name.removesuffix('-kai')}-topologies-{topology}"
+        objects.append(HostObject(_TOPOLOGY, resource, path))
+    return objects
 
 
 def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def declare_host(
     """
     on_host = noted(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
-    guards = HostGuards("host-guards", {"host_kai": settings.kai is not None}, on_host)
+    guards = HostGuards("host-guards", args.host_guards(), on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
     if settings.kai is not None:
         kai = KaiScheduler(existing.KAI, args.host_kai(), after(on_host, gpu))

@@ -14,8 +14,9 @@ from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
-from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
+from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import after, child_of, noted, registry_secret
+from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.team_stack_access import IN_NAMESPACE
@@ -26,6 +27,12 @@ ALLOWED: Final = Allowed(
         "guard": ("deny", "audit", "off"),
         "isolation.level": LEVELS,
     }
+)
+_CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
+_INSTEAD: Final = (
+    "Give the team another name; if the namespace was made for it, and is to stay when this stack"
+    " goes, write use_existing: true; if an update of this stack that was cut off made it, write"
+    " use_existing: false"
 )
 USED: Final = {USED_LABEL: "used"}
 
@@ -173,7 +180,9 @@ class TeamNamespaceArgs(TypedDict):
     monitoring: NotRequired[MonitoringArgs]
     """Metrics for Prometheus. Default: none."""
     use_existing: NotRequired[bool]
-    """The namespace exists: label and annotate it, keep it on deletion. Default: false."""
+    """true: the namespace exists; label and annotate it, keep it on deletion. false: take over what
+    is there. Default: declare it, and refuse where it is there already.
+    """
 
 
 class TeamNamespace(pulumi.ComponentResource):
@@ -196,6 +205,8 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, opts)
         ns_name, child = args.get("name", f"team-{name}"), child_of(self, opts)
+        if "use_existing" not in args:
+            refuse_others(self, f"TeamNamespace {name}", _on_host(name, args), _INSTEAD)
         metadata: Any = namespace_metadata(name, args)
         own: Any = core.v1.Namespace
         if args.get("use_existing"):
@@ -253,6 +264,16 @@ class TeamNamespace(pulumi.ComponentResource):
         urns = pulumi.Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: ns_name)
         self.register_outputs({"name": ns_name})
+
+
+def _on_host(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
+    """What is of one team of that name on a whole host."""
+    path = f"/api/v1/namespaces/{args.get('name', f'team-{name}')}"
+    objects = [HostObject(NAMESPACE, f"{name}-namespace", path)]
+    if level(args) != "off":
+        path = f"/apis/{rights.GROUP}/v1/clusterroles/{rights.VCLUSTER}-{name}"
+        objects.append(HostObject(_CLUSTER_ROLE, f"{name}-vcluster-role", path))
+    return objects
 
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:

@@ -5,13 +5,17 @@ import runpy
 import shutil
 from pathlib import Path
 
+import pulumi
+import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 from pulumi import automation
 
+from kai_fleet import HostGuards, TeamNamespace
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
+from tests.engine.bare_engine import Engine
 from tests.engine.product import api, queues
 from tests.engine.sandbox_commands import run
 
@@ -67,6 +71,53 @@ def test_in_python_two_teams_come_one_switches_and_both_go(engine, sandbox, tmp_
 
     engine.destroy()
     assert engine.field(".metadata.name", "namespace", "team-research") == ""
+
+
+def host_guards(**args):
+    """A program with the guards of the host, and a team's namespace below them."""
+
+    def declare():
+        on_host = pulumi.ResourceOptions(
+            provider=kubernetes.Provider("host", context="kai-fleet-sandbox")
+        )
+        guards = HostGuards("guards", args, on_host)
+        TeamNamespace("second", {"guards": guards.ready}, on_host)
+
+    return declare
+
+
+def test_the_guards_of_another_program_are_neither_taken_over_nor_deleted(
+    engine, sandbox, tmp_path, monkeypatch
+):
+    for key, value in sandbox.env().items():  # for the programs, which run in this process
+        monkeypatch.setenv(key, value)
+    policies = ("validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
+
+    def first():
+        provider = kubernetes.Provider("host", context="kai-fleet-sandbox")
+        HostGuards("guards", {}, pulumi.ResourceOptions(provider=provider))
+
+    engine.up(first)
+    before = engine.kubectl("get", *policies)
+    second = Engine(sandbox, tmp_path)
+    for look in (second.preview, second.up):
+        with pytest.raises(automation.CommandError):
+            look(host_guards())
+        said = second.printed
+        assert "HostGuards guards: ValidatingAdmissionPolicy kai-fleet-" in said
+        assert "write use_existing: true" in " ".join(said.split())
+        assert "Traceback" not in said
+    second.up(host_guards(use_existing=True))
+    assert engine.preview(first).keys() == {"same"}
+    with pytest.raises(automation.CommandError):  # of the live team of the second program
+        engine.preview(host_guards(use_existing=False))
+    assert "TeamNamespace second: Namespace team-second is in the cluster" in engine.printed
+    second.destroy()
+    assert engine.kubectl("get", *policies) == before
+    with pytest.raises(automation.CommandError):  # nobody has them: nothing to lean on
+        engine.destroy()
+        second.preview(host_guards(use_existing=True))
+    assert "is not in the cluster, and nothing here declares it" in second.printed
 
 
 @pytest.mark.yaml

@@ -96,3 +96,41 @@ def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
     assert "PROBE_KUBECONFIG" not in wait
     provider = engine.inputs["pulumi:providers:kubernetes", "ml-kai"]
     assert provider["kubeconfig"] == kubeconfig
+
+
+def refused(engine, kind, **inputs):
+    with pytest.raises(grpc.RpcError) as error:
+        engine.construct(kind, struct(inputs))
+    return error.value.details()
+
+
+def test_every_wrong_argument_of_another_language_is_named_as_it_is_written_there(engine):
+    said = refused(
+        engine,
+        "TeamNamespace",
+        guards="declared",
+        nodepool={"pool": "ml"},
+        isolation={"levl": "restricted", "network": {"apiPort": [443]}},
+        tolerations=[{"key": "gpu", "efect": "NoSchedule"}],
+        gpus="8",
+    )
+    assert said.splitlines() == [
+        f"TeamNamespace ml: {mistake}"
+        for mistake in (
+            "nodepool is no argument; write nodePool",
+            "gpus is a text; write a number",
+            "isolation.levl is no argument; write level",
+            "isolation.network.apiPort is no argument; write apiPorts",
+            "tolerations.efect is no argument; write effect",
+        )
+    ]
+
+
+def test_a_version_or_a_missing_argument_is_no_traceback_in_another_language(engine):
+    assert refused(engine, "KaiScheduler", context="lab") == (
+        "KaiScheduler ml: version is missing; write it"
+    )
+    said = refused(engine, "KaiScheduler", context="lab", version="v0.20.1")
+    assert said.startswith("KaiScheduler ml: version: KAI v0.20.1 is not a version this program")
+    said = refused(engine, "QueueTree", context="lab", queues={"a": {"memory": {"quota": "4 Gi"}}})
+    assert said == "QueueTree ml: queue a: memory.quota: '4 Gi' is no Kubernetes quantity"

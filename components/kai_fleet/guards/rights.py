@@ -22,7 +22,7 @@ from kai_fleet.values import value_at
 
 Rule = dict[str, Any]
 VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
-_GROUP: Final = "rbac.authorization.k8s.io"
+GROUP: Final = "rbac.authorization.k8s.io"
 _NEWEST: Final = 1_000
 _CONDITIONS: Final = ("since", "when", "unasked", "unless")
 
@@ -100,7 +100,7 @@ def declare_role(
 
 def role_ref(kind: str, name: pulumi.Input[str]) -> rbac.RoleRefArgsDict:
     """What a binding names."""
-    return {"api_group": _GROUP, "kind": kind, "name": name}
+    return {"api_group": GROUP, "kind": kind, "name": name}
 
 
 def service_account(name: str, namespace: pulumi.Input[str]) -> rbac.SubjectArgsDict:

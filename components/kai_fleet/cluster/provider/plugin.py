@@ -12,11 +12,10 @@ from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.empty_pb2 import Empty
 from pulumi.provider.experimental import provider
-from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.provider.server import ProviderServicer as ComponentServicer
@@ -31,6 +30,9 @@ from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueu
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
+
+if TYPE_CHECKING:
+    from kai_fleet.cluster.provider.constructing import Components
 
 Properties = Mapping[str, Any]
 # Not part of the tree: credentials rotate, and what was refused each update finds anew.
@@ -140,12 +142,11 @@ class _Servicer(ProviderServicer):
         return await super().Delete(request, context)
 
 
-def components() -> ComponentProvider:
-    """Return the components that other languages use."""
-    import kai_fleet
+def components() -> "Components":
+    """Return the components that other languages use; they take a second to import."""
+    from kai_fleet.cluster.provider.constructing import Components
 
-    served = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
-    return ComponentProvider(served, PACKAGE, version=version())
+    return Components()
 
 
 def _make(declared: Values, identity: str, known: Properties) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
+from pulumi import RunError
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
@@ -62,8 +63,10 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
             except NotImplementedError:
                 raise  # the engine hears UNIMPLEMENTED, and asks in another way
             except Exception as error:
-                cause = error.__context__ or error  # the SDK raises another one in its place
-                if not isinstance(cause, PluginError | KubeError):
+                cause: BaseException = error
+                if not isinstance(error, RunError):
+                    cause = error.__context__ or error  # the SDK raises another one in its place
+                if not isinstance(cause, PluginError | KubeError | RunError):
                     traceback.print_exception(cause)  # the engine keeps it for its verbose log
                     method = details.method.rpartition("/")[2]
                     cause = PluginError(f"the plugin failed at {method}: {cause!r}")
