@@ -6,8 +6,9 @@ import pytest
 
 from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.from_resources import device_sharing
+from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject
+from kai_fleet_policies.model.device_sharing import OF_OTHERS, device_sharing
 from tests.policies.samples import (
     cases,
     cluster,
@@ -145,7 +146,12 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
     ("values", "sharing"),
     [
         ({"config": {"map": {"default": SLICED}}}, "time-slicing"),
-        ({"config": {"name": "somewhere"}}, ""),
+        ({"config": {"map": {"d": SLICED.replace("4", "1")}}}, ""),
+        ({"config": {"map": {"d": SLICED.replace("4", "1"), "e": SLICED}}}, "time-slicing"),
+        ({"devicePlugin": {"config": {"create": True, "name": "own", "data": {"a": "x"}}}}, ""),
+        ({"devicePlugin": {"config": {"name": "somewhere", "default": "any"}}}, OF_OTHERS),
+        ({"config": {"name": "somewhere"}}, OF_OTHERS),
+        ({"config": {"map": {"d": UNKNOWN}}}, UNKNOWN),
         ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
         ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
         (UNKNOWN, UNKNOWN),
@@ -177,3 +183,38 @@ def test_kai_asks_in_vain_for_nodes_from_inside(on):
     warned = found("team-mode", host(asks))
     assert [each.path for each in warned] == ["s.values.global.clusterAutoscaling"] * on
     assert found("team-mode", cluster(kai=(own,), teams=(team("ml", "host"),))) == []
+
+
+def test_a_config_of_others_is_said_to_be_undecided_where_kai_shares():
+    of_others = plugin(OF_OTHERS)
+    (said,) = found("gpu-one-sharer", cluster(objects=of_others))
+    assert (said.level, said.path) == (Level.ADVISORY, "kai-fleet:gpu.values")
+    assert "cannot decide whether it shares GPUs: its config is a ConfigMap of others" in said.cause
+    off = cluster(kai=(Kai("v0.9.3", sharing="Disabled"),), objects=of_others)
+    assert found("gpu-one-sharer", off) == []
+
+
+def sharing_stack(provider, **values):
+    """A stack file of one team whose KAI shares GPUs."""
+    scheduler = {"mode": "virtual", "version": "v0.16.8"}
+    queues = {"default": {"children": {"train": {"gpu": 8}}}}
+    team = {"scheduler": scheduler, "nodePool": {"pool": "ml"}, "gpus": 8, "queues": queues}
+    cluster = {"name": "prod", "context": "prod"}
+    return {
+        "cluster": cluster,
+        "gpu": {"provider": provider, "values": values},
+        "teams": {"ml": team},
+    }
+
+
+def test_a_plan_names_the_key_of_the_device_plugins_config_once():
+    named = sharing_stack(
+        "operator", devicePlugin={"config": {"name": "time-slicing-config-all", "default": "any"}}
+    )
+    (said,) = plan_settings(named).problems
+    assert (said.check, said.path) == ("gpu-one-sharer", "kai-fleet:gpu.values")
+    sliced = sharing_stack("device-plugin", config={"map": {"default": SLICED}})
+    (refused,) = plan_settings(sliced).problems
+    assert (refused.level, refused.path) == (Level.MANDATORY, "kai-fleet:gpu.values")
+    one = sharing_stack("device-plugin", config={"map": {"default": SLICED.replace("4", "1")}})
+    assert plan_settings(one).problems == ()

@@ -5,11 +5,13 @@ from datetime import date
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from kai_fleet import releases
 from kai_fleet.finding import Level
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
+from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
@@ -65,6 +67,11 @@ def on(monkeypatch):
         ("v0.9.3", date(2026, 10, 1), "is out of support since 2026-09-30; move to v0.16.9 (supp"),
         ("v0.7.11", date(2026, 11, 24), "no support dates are published for line v0.7"),
         ("v0.16.8", date(2040, 1, 1), "look for a newer kai-fleet"),
+        (
+            "v0.18.0",
+            date(2026, 11, 24),
+            "not advised: v0.18.1 repairs vulnerabilities of it; write v0.16.9 (supported",
+        ),
     ],
 )
 def test_a_line_out_of_support_is_warned_about_with_the_newest_maintained(on, version, day, says):
@@ -82,6 +89,25 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
     (problem,) = together(on(date(2026, 10, 30), rule, host))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
+
+
+@pytest.mark.parametrize("table", [releases.KAI, releases.VCLUSTER])
+def test_a_rule_and_the_list_of_releases_say_the_same_of_every_version(table):
+    """Where one of them advises against a version, so does the other, in the same words."""
+    listed = CliRunner().invoke(app, ["releases"]).stdout.splitlines()
+    kind = "KAI" if table is releases.KAI else "vCluster"
+    for version in table:
+        (line,) = (each for each in listed if each.startswith(f"{kind} {version} "))
+        host = cluster(version="v0.16.8")
+        if kind == "KAI":
+            warned = found("kai-version-supported", cluster(version=version))
+        else:
+            host = replace(host, teams=(Team("ml", version=version),))
+            warned = found("vcluster-version-known", host)
+        against = "not advised" in line or "out of support" in line or "no support dates" in line
+        assert bool(warned) == against, version
+        assert all(releases.standing(table, version).words in each.cause for each in warned)
+        assert releases.standing(table, version).words in line
 
 
 def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():

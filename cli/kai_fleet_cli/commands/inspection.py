@@ -81,10 +81,9 @@ def releases(as_json: AsJson = False) -> None:
         return
     for kind, table in tables.items():
         for version in (*table, known.RETRACTED) if kind == "KAI" else table:
-            caveat = table[version].caveat if version in table else ""
+            words = known.standing(table, version).words
             default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
-            line = f"{kind} {version:<9} {known.support(table, version).words}"
-            result(f"{line}{caveat and f'; not advised: {caveat}'}{default}")
+            result(f"{kind} {version:<9} {words}{default}")
     result("A newer version of either can be tried with untested: true beside its version.")
 
 

@@ -273,13 +273,28 @@ def advised(
     return best if version_key(best) > version_key(version) else None
 
 
+def standing(table: Mapping[str, Release], version: str, today: date | None = None) -> Support:
+    """The support of a version, and what speaks against it: `maintained` is only one that may be
+    advised.
+    """
+    kept, known = support(table, version, today), table.get(version)
+    if known is None or not known.caveat:
+        return kept
+    return Support(False, f"{kept.words}; not advised: {known.caveat}")
+
+
 def advice(table: Mapping[str, Release], version: str, today: date | None = None) -> str:
-    """What to do where a version gets no fixes, as a clause that follows a semicolon."""
-    to = advised(table, version, today)
-    if to is None:
+    """What to do where a version is not advised, as a clause that follows a semicolon."""
+    if to := advised(table, version, today):
+        up = "go up one line at a time," if table is VCLUSTER else "move"
+        return f"{up} to {to} ({support(table, to, today).words})"
+    older = advised(table, "", today)
+    known = table.get(version)
+    if older is None or known is None or not known.caveat:
         return "nothing newer here gets fixes: stay, and look for a newer kai-fleet"
-    up = "go up one line at a time," if table is VCLUSTER else "move"
-    return f"{up} to {to} ({support(table, to, today).words})"
+    # A vCluster goes up only.
+    new = " for a new one; one that runs it stays" if table is VCLUSTER else ""
+    return f"write {older} ({support(table, older, today).words}){new}"
 
 
 def why_replaced(before: KaiRelease, after: KaiRelease) -> str:

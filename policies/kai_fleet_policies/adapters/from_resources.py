@@ -3,7 +3,6 @@
 A cluster is a `kubernetes` provider; the inside of a vCluster is the provider with its name.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
@@ -32,7 +32,6 @@ _CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "KaiScheduler": ("kai-scheduler",),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
-_COMMENT: Final = re.compile(r"#.*?(\\n|$)", re.MULTILINE)
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"
 _VIRTUAL: Final = (
     "controlPlane.distro.k8s.scheduler.enabled",
@@ -294,15 +293,3 @@ def _vcluster(version: Any, values: Any, name: str, of_component: bool) -> Team:
         # Without a licence the component writes the open source image.
         licensed=of_component and value_at(values, _IMAGE) is None,
     )
-
-
-def device_sharing(values: Any) -> Any:
-    """How the values of a device plugin's or an operator's chart share GPUs: by time-slicing, by
-    MPS or ("") not at all. Both ways list resources; `mps` without them has a daemon's settings.
-    """
-    config = get(values, "config") or get(values, "devicePlugin", "config")
-    written = _COMMENT.sub("", str(config))  # which may be YAML text
-    for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
-        if key in written and "resources" in written:
-            return way
-    return UNKNOWN if str(UNKNOWN) in written else ""

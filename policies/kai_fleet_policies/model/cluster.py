@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED
@@ -19,6 +19,7 @@ from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
 from kai_fleet.vcluster_values import ChartStore
+from kai_fleet_policies.model.device_sharing import DeviceSharing
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
@@ -96,14 +97,14 @@ class Chart:
 @dataclass(frozen=True)
 class ManagedObject:
     """Any other object in a namespace; `sharing` is set for a GPU stack: how its device plugin
-    shares GPUs, by time-slicing, by MPS or ("") not at all.
+    shares GPUs, as `device_sharing` says.
     """
 
     kind: str
     name: str
     namespace: str
     path: str = ""
-    sharing: Literal["", "time-slicing", "MPS"] | None = None
+    sharing: DeviceSharing | None = None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.vcluster_values import argument_values, store_of
-from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Team
+from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
 
@@ -62,6 +63,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
         queues=_queues(arguments.host_queues(), walk(settings.queues, f"{queues_key}.")),
         grants=tuple(_grant(arguments, name) for name in settings.team_stacks),
         charts=tuple(charts),
+        objects=tuple(_device_plugin(settings)),
     )
 
 
@@ -78,6 +80,13 @@ def _of_gpus(settings: Settings) -> Chart:
         tested=provider.version,
         untested=gpu.untested,
     )
+
+
+def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
+    """The release of the GPU stack, by which a device plugin may share GPUs."""
+    if chart := GPU_PROVIDERS[settings.gpu.provider].chart:
+        path, sharing = key_path(("gpu", "values")), device_sharing(settings.gpu.values)
+        yield ManagedObject("Release", chart, chart, path=path, sharing=sharing)
 
 
 def _granted_queues(arguments: Arguments, team: Team) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import HOST, Cluster, Kai, ManagedObject
+from kai_fleet_policies.model.device_sharing import OF_OTHERS
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -143,6 +144,8 @@ def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, place: Place) -> Fin
         return
     until = "it is known whether KAI shares GPUs"
     sharers = [owner for owner, mode in modes if known(mode, until) != DISABLED]
-    if sharers:
+    if sharers and plugin.sharing == OF_OTHERS:
+        yield place.warn(*row("gpu-sharing-of-others", owners=listed(sharers, "and")))
+    elif sharers:
         way = known(plugin.sharing, "the device plugin's config is known")
         yield place.refuse(*row("gpu-two-sharers", way=way, owners=listed(sharers, "and")))

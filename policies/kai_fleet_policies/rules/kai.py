@@ -51,14 +51,19 @@ def in_table(
 
 @advisory("kai-version-supported", "medium", each_kai)
 def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """KAI lines that still get fixes.
+    """KAI versions that still get fixes, and that nothing is known against.
 
-    A line out of support gets no more fixes, security fixes included.
+    A line out of support gets no more fixes, security fixes included; a version may have
+    vulnerabilities that the next one repairs.
     """
-    version = str(kai.version)
-    if version in KAI and not (support := releases.support(KAI, version)).maintained:
-        advice = releases.advice(KAI, version)
-        yield place.at("version").warn(f"is {version}, and {support.words}", advice)
+    yield from of_advice(KAI, str(kai.version), place.at("version"))
+
+
+def of_advice(table: Mapping[str, Any], version: str, place: Place) -> Findings:
+    """The advice against a version, as `fleet releases` has it."""
+    if version in table and not (standing := releases.standing(table, version)).maintained:
+        advice = releases.advice(table, version)
+        yield place.warn(f"is {version}, and {standing.words}", advice)
 
 
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}

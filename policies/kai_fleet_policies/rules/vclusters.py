@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from kai_fleet import releases
 from kai_fleet import vcluster_values as stores
 from kai_fleet.releases import (
     DEFAULT_VCLUSTER,
@@ -17,7 +16,7 @@ from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet.vcluster_values import KUBERNETES, kubernetes_of
 from kai_fleet_policies.model.cluster import Cluster, Team
-from kai_fleet_policies.rules.kai import in_table
+from kai_fleet_policies.rules.kai import in_table, of_advice
 from kai_fleet_policies.rules.rule import (
     Findings,
     Place,
@@ -31,7 +30,7 @@ from kai_fleet_policies.rules.rule import (
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
 def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Only vCluster versions of the release table; of one that gets no more fixes a warning.
+    """Only vCluster versions of the release table; of one that is not advised a warning.
 
     The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
     its end of life gets no more fixes, security fixes included.
@@ -39,9 +38,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
     place = place.at("version")
     yield from in_table(VCLUSTER, version, team.untested, place, "not supported here")
-    if version in VCLUSTER and not (support := releases.support(VCLUSTER, version)).maintained:
-        advice = releases.advice(VCLUSTER, version)
-        yield place.warn(f"is {version}, and {support.words}", advice)
+    yield from of_advice(VCLUSTER, version, place)
 
 
 @mandatory("vcluster-upgrade", "critical", each_vcluster)
