@@ -140,25 +140,27 @@ def test_what_old_releases_and_removed_teams_left(ml, host, repair):
 
 
 @pytest.mark.parametrize("name", ["team-old", "theirs"])
-def test_the_namespace_of_a_team_that_the_file_does_not_have(host, repair, name):
+def test_the_namespace_of_a_team_of_another_program_is_named_without_a_command(host, repair, name):
     core = client.CoreV1Api(host)
     used = {} if name == "team-old" else {"kai-fleet/namespace": "used"}
     labels = {"kai-fleet/team": "old", **used}
     core.create_namespace({"metadata": {"name": name, "labels": labels}})
     try:
-        repair("leftovers", f"namespace {name}")
+        (finding,) = repair.found("leftovers", f"namespace {name}")
+        assert "`kubectl" not in finding.message
     finally:
         with contextlib.suppress(client.ApiException):
             core.delete_namespace(name)
 
 
-def test_a_kai_on_the_host_that_nobody_wants(host, repair):
+def test_a_kai_of_another_program_on_the_host_is_named_without_a_command(host, repair):
     core = client.CoreV1Api(host)
     core.create_namespace({"metadata": {"name": "kai-scheduler"}})
     try:
         left = things.deployment("kai-operator")
         client.AppsV1Api(host).create_namespaced_deployment("kai-scheduler", left)
-        repair("leftovers", "the stack declares none")
+        (finding,) = repair.found("leftovers", "the stack declares none there")
+        assert "`kubectl" not in finding.message
     finally:
         core.delete_namespace("kai-scheduler")
 

@@ -210,17 +210,15 @@ CLUSTERS: dict[str, Case] = {
     ),
     "the namespace of a team that the file does not have": (
         add("host", namespaces=[space("team-old", labels={"kai-fleet/team": "old"})]),
-        "leftovers | namespace team-old | is of team old | `kubectl delete namespace team-old`",
+        "leftovers | namespace team-old | is of team old | another program has | leave it to",
     ),
     "such a namespace that others made": (
         add("host", namespaces=[space("theirs", labels=USED)]),
-        "leftovers | namespace theirs | is of team old | "
-        "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-",
+        "leftovers | namespace theirs | is of team old | another program has | leave it to",
     ),
     "a KAI that nobody declared": (
         add("host", deployments=[deployment("kai-operator")]),
-        "leftovers | KAI v0.16.8 | the stack declares none | "
-        "`kubectl -n kai-scheduler delete deployment kai-operator`",
+        "leftovers | KAI v0.16.8 | the stack declares none there | leave it to whoever has it",
     ),
     "an absent part of KAI": (
         gone("deployments", "binder"),

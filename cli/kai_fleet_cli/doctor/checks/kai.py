@@ -1,6 +1,6 @@
 """KAI: its parts, webhooks, queues and shards, and what another KAI left."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
@@ -10,6 +10,7 @@ from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Why, fault, going, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
+from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 
 _BY_CHART: Final = ("default-parent-queue", "default-queue")
@@ -117,6 +118,9 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
     if names:
         parts = ", ".join(sorted(names)[:3])
+        if cluster.name == HOST:
+            yield fault("kai-of-others", cluster, cluster.version or "", parts=parts)
+            return
         remove = _removal(cluster, names)
         yield fault("kai-undeclared", cluster, cluster.version or "", parts=parts, remove=remove)
 
@@ -146,7 +150,7 @@ def schedulers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("scheduler-without-shard", cluster, name)
 
 
-def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+def queues(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """KAI schedules from queues only, and drops those that hang below none."""
     desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
     if not index.queues and not desired.queues:
@@ -159,19 +163,27 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         parent = grant.parent_queue
         below = index.below(parent) if parent in index.by_name else ()
         known |= {name for name in below if f"{name}-".startswith(f"{grant.name}-")}
+    teams = (*snapshot.teams, *snapshot.settings.team_stacks)
+    trees = {"host-queues", *(f"{team}-queues" for team in teams)}
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:
-            yield _undeclared_queue(cluster, name)
+            yield _undeclared_queue(cluster, name, trees)
 
 
-def _undeclared_queue(cluster: Cluster, name: str) -> Fault:
-    """A queue that the file does not have: one that goes, is of this stack, or of others."""
+def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fault:
+    """A queue that the file does not have: one that goes, is of this stack, or of others.
+
+    `trees` are those that this stack may have.
+    """
     item = cluster.named("queues", name)
     if item is not None and item.is_going:
         return going(cluster, item, "queue", "queues", declared=False)
-    if item is not None and item.labels.get(TREE) == f"{cluster.name}-queues":
+    tree = None if item is None else item.labels.get(TREE)
+    if tree == f"{cluster.name}-queues":
         return fault("queue-left", cluster, name)
+    if tree is not None and tree not in trees:
+        return fault("queue-of-others", cluster, name, tree=tree)
     return fault("queue-by-chart" if name in _BY_CHART else "queue-by-hand", cluster, name)
 
 

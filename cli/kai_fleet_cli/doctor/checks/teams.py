@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
-from kai_fleet.guards.policies import ENFORCED
-from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
+from kai_fleet.names import TEAM_LABEL
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.wording import listed
@@ -19,8 +18,6 @@ from kai_fleet_policies.model.cluster import Team
 NEARLY: Final = 0.8  # of a bound
 STUCK: Final = 120.0  # seconds that the deletion of a namespace may take
 _SOON: Final = timedelta(days=30)
-# Labels that a team leaves on a namespace of others.
-_LABELS: Final = (TEAM_LABEL, USED_LABEL, ISOLATION_LABEL, ENFORCED, f"{ENFORCED}-version")
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 _SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
 # Names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
@@ -281,6 +278,4 @@ def undeclared_namespaces(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     for item in host.all("namespaces") if host.desired.declared else ():
         team = item.labels.get(TEAM_LABEL)
         if team not in known and not item.is_going:
-            labels = f"label namespace {{names}} {' '.join(f'{key}-' for key in _LABELS)}"
-            command = labels if USED_LABEL in item.labels else "delete namespace {names}"
-            yield fault("namespace-undeclared", host, item.name, team=team, command=command)
+            yield fault("namespace-undeclared", host, item.name, team=team)
