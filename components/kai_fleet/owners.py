@@ -17,7 +17,6 @@ from kai_fleet.names import EXISTING, NAMESPACE
 
 # A function of the engine: the outputs of a resource of this run; of a provider its inputs.
 _READ_RESOURCE: Final = "pulumi:pulumi:getResource"
-_ACCESS: Final = ("kubeconfig", "context")
 
 
 class HostObject(NamedTuple):
@@ -62,11 +61,8 @@ def refuse_others(
     new = [each for each in objects if not known.has(each.type, each.resource)]
     if together and len(new) < len(objects):
         return
-    access = _access(component) if new else None
-    if access is None:
-        return
     for each in new:
-        answer = _read(component, each.path, access)
+        answer = _read(component, each.path)
         if answer.get("there"):
             raise pulumi.RunError(
                 f"{name}: {each.subject} is in the cluster already, and this stack has not made it:"
@@ -83,11 +79,8 @@ def require(
     """Refuse to go on where one of these objects is not on the host; arguments and errors as of
     `refuse_others`.
     """
-    access = _access(component)
-    if access is None:
-        return
     for each in objects:
-        answer = _read(component, each.path, access)
+        answer = _read(component, each.path)
         if problem := answer.get("problem"):
             _undecided(name, each, str(problem))
             return
@@ -108,41 +101,35 @@ def _undecided(name: str, item: HostObject, problem: str) -> None:
     pulumi.log.warn(f"{cause}. The update asks again, and is refused where it cannot tell")
 
 
-def _access(component: pulumi.ComponentResource) -> Mapping[str, Any] | None:
-    """`kubeconfig` and `context` of the Kubernetes provider of a component; empty for the user's
-    default one, None where only the update knows them.
+def _read(component: pulumi.ComponentResource, path: str) -> Mapping[str, Any]:
+    """What the package's provider says of an object, as `read_existing` of the provider; empty
+    where only the update knows the cluster.
     """
-    provider = component.get_provider(NAMESPACE)
-    if provider is None:
-        config = pulumi.Config("kubernetes")
-        return {key: config.get(key) or "" for key in _ACCESS}
-    try:
-        found: Any = invoke(_READ_RESOURCE, {"urn": provider.urn}).value or {}
-        state = found.get("state") or {}
-        access = {key: state.get(key) or "" for key in _ACCESS}
-        return {**access, "kubeconfig": _content(access["kubeconfig"])}
-    except Exception as error:
-        pulumi.log.debug(f"the provider of {component} cannot be read: {error}")
-        return None
-
-
-def _content(kubeconfig: str) -> str:
-    """The content of a provider's kubeconfig, which may be a path: of $KUBECONFIG, in Python by
-    default; "" for that.
-    """
-    if kubeconfig == os.environ.get("KUBECONFIG"):
-        return ""
-    is_path = "\n" not in kubeconfig and not kubeconfig.lstrip().startswith("{")
-    return Path(kubeconfig).read_text(encoding="utf-8") if kubeconfig and is_path else kubeconfig
-
-
-def _read(
-    component: pulumi.ComponentResource, path: str, access: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """What the package's provider says of an object, as `read_existing` of the provider."""
     options = pulumi.InvokeOptions(parent=component)
     try:
-        answer: Any = invoke(EXISTING, {"path": path, **access}, options).value
+        answer: Any = invoke(EXISTING, {"path": path, **_access(component)}, options).value
     except Exception as error:
         return {"problem": str(error)}
     return answer or {}
+
+
+def _access(component: pulumi.ComponentResource) -> Mapping[str, Any]:
+    """`kubeconfig` and `context` of the Kubernetes provider of a component; empty texts stand for
+    the user's default ones.
+    """
+    provider, config = component.get_provider(NAMESPACE), pulumi.Config("kubernetes")
+    if provider is None:
+        return {"kubeconfig": _content(config.get("kubeconfig")), "context": config.get("context")}
+    found: Any = invoke(_READ_RESOURCE, {"urn": provider.urn}).value or {}
+    state = found.get("state") or {}
+    return {"kubeconfig": _content(state.get("kubeconfig")), "context": state.get("context") or ""}
+
+
+def _content(kubeconfig: Any) -> Any:
+    """The content of a provider's kubeconfig, which may be a path: of $KUBECONFIG, in Python by
+    default; "" for that.
+    """
+    if not isinstance(kubeconfig, str) or kubeconfig in ("", os.environ.get("KUBECONFIG")):
+        return kubeconfig if kubeconfig and not isinstance(kubeconfig, str) else ""
+    is_path = "\n" not in kubeconfig and not kubeconfig.lstrip().startswith("{")
+    return Path(kubeconfig).read_text(encoding="utf-8") if is_path else kubeconfig

@@ -210,11 +210,11 @@ CLUSTERS: dict[str, Case] = {
     ),
     "the namespace of a team that the file does not have": (
         add("host", namespaces=[space("team-old", labels={"kai-fleet/team": "old"})]),
-        "leftovers | namespace team-old | is of team old | another program has | leave it to",
+        "leftovers | namespace team-old | another program has the team | leave it to",
     ),
     "such a namespace that others made": (
         add("host", namespaces=[space("theirs", labels=USED)]),
-        "leftovers | namespace theirs | is of team old | another program has | leave it to",
+        "leftovers | namespace theirs | another program has the team | leave it to",
     ),
     "a KAI that nobody declared": (
         add("host", deployments=[deployment("kai-operator")]),

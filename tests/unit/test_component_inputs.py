@@ -1,6 +1,7 @@
 """Components with plain arguments: Outputs in place of values declare the same resources."""
 
 import json
+import typing
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -202,3 +203,112 @@ def test_numbers_of_other_languages_are_whole_again():
     created = run(KaiScheduler, json.loads(json.dumps(KAI), parse_int=float))
     objects = json.loads(created["Command ml-shards-apply"].inputs["environment"]["KAI_OBJECTS"])
     assert repr(objects["schedulingshards"]["gold"]["queueDepthPerAction"]["allocate"]) == "25"
+
+
+def nested(kind, at=()):
+    """Where each TypedDict in the arguments of a component stands, and a value around another."""
+    yield at, kind
+    for key, hint in fields(kind).items():
+        inner, here = hint, (*at, key)
+        while typing.get_origin(inner) in (dict, list):
+            here = (*here, "one" if typing.get_origin(inner) is dict else 0)
+            inner = typing.get_args(inner)[-1]
+        if typing.is_typeddict(inner) and not {*here} & {"children"}:
+            yield from nested(inner, here)
+
+
+def below(value, path):
+    """A value at a path of keys and of items of lists."""
+    for key in reversed(path):
+        value = [value] if key == 0 else {key: value}
+    return value
+
+
+PLACES = [
+    pytest.param(name, path, kind, id=".".join(map(str, (name, *path))))
+    for name, (_, args_kind, _) in COMPONENTS.items()
+    for path, kind in nested(args_kind)
+]
+
+
+@pytest.mark.parametrize(("name", "path", "kind"), PLACES)
+def test_an_unknown_argument_is_refused_at_any_depth_with_the_nearest(name, path, kind):
+    component = COMPONENTS[name][0]
+    known = max(fields(kind), key=len)
+    misspelt = known.replace("_", "")[:-1] + "x"
+    with pytest.raises(pulumi.RunError) as refused:
+        run(component, below({misspelt: "x"}, path))
+    place = ".".join(str(key) for key in (*path, misspelt) if key != 0)
+    says = f"{name} ml: {place} is no argument; write "
+    (line,) = (line for line in str(refused.value).splitlines() if line.startswith(says))
+    assert line.removeprefix(says) == known or known in line
+    assert all(line.startswith(f"{name} ml: ") for line in str(refused.value).splitlines())
+
+
+def test_all_mistakes_are_said_at_once_and_no_password_is():
+    with pytest.raises(pulumi.RunError) as refused:
+        run(
+            TeamNamespace,
+            {
+                "nodePool": {"pool": "ml"},
+                "isolations": {"level": "restricted"},
+                "account": "false",
+                "queues": "ml",
+                "scheduler": "kai",
+                "registries": {"a.example.com": "s3cret"},
+                "isolation": {"network": {"api_ports": ["443"]}},
+            },
+        )
+    assert str(refused.value).splitlines() == [
+        f"TeamNamespace ml: {mistake}"
+        for mistake in (
+            "nodePool is no argument; write node_pool",
+            "isolations is no argument; write isolation",
+            "scheduler is 'kai'; write inside, host or none",
+            "isolation.network.api_ports is a text; write a whole number",
+            "queues is a text; write a list",
+            "registries.a.example.com is a text; write a mapping with username or password",
+            "account is a text; write true or false",
+        )
+    ]
+
+
+@pytest.mark.parametrize("component", [KaiScheduler, VirtualCluster])
+def test_a_version_that_there_is_not_is_a_mistake_like_others(component):
+    name, args = component.__name__, COMPONENTS[component.__name__][2]
+    with pytest.raises(pulumi.RunError, match=f"{name} ml: version: .* v0.1.99 is not a version"):
+        run(component, {**args, "version": "v0.1.99"})
+
+
+def test_maps_that_are_free_by_their_type_stay_free():
+    args = {"values": {"nodePool": 1}, "labels": {"isolations": "x"}, "topologies": {"nodePol": []}}
+    assert run(KaiScheduler, {**KAI, **args})
+
+
+@pytest.mark.parametrize(
+    ("share", "quota", "limit"),
+    [
+        ({"gpu": 3}, 3, -1),
+        ({"gpu": "3"}, 3, -1),
+        ({"gpu": {"quota": "500m", "limit": "unlimited"}}, 0.5, -1),
+        ({"gpu": "unlimited"}, -1, -1),
+    ],
+)
+def test_a_queue_takes_what_a_stack_file_does(share, quota, limit):
+    tree = {**QUEUES, "queues": {"top": {"children": {"leaf": share}}}}
+    created = run(QueueTree, tree)
+    found = created["Queues ml"].inputs["queues"]["leaf"]["resources"]["gpu"]
+    assert (found["quota"], found["limit"]) == (quota, limit)
+    team = {**TEAM, "queues": {**TEAM["queues"], "queues": tree["queues"]}}
+    assert "Queues ml-queues" in run(Team, team)
+
+
+def test_every_wrong_quantity_of_a_tree_is_named():
+    tree = {"a": {"gpu": "3x", "cpu": {"limit": [1]}}, "b": {"memory": {"quota": True}}}
+    with pytest.raises(pulumi.RunError) as refused:
+        run(QueueTree, {**QUEUES, "queues": tree})
+    assert str(refused.value).splitlines() == [
+        "QueueTree ml: queue a: cpu.limit: is no quantity but a list",
+        "QueueTree ml: queue a: gpu.quota: '3x' is no Kubernetes quantity",
+        "QueueTree ml: queue b: memory.quota: is no quantity but true or false",
+    ]

@@ -7,6 +7,8 @@ from pulumi.runtime import mocks
 
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
+from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.names import EXISTING
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.values import value_at
@@ -119,3 +121,103 @@ def test_a_namespace_of_others_is_labelled_and_stays():
     patch = created["NamespacePatch ml-namespace"]
     assert patch.inputs["metadata"]["labels"]["kai-fleet/namespace"] == "used"
     assert "Namespace ml-namespace" not in created
+
+
+class OtherHost(Answers):
+    """A host that answers the same for each object."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def call(self, args):
+        return self.answer if args.token == EXISTING else {}
+
+
+def on_host(declare, answer, *, preview):
+    def program():
+        provider = kubernetes.Provider("host", context="lab")
+        declare(pulumi.ResourceOptions(provider=provider))
+
+    run_by(OtherHost(answer), program, preview=preview)
+
+
+# A component that is once on a host, what it names and what to write instead.
+ONCE = {
+    "HostGuards": (
+        lambda opts: HostGuards("guards", {}, opts),
+        "HostGuards guards: ValidatingAdmissionPolicy kai-fleet-",
+        "use_existing: true",
+    ),
+    "GpuStack": (
+        lambda opts: GpuStack("gpu", {"provider": "device-plugin"}, opts),
+        "GpuStack gpu: Namespace nvidia-device-plugin is in the cluster already",
+        "provider: none",
+    ),
+    "KaiScheduler": (
+        lambda opts: KaiScheduler("host", {"version": "v0.16.8", "context": "lab"}, opts),
+        "KaiScheduler host: Namespace kai-scheduler is in the cluster already",
+        "leave KaiScheduler out",
+    ),
+    "topologies": (
+        lambda opts: KaiScheduler(
+            "host",
+            {
+                "version": "v0.16.8",
+                "context": "lab",
+                "use_existing": ["namespace"],
+                "topologies": {"racks": ["a/b"]},
+            },
+            opts,
+        ),
+        "KaiScheduler host: Topology racks is in the cluster already",
+        "names of your own",
+    ),
+    "TeamNamespace": (
+        lambda opts: TeamNamespace("ml", {"guards": "declared"}, opts),
+        "TeamNamespace ml: Namespace team-ml is in the cluster already",
+        "another name",
+    ),
+}
+
+
+@pytest.mark.parametrize("preview", [True, False])
+@pytest.mark.parametrize("name", ONCE)
+def test_what_another_program_has_on_the_host_is_refused(name, preview):
+    declare, says, write = ONCE[name]
+    with pytest.raises(pulumi.RunError) as refused:
+        on_host(declare, {"there": True}, preview=preview)
+    message = str(refused.value)
+    assert message.startswith(says)
+    assert "Nothing was made" in message
+    assert write in message
+    on_host(declare, {"there": False}, preview=preview)
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_host_that_cannot_be_read_is_undecided_and_stops_the_update(name, monkeypatch):
+    declare, warned = ONCE[name][0], []
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, *_: warned.append(message))
+    problem = {"problem": "the API answers 403 Forbidden", "away": False}
+    on_host(declare, problem, preview=True)
+    (line,) = warned
+    assert "cannot decide whether another program has made" in line
+    assert "403 Forbidden" in line
+    with pytest.raises(pulumi.RunError, match=r"403 Forbidden\. Nothing was made"):
+        on_host(declare, problem, preview=False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"), [({"there": True}, False), ({"there": False}, True)]
+)
+def test_a_second_program_leans_on_the_guards_that_are_there(answer, refused):
+    def declare(opts):
+        guards = HostGuards("guards", {"use_existing": True}, opts)
+        TeamNamespace("ml", {"guards": guards.ready, "use_existing": False}, opts)
+
+    if refused:
+        with pytest.raises(pulumi.RunError, match="is not in the cluster, and nothing here"):
+            on_host(declare, answer, preview=True)
+    else:
+        on_host(declare, answer, preview=True)
+    created = declared(lambda: HostGuards("guards", {"use_existing": True}))
+    assert {*created} == {"HostGuards guards"}
