@@ -20,6 +20,15 @@ def test_a_switch_is_one_line_and_one_update(project):
     assert "+      scheduler: {mode: virtual, version: v0.16.8}" in ran.out
 
 
+def test_a_switch_to_a_version_that_is_not_advised_says_why(project):
+    ran = project.run("team", "switch", "ml", "v0.18.0", "-s", "lab", "--no-up")
+    assert ran.code == 0
+    said = " ".join(ran.out.split())
+    assert "not advised: v0.18.1 repairs vulnerabilities of it; write v0.16.9" in said
+    again = project.run("team", "switch", "ml", "v0.18.0", "-s", "lab", "--no-up")
+    assert "not advised" not in again.out, "the file says it already"
+
+
 def test_a_switch_that_nobody_can_be_asked_about_only_writes_and_says_so(project):
     ran = project.run(*SWITCH)
     assert (ran.code, project.text(), project.engine.asked) == (0, SWITCHED, [])

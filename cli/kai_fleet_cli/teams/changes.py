@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +214,13 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     raw = reading.parse(change.after, name)
     if not is_elsewhere(platform_of(raw)):  # else the program judges it
         facts_of = reading.facts_beside(change.file.path)
-        if refused := validation.validate(raw, facts_of=facts_of, stack=stack).refused:
-            as_text.show_problems(refused, console)
+        judged = partial(validation.validate, facts_of=facts_of, stack=stack)
+        verdict = judged(raw)
+        known = judged(reading.parse(change.file.text, name)).problems
+        # What the file was warned of before is not about this change.
+        new = [problem for problem in verdict.problems if problem not in known]
+        as_text.show_problems(verdict.refused or new, console)
+        if verdict.refused:
             raise UserError("the rules refuse this; nothing is written")
     for line in change.lines():
         terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
