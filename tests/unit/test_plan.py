@@ -7,8 +7,10 @@ import yaml
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.plan.offline import key_of
 from kai_fleet_cli.stack_file.reading import stacks
 from tests.stack_files import teams
+from tests.unit.stack_arguments import settings_of
 
 GOOD = """\
 config:
@@ -110,3 +112,23 @@ def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_
 def test_what_is_no_stack_name_is_refused_with_the_stacks_that_there_are(name):
     code, found, _ = as_json("--stack", name)
     assert (code, "prod, sandbox" in found["problems"][0]["cause"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("types", "name", "key"),
+    [
+        ("Team$kai-fleet:index:VirtualCluster$kubernetes:x:Release", "ml-release", "teams.ml"),
+        ("Team$kai-fleet:index:KaiScheduler$kubernetes:x:Release", "ml-kai-release", "teams.ml"),
+        ("Team$kubernetes:core/v1:Pod", "ml-2-workloads-a", "teams.ml-2"),
+        ("KaiScheduler$kubernetes:x:Release", "host-kai-release", "kai"),
+        ("GpuStack$kubernetes:x:Release", "host-gpu-release", "gpu"),
+        ("QueueTree$kai-fleet:index:Queues", "host-queues", "queues"),
+    ],
+)
+def test_a_finding_about_a_resource_names_its_key(types, name, key):
+    team = {"scheduler": {"mode": "default"}, "gpus": 1}
+    teams = {each: {**team, "nodePool": {"pool": each}} for each in ("ml", "ml-2")}
+    settings = settings_of({"cluster": {"name": "lab", "context": "lab"}, "teams": teams})
+    urn = f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{types}::{name}"
+    assert key_of(urn, settings) == f"kai-fleet:{key}"
+    assert key_of("urn:pulumi:lab::kai-fleet::a:b:C::own", settings).startswith("urn:")
