@@ -158,7 +158,7 @@ def _of_scalar(name: str, kind: Any, value: Any, choices: Collection[str] | None
     """What is wrong with a text, a number or a boolean."""
     if has_output(value):
         yield f"{name} {_DECIDES}"
-    elif choices is not None and value not in choices:
+    elif choices is not None and isinstance(value, str) and value not in choices:
         yield f"{name} is {value!r}; write {listed([*choices])}"
     else:
         # A text of pulumi.Input may be the number that another resource gives.

@@ -96,6 +96,7 @@ def test_what_decides_about_resources_is_plain(name, field):
     ("name", "changes", "says"),
     [
         ("GpuStack", {"provider": "plugin"}, "provider is 'plugin'; write operator, device-plugin"),
+        ("GpuStack", {"provider": ["none"]}, "provider is a list; write a text between quotes"),
         (
             "TeamNamespace",
             {"isolation": {"level": "strict"}},
