@@ -148,8 +148,8 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
         component, inside = f"KaiScheduler {name}", args.get("probe_environment")
-        known = partial(unknown_version, kai, args)
-        check(component, KaiSchedulerArgs, args, ALLOWED, known)
+        of_version = partial(unknown_version, kai, args)
+        check(component, KaiSchedulerArgs, args, ALLOWED, of_version)
         release = kai(args["version"], untested=bool(args.get("untested")))
         timeout = int(args.get("ready_timeout", 300))
         environment: Any = inside or connection_of(component, args).environment()

@@ -188,8 +188,8 @@ class VirtualCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, opts)
         component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
-        known = partial(unknown_version, vcluster, args)
-        check(component, VirtualClusterArgs, args, ALLOWED, known)
+        of_version = partial(unknown_version, vcluster, args)
+        check(component, VirtualClusterArgs, args, ALLOWED, of_version)
         release = vcluster(version, untested=bool(args.get("untested")))
         namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
         self.namespace = pulumi.Output.from_input(namespace)

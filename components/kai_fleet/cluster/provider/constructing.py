@@ -8,8 +8,9 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from pulumi.provider.experimental.component import ComponentInitError, ComponentProvider
-from pulumi.provider.server import ConstructResult
+from pulumi.provider import ConstructResult
+from pulumi.provider.experimental.component import ComponentProvider
+from pulumi.provider.server import ComponentInitError
 
 import kai_fleet
 from kai_fleet.argument_check import camel, fields_of, other_language
@@ -48,7 +49,9 @@ def in_python(kind: Any, value: Any) -> Any:
     if typing.is_typeddict(kind) and isinstance(value, Mapping):
         fields = fields_of(kind)
         names = {camel(name): name for name in fields}
-        known = {names.get(key, key): item for key, item in value.items() if item is not None}
+        known: dict[str, Any] = {
+            names.get(key, key): item for key, item in value.items() if item is not None
+        }
         return {key: in_python(fields.get(key), item) for key, item in known.items()}
     if container is dict and isinstance(value, Mapping):
         return {key: in_python(inner[1], item) for key, item in value.items()}
