@@ -47,7 +47,7 @@ def in_python(kind: Any, value: Any) -> Any:
     """
     container, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
     if typing.is_typeddict(kind) and isinstance(value, Mapping):
-        fields = fields_of(kind)
+        fields: Mapping[Any, Any] = fields_of(kind)
         names: dict[Any, Any] = {camel(name): name for name in fields}
         known = {names.get(key, key): item for key, item in value.items() if item is not None}
         return {key: in_python(fields.get(key), item) for key, item in known.items()}
