@@ -22,6 +22,7 @@ from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
 from kai_fleet.team import Team, declare_manifests
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
+from kai_fleet.vcluster_kubeconfig import warn_of_dead
 
 # Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
 # The engine excludes them, too. Not an environment variable: no other run may skip a team.
@@ -108,6 +109,7 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.
         last, kubeconfig = state.output("teams", name), state.output("kubeconfigs", name)
         if name in teams:
             team, declared = teams[name], settings.teams[name]
+            warn_of_dead(name, kubeconfig, team.kubeconfig, team)
             kubeconfig = _or_last(team.kubeconfig, kubeconfig)
             last = {
                 "mode": declared.scheduler.mode,

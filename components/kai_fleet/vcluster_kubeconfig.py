@@ -1,24 +1,45 @@
 """Who enters a vCluster: the administrator's kubeconfig, and groups of an identity provider."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
+import yaml
 from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed
+from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
+from kai_fleet.settings.files.project import FLEET
+from kai_fleet.values import get
 from kai_fleet.vcluster_values import PREFIX, context_name, store_of
 
 ROLES: Final = ("view", "edit", "admin")
 _RBAC: Final = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the host has of a vCluster whose wait has run before.
+
+    Args:
+        number: For the triggers of its wait: it grows where that has to run again, because the
+            release was uninstalled by hand, its Secret cannot be used, or it is another vCluster.
+        uid: That of another vCluster, which the wait will print; "" for that of the last one.
+        refusal: Why nothing is declared in another vCluster: nobody agreed to the loss.
+    """
+
+    number: int
+    uid: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,41 +67,73 @@ class KubeconfigSecret:
 
         context = context_name(self.name, self.namespace)
         known = pulumi.Output.all(self._read(server), server, context)
-        return pulumi.Output.secret(known.apply(lambda values: built(*values[0], *values[1:])))
+        return pulumi.Output.secret(known.apply(lambda values: built(*values[0][:2], *values[1:])))
 
-    def wait_trigger(self, release: pulumi.Output[str]) -> pulumi.Input[str]:
-        """A number that grows where the wait has to run again for an unchanged release: it was
-        uninstalled by hand, or its Secret cannot be used any more.
+    def last(self) -> dict[str, str]:
+        """What the last wait printed, `server` and `uid`; empty where none ended well."""
+        step = deployed.named(VIRTUAL_CLUSTER, f"{self.name}-ready")
+        printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
+        return printed
 
-        If the wait then fails, so do the resources inside; every other vCluster is updated.
+    def found(self, release: pulumi.Output[str]) -> pulumi.Output[Found]:
+        """What the host has for an unchanged release, once that is known.
+
+        Where the wait runs again and fails, so do the resources inside; every other vCluster is
+        updated.
         """
         number = deployed.read().again(VIRTUAL_CLUSTER, self.name)
         if number != deployed.read().waited(VIRTUAL_CLUSTER, self.name):
-            return str(number)  # it runs in any case
+            return release.apply(lambda _: Found(number))  # it runs in any case
+        last = self.last()
 
-        def counted(problem: str) -> str:
-            if problem and is_dry_run():
-                pulumi.log.warn(f"{problem}. The update waits for it", self.component)
-            return str(number + bool(problem))
+        def judged(problem: str, uid: str) -> Found:
+            if problem:
+                if is_dry_run():
+                    pulumi.log.warn(f"{problem}. The update waits for it", self.component)
+                return Found(number + 1)
+            if uid in ("", last.get("uid", "")):
+                return Found(number)
+            if named_losses() & {self.name, pulumi.get_stack()}:
+                return Found(number + 1, uid)
+            refusal = another(self.name, pulumi.get_stack())
+            if is_dry_run():
+                pulumi.log.warn(refusal, self.component)
+            return Found(number + 1, refusal=refusal)
 
-        # The number shows nothing of the Secret's content.
-        return pulumi.Output.unsecret(self._read(release).apply(lambda read: counted(read[1])))
+        read = self._read(release, last.get("server", ""))
+        # Nothing of it shows the Secret's content.
+        return pulumi.Output.unsecret(read.apply(lambda read: judged(read[1], read[2])))
 
-    def _read(self, later: pulumi.Output[str]) -> pulumi.Output[Any]:
-        """The Secret's data, and why it has no usable kubeconfig, once `later` is known. The state
-        does not have it.
+    def warn_of_loss(self, printed: pulumi.Output[dict[str, str]]) -> None:
+        """Warn where an update has found another vCluster: the host lost the one before."""
+        before = self.last().get("uid")
+
+        def compare(now: Mapping[str, str]) -> None:
+            if now["uid"] != before:
+                lead = f"vCluster {self.name} is another one than the last update saw"
+                lost = "everything that was in the old one is lost, but for what is declared"
+                pulumi.log.warn(f"{lead}: {lost}", self.component)
+
+        if before and not is_dry_run():
+            printed.apply(compare)
+
+    def _read(self, later: pulumi.Output[str], server: str = "") -> pulumi.Output[Any]:
+        """The Secret's data, why it has no usable kubeconfig, and the UID of the vCluster that
+        answers at `server`, once `later` is known. The state does not have the Secret.
 
         A provider function: for a read resource (`.get`) the engine writes its whole state twice in
         each run, even if nothing changed; with fifteen teams that was half of its work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
+        query |= {"server": server} if server else {}
         options = pulumi.InvokeOptions(parent=self.component)
 
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        async def read(known: dict[str, Any]) -> tuple[Any, str]:
+        async def read(known: dict[str, Any]) -> tuple[Any, str, str]:
             answer = await invoke_async(SECRET, known, options)
-            return answer.get("data"), self._problem(answer, known["namespace"])
+            problem = self._problem(answer, known["namespace"])
+            return answer.get("data"), problem, answer.get("cluster") or ""
 
         return pulumi.Output.all(query, later).apply(lambda values: read(values[0]))
 
@@ -99,6 +152,44 @@ class KubeconfigSecret:
         except TenantKubeconfigError as error:
             return explain(name, namespace, error, workload)
         return ""
+
+
+def another(name: str, stack: str) -> str:
+    """A sentence about a vCluster that is not the one that the last update saw."""
+    return (
+        f"vCluster {name} is another one than the last update saw: its store is new, and everything"
+        " that was in the old one is lost. If there is a backup, restore it. To have this one"
+        f" filled: {FLEET} up --stack {stack}, which names what is lost and asks; for plain pulumi"
+        f" {REMOVE_VARIABLE}={name} says it"
+    )
+
+
+def warn_of_dead(
+    name: str, last: str | None, kubeconfig: pulumi.Output[str], component: pulumi.Resource
+) -> None:
+    """Warn where the kubeconfig of the last update, of which people have copies, works no more."""
+    before = _cluster(last)
+
+    def compare(text: str) -> None:
+        now = _cluster(text)
+        if not (before and now) or before == now:
+            return
+        why = f"its API is at {now['server']} now, and was at {before['server']}"
+        if before["server"] == now["server"]:
+            why = "its certificate authority is another one"
+        stack = pulumi.get_stack()
+        write = f"{FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig"
+        dead = f"the kubeconfigs that people have of vCluster {name} are dead: {why}"
+        pulumi.log.warn(f"{dead}. Write new ones, and hand them out: {write}", component)
+
+    if before and not is_dry_run():
+        kubeconfig.apply(compare)
+
+
+def _cluster(kubeconfig: str | None) -> Any:
+    """Server and authority of a kubeconfig; None for a text that is none."""
+    clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
+    return get(clusters[0], "cluster") if clusters else None
 
 
 def declare_groups(name: str, groups: Mapping[str, str], inside: pulumi.ResourceOptions) -> None:

@@ -11,7 +11,6 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
 
-from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
@@ -238,6 +237,7 @@ class VirtualCluster(pulumi.ComponentResource):
         endpoint, port = access.get("host", ""), access.get("port", 443)
         if access.get("type") in ("Ingress", "Gateway"):
             endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
+        found = secret.found(helm.id)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
         place: Any = {"PROBE_PLACE": args.get("stack_key", component), **host.environment()}
         # Helm returns long before the API answers and vCluster writes its Secret (V11), also where
@@ -255,19 +255,21 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_HOST": endpoint,
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
+                "VCLUSTER_REFUSAL": found.apply(lambda found: found.refusal),
             },
-            triggers=[helm.id, secret.wait_trigger(helm.id)],
+            triggers=[helm.id, found.apply(lambda found: str(found.number))],
             logging=command.local.Logging.STDERR,  # stdout is the server's address and identity
             opts=child,
         )
         printed: pulumi.Output[str] = ready.stdout
-        last = deployed.read().printed.get(deployed.named(VIRTUAL_CLUSTER, f"{name}-ready"))
-        if last and is_dry_run():
-            # A wait that runs again prints only in the update. With an unknown address the preview
-            # would show everything inside as replaced, which is so only for a new release.
-            printed = helm.id.apply(lambda _: last)
         # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
         known = pulumi.Output.unsecret(printed).apply(json.loads)
+        last = secret.last()
+        if last and is_dry_run():
+            # A wait that runs again prints only in the update. With an unknown address the preview
+            # would show everything inside as replaced, which is so only for another vCluster.
+            known = found.apply(lambda found: {**last, "uid": found.uid or last["uid"]})
+        secret.warn_of_loss(known)
         self.server, self.cluster = known["server"], known["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
         environment: Any = {
@@ -281,12 +283,14 @@ class VirtualCluster(pulumi.ComponentResource):
         self.provider = kubernetes_provider(
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
-            child_of(self, opts, ordered=False),
+            child_of(self, opts, ordered=False, delete_before_replace=True),
             cluster_identifier=self.cluster,
             inside=True,
         )
         declare_groups(name, args.get("groups", {}), self.inside(self))
-        self.register_outputs({"namespace": namespace, "server": self.server})
+        self.register_outputs(
+            {"namespace": namespace, "server": self.server, "cluster": self.cluster}
+        )
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
         """Options for resources inside, children of `parent`: deleted with the vCluster, without a

@@ -1,12 +1,12 @@
 """The gate in front of a program: its settings, once no rule has anything against its clusters."""
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import pulumi
 
+from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
@@ -20,8 +20,6 @@ from kai_fleet_policies.rules.rule import Rule
 
 REMOVAL_RULE: Final = "team-removal"
 RENAME_RULE: Final = "cluster-name"
-# Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
-REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,6 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
     settings = verdict.settings
     if settings is None or not verdict.whole:
         return []
-    named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
     # A team that is granted a stack of its own instead would go as well.
     gone = names_of(urns, TEAM) - settings.teams.keys()
     gone |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
@@ -121,7 +118,7 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in sorted(gone - named - set(settings.removed))
+        for name in sorted(gone - named_losses() - set(settings.removed))
     ]
 
 

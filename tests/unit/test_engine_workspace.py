@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
+from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import state
-from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 SECRET = {SIGNATURE: SECRET_MARK, "ciphertext": "[secret]"}
 OUTPUTS = {"teams": {"ml": {"gpus": 8}}, "kubeconfigs": {"ml": SECRET}, "platform": SECRET}
@@ -56,6 +56,18 @@ def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(upda
     with pytest.raises(runs.EngineError):
         update(engine, {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"})
     assert dict(os.environ) == before
+
+
+def test_what_may_be_lost_is_asked_for_before_anything_begins(update, monkeypatch):
+    done = []
+    monkeypatch.setattr(runs._Run, "_refresh", lambda *_: done.append("refresh"))
+
+    def agree(known):
+        done.append(known)
+        return ["ml"]
+
+    update(lambda **_: done.append(os.environ[REMOVE_VARIABLE]), refresh=True, agree=agree)
+    assert done == [state.State(), "refresh", "ml"]
 
 
 def test_a_team_that_may_go_is_named_to_the_program(update):

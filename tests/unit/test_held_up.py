@@ -10,6 +10,7 @@ from pulumi import automation
 
 from kai_fleet import program
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
+from kai_fleet.vcluster_kubeconfig import another
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import held_up, state
 from kai_fleet_cli.recovery.resume import Signals
@@ -72,6 +73,11 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             "ValidatingAdmissionPolicy no-queues in its vCluster refuses it",
             f"{LOGIN}{KUBECTL} delete ValidatingAdmissionPolicy/no-queues"
             " ValidatingAdmissionPolicyBinding/all",
+        ),
+        (
+            another("ml", "prod"),
+            "its vCluster is another one than the last update saw, its store is new",
+            ".venv/bin/fleet up --refresh --stack prod",
         ),
         (
             "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",

@@ -4,6 +4,7 @@ import pytest
 
 from kai_fleet.cluster.provider.values import plain, struct
 from kai_fleet.names import EXISTING, SECRET
+from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import secret, started
 
@@ -68,6 +69,22 @@ def test_of_an_object_is_told_what_may_not_fit(read, path, status, body, answer)
 @pytest.mark.parametrize("data", [{"config": "dGV4dA=="}, {}])
 def test_what_a_secret_holds_is_secret_to_the_engine_too(read, data):
     assert read(SECRET, 200, {"data": data}, **NAMES) == struct({"data": secret(data)})
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [((200, {"metadata": {"uid": "0d9f"}}), {"cluster": "0d9f"}), ((503, {}), {}), ((404, {}), {})],
+)
+def test_with_a_secret_comes_which_vcluster_answers_at_a_server(read, answer, found):
+    data = vcluster_secrets.data()
+    with vcluster_secrets.serving() as (inside, server):
+        inside.answers["/api/v1/namespaces/kube-system"] = answer
+        asked = {**NAMES, "server": server}
+        assert plain(read(SECRET, 200, {"data": data}, **asked)) == {"data": data, **found}
+    gone = plain(read(SECRET, 200, {"data": data}, **asked))
+    assert gone == {"data": data}, "one that does not answer says nothing"
+    planted = {"data": {"config": "bm9uZQ=="}}
+    assert plain(read(SECRET, 200, planted, **asked)) == planted
 
 
 def test_what_hinders_is_an_answer(read):

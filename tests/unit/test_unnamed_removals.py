@@ -7,9 +7,9 @@ import pulumi
 import pytest
 from pulumi.runtime import config
 
+from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.deployed import Deployed
 from kai_fleet_policies import validation
-from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 CLUSTER = {"name": "prod", "context": "prod"}
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}

@@ -2,11 +2,14 @@
 
 import json
 
+import pulumi
 import pytest
 import yaml
 from pulumi.runtime import mocks
 
+from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.names import COMMAND, RELEASE, SECRET, VIRTUAL_CLUSTER
+from kai_fleet.vcluster_kubeconfig import warn_of_dead
 from kai_fleet.virtual_cluster import VirtualCluster
 from tests.unit import vcluster_secrets
 from tests.unit.component_samples import run_by
@@ -119,6 +122,43 @@ def test_an_update_that_loses_its_way_in_does_not_end_those_of_others(secret, ca
     assert yaml.safe_load(found.kubeconfig) is None
     assert found.is_secret
     assert "Secret vc-ml" in caplog.text
+
+
+def kubeconfig(server="https://1.2.3.4:443", of="ml"):
+    data = vcluster_secrets.data(of=vcluster_secrets.keys(of))
+    return tenant_kubeconfig.of_secret(data, server, "ml")
+
+
+def warned(caplog, last, now, preview=False):
+    """Whether an update warns that copies of the last kubeconfig are dead."""
+
+    def program():
+        component = pulumi.ComponentResource("test:index:It", "it")
+        warn_of_dead("ml", last, pulumi.Output.secret(now), component)
+
+    caplog.clear()
+    run_by(Engine(good()), program, preview=preview)
+    return "the kubeconfigs that people have of vCluster ml are dead" in caplog.text
+
+
+def test_who_has_a_kubeconfig_that_works_no_more_is_told_how_to_write_new_ones(caplog):
+    assert warned(caplog, kubeconfig(), kubeconfig("https://1.2.3.4:30007"))
+    assert "its API is at https://1.2.3.4:30007 now, and was at https://1.2.3.4:443" in caplog.text
+    command = ".venv/bin/fleet team kubeconfig ml --stack lab --output ml.kubeconfig"
+    assert f"Write new ones, and hand them out: {command}" in caplog.text
+    assert "client-key" not in caplog.text
+    assert warned(caplog, kubeconfig(), kubeconfig(of="nlp"))
+    assert "its certificate authority is another one" in caplog.text
+
+
+@pytest.mark.parametrize("last", [None, "", "# no Secret", kubeconfig()])
+@pytest.mark.parametrize("now", ["# Secret vc-ml is not there", kubeconfig()])
+def test_a_kubeconfig_that_still_works_or_never_did_is_no_warning(caplog, last, now):
+    assert not warned(caplog, last, now)
+
+
+def test_a_preview_knows_no_new_address(caplog):
+    assert not warned(caplog, kubeconfig(), kubeconfig("https://1.2.3.4:30007"), preview=True)
 
 
 def test_an_api_server_that_never_answers_is_not_waited_for():

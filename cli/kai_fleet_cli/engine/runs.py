@@ -18,6 +18,7 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.names import NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
@@ -31,7 +32,6 @@ from kai_fleet_cli.recovery import failures, held_up, resume, state
 from kai_fleet_cli.recovery.state import Resource, State
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
-from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 POLICY_PACK: Final = str(policy_pack_program())
 _ENGINE: Final = {
@@ -132,8 +132,8 @@ def up(
 ) -> Report:
     """Make the cluster as declared, with the policy pack in front. Raises EngineError, Interrupted.
 
-    `refresh`: refresh the state first. `removed`: what may be lost. `agree` gets the state, and
-    gives these names after it asked for them.
+    `refresh`: refresh the state first. `removed`: what may be lost. `agree` gets the state before
+    anything begins, and gives these names after it asked for them.
 
     Where a team's own cluster stops it, the others' updates go on by a run without that team. The
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
@@ -141,10 +141,9 @@ def up(
     """
     held, failed = dict[str, dict[str, str]](), dict[str, Resource]()
     with _running("the update", stack, resume.up(stack.name, removed)) as run:
-        known = run.prepare(refresh=refresh)
-        if agree and (removed := agree(known)):
-            run.again = resume.up(stack.name, removed)
+        removed = run.prepare(refresh=refresh, agree=agree) or removed
         if removed:
+            run.again = resume.up(stack.name, removed)
             named = {REMOVE_VARIABLE: ",".join(removed)}
             stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
             os.environ.update(named)  # for the program, until `_running` ends
@@ -207,15 +206,15 @@ class _Run:
     signals: resume.Signals
     report: Report = field(default_factory=Report)
 
-    def prepare(self, *, refresh: bool) -> State:
+    def prepare(
+        self, *, refresh: bool, agree: Callable[[State], Sequence[str]] | None = None
+    ) -> Sequence[str]:
         """Refresh the state; else refuse to go on after a run that was cut off.
 
-        Return the state before that.
+        Return what `agree` gives for the state before that.
         """
         known = _state(self.stack)
-        if refresh:
-            self._refresh(known)
-        elif known.pending:
+        if known.pending and not refresh:
             kinds = [
                 f"{resource['type'].rpartition(':')[2]} {read_urn(resource['urn']).name}"
                 f" ({operation})"
@@ -226,8 +225,11 @@ class _Run:
             # A killed engine left its lock; where there is none, `cancel` may fail.
             repair = f"pulumi cancel --yes --stack {self.stack.name}; {self.again}"
             raise EngineError(f"{left}. {wait}. Repair it with: {repair}", began=False)
+        agreed = agree(known) if agree else ()
+        if refresh:
+            self._refresh(known)
         self.signals.check()
-        return known
+        return agreed
 
     def _refresh(self, known: State) -> None:
         """Refresh the stack as far as its clusters answer.

@@ -16,6 +16,18 @@ Resource = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class KnownVcluster:
+    """A vCluster as the last update saw it: the URN of its component, the UID of its namespace
+    `kube-system`, its namespace on the host, and the URL of its API.
+    """
+
+    urn: str
+    uid: str
+    namespace: str
+    server: str
+
+
+@dataclass(frozen=True)
 class State:
     """The resources by URN, in the order in which they depend on one another.
 
@@ -36,13 +48,36 @@ class State:
         """The URN of what each resource is a part of."""
         return {urn: str(item.get("parent") or "") for urn, item in self.resources.items()}
 
+    @property
+    def vclusters(self) -> dict[str, KnownVcluster]:
+        """The vClusters by name, those that an update waited for."""
+        found = dict[str, KnownVcluster]()
+        for urn, item in self.resources.items():
+            if item["type"] == VIRTUAL_CLUSTER and not item.get("delete"):
+                keys = ("cluster", "namespace", "server")
+                uid, *places = (get(item, "outputs", key) for key in keys)
+                if isinstance(uid := uid or self._uid(urn), str):
+                    found[read_urn(urn).name] = KnownVcluster(urn, uid, *map(str, places))
+        return found
+
+    def _uid(self, vcluster: str) -> Any:
+        """The UID in the provider of a vCluster, whose component did not have it through v0.4."""
+        own = (item for item in self.resources.values() if item.get("parent") == vcluster)
+        uids = (get(item, "inputs", "clusterIdentifier") for item in own)
+        return next(filter(None, uids), None)
+
 
 def exported(workspace: automation.Workspace, stack: str) -> State:
     """A stack's state with its secrets encrypted. Raises CommandError.
 
     The Automation API's own export has them in clear, and takes twice as long.
     """
-    deployment = _ask(workspace, stack, "export").get("deployment") or {}
+    return of_export(_ask(workspace, stack, "export"))
+
+
+def of_export(document: Mapping[str, Any]) -> State:
+    """The state in what `pulumi stack export` prints."""
+    deployment = document.get("deployment") or {}
     operations = deployment.get("pending_operations") or []
     return State(
         {str(item["urn"]): item for item in deployment.get("resources") or []},

@@ -14,6 +14,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.cluster.kube.identity import uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.reasons import key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
@@ -37,7 +38,6 @@ from kai_fleet.wording import listed
 
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
-_UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
 _HOST_SECONDS: Final = 60.0  # an API server that restarts answers again long before
 
@@ -47,11 +47,13 @@ def wait() -> None:
     on stderr. The last is left out where the control plane's image does not say it.
 
     The UID is that of the namespace `kube-system`, which Kubernetes makes once in a cluster's life:
-    it stands for the vCluster.
+    it stands for the vCluster. Raises NotReadyError with VCLUSTER_REFUSAL, if there is one.
     """
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
     access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
     pool = os.environ.get("VCLUSTER_NODE_POOL")
+    if refusal := os.environ.get("VCLUSTER_REFUSAL"):
+        raise NotReadyError(refusal)
     api, here, at = cluster(), f"/api/v1/namespaces/{namespace}", f"-n {namespace}"
     found: dict[str, str] = {}
     begun = answered = time.monotonic()
@@ -111,10 +113,8 @@ def wait() -> None:
         except TenantKubeconfigError as error:
             kind = control_plane(api, name, namespace) or "statefulset"
             raise NotReadyError(explain(name, namespace, error, kind)) from None
-        # The API server is the tenant's: its answer is not trusted.
-        system = Api.of_kubeconfig(way_in, seconds=5.0).get("/api/v1/namespaces/kube-system")
-        found.update(server=server, uid=str(system["metadata"]["uid"]))
-        if not _UID.fullmatch(found["uid"]):
+        found.update(server=server, uid=uid_of(Api.of_kubeconfig(way_in, seconds=5.0)))
+        if not found["uid"]:
             raise NotReadyError("its namespace kube-system has no UID")
         # The pod before a change may still answer; of several, one always does.
         workload = control_plane(api, name, namespace)

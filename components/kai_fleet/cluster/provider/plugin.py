@@ -23,12 +23,14 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
+from kai_fleet.cluster.kube.identity import LOOK_SECONDS, uid_of
 from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 
 if TYPE_CHECKING:
@@ -252,8 +254,23 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
             "denied": status == HTTPStatus.FORBIDDEN,
         }
     if of_secret:
-        return {"problem": "is not there"} if found is None else {"data": found.get("data") or {}}
+        if found is None:
+            return {"problem": "is not there"}
+        data = found.get("data") or {}
+        return {"data": data, **_identity(data, str(arguments.get("server") or ""))}
     return {"there": False} if found is None else {"there": True, **_about(found)}
+
+
+def _identity(data: Properties, server: str) -> dict[str, Any]:
+    """The UID of a vCluster as `cluster`, by its Secret, at a server; none where it gives none."""
+    if not server:
+        return {}
+    try:
+        content = of_secret(data, server, "look")
+        uid = uid_of(Api.of_kubeconfig(content, in_all=LOOK_SECONDS))
+    except (TenantKubeconfigError, KubeError):
+        return {}
+    return {"cluster": uid} if uid else {}
 
 
 def _about(found: Properties) -> dict[str, Any]:
