@@ -1,6 +1,7 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from kai_fleet_policies.model.cluster import HOST
 
 if TYPE_CHECKING:
     from kai_fleet_cli.diff.changes import Item
+    from kai_fleet_cli.recovery.state import State
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 
@@ -43,7 +45,6 @@ def up(
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import report, runs
     from kai_fleet_cli.plan import offline
-    from kai_fleet_cli.recovery.state import State
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_policies import validation
 
@@ -54,25 +55,46 @@ def up(
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
 
-    def agree(known: State) -> list[str]:
+    def agree(known: "State") -> list[str]:
         if not known.resources:
             from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
 
             show_ahead(stack, out)
-        if known.resources and (unread := reading.from_environment(reading.path_of(stack))):
+            return named
+        if unread := reading.from_environment(reading.path_of(stack)):
             terminal.say(f"what this update loses may not be known: {unread}")
-        if not known.resources or not (plan := offline.plan(stack)).ok:  # the program says why
+        with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
+            looked = pool.submit(lost_vclusters, stack, known)
+            plan = offline.plan(stack)
+        if not plan.ok:  # the program says why
             return named
         if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):
             raise UserError(validation.report(renamed))
         gone = reading.read(reading.path_of(stack)).get("removed") or []
-        return confirm(stack, losses.losses(known, plan.resources), named, gone)
+        lost = [*looked.result(), *losses.losses(known, plan.resources)]
+        return confirm(stack, lost, named, gone)
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     as_text.show_summary(of_steps(ran.steps), out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
+
+
+def lost_vclusters(stack: str, known: "State") -> "list[Item]":
+    """What was in vClusters that are other ones than the last update saw; none where the clusters
+    cannot be asked.
+    """
+    from kai_fleet_cli.diff import another
+    from kai_fleet_cli.doctor.read import of_stack, uids
+
+    if not (vclusters := known.vclusters):
+        return []
+    try:
+        source = of_stack(stack)
+    except UserError:  # the file of its platform's stack is not in this folder, or it is refused
+        return []
+    return another.items(another.losses(known, uids(source, vclusters)))
 
 
 def confirm(

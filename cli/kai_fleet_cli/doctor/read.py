@@ -3,6 +3,7 @@
 All requests are GETs, bounded in time and size. What this user may not read is noted.
 """
 
+import json
 import os
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Final
@@ -18,21 +20,31 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.kube.api import Api, Lists
-from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
+from kai_fleet.cluster.kube.identity import LOOK_SECONDS, SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.kube.round import OF_OPERATORS
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
+from kai_fleet.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    address_of,
+    of_secret,
+    pieces,
+)
 from kai_fleet.settings import Settings
+from kai_fleet.values import get
+from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
 from kai_fleet_policies.model.declared import host_of
 
 SECONDS: Final = 10.0  # for all requests to one API server
+_PULUMI_SECONDS: Final = 30.0  # its state may be far away
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
 # Of a vCluster, to be judged and drawn. KAI is run with some hundred queues on two to four levels.
@@ -48,12 +60,14 @@ class Source:
 
     Args:
         host: Opens the host's API server.
+        known: Reads the stack's state; an empty one where it cannot be read.
         only: The one team to read; None for all.
         update: The command that updates the host; `team_update` is that of a team's own stack.
     """
 
     settings: Settings
     host: Callable[[], Api]
+    known: Callable[[], State] = State
     only: str | None = None
     kubectl: str = "kubectl"
     update: str = "an update of its stack"
@@ -86,23 +100,66 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
     platform = settings.platform_stack.rpartition("/")[2] or stack
     of_host = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
     kubectl = f"kubectl {of_host}"
-    return Source(settings, host, only, kubectl, update.format(platform), update.format(stack))
+    commands = (kubectl, update.format(platform), update.format(stack))
+    return Source(settings, host, partial(_state, stack, variables), only, *commands)
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
-    command = ["pulumi", "config", "get", "--path", "kai-fleet:cluster.kubeconfig"]
-    command += ["--stack", stack, "--non-interactive"]
-    environment = {**os.environ, **variables}
+    command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
     try:
-        return subprocess.run(
-            command, cwd=reading.ROOT, env=environment, capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):  # or there is no CLI
+        return _pulumi(stack, variables, *command)
+    except (OSError, subprocess.SubprocessError):  # or there is no CLI
         raise UnreachableError(
             "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
             " give --context"
         ) from None
+
+
+def _state(stack: str, variables: Mapping[str, str]) -> State:
+    """The stack's state; an empty one where it cannot be read."""
+    try:
+        return of_export(json.loads(_pulumi(stack, variables, "stack", "export")))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return State()
+
+
+def _pulumi(stack: str, variables: Mapping[str, str], *command: str) -> str:
+    """What Pulumi's CLI prints of a stack. Raises OSError, SubprocessError."""
+    return subprocess.run(
+        ["pulumi", *command, "--stack", stack, "--non-interactive"],
+        cwd=reading.ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_PULUMI_SECONDS,
+    ).stdout
+
+
+def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
+    """The UIDs of the vClusters that answer where the last update saw them, by name.
+
+    Of a vCluster that does not answer, and of all where the host does not, nothing is said.
+    """
+    if not known:
+        return {}
+    try:
+        with closing(source.host()) as host, ThreadPoolExecutor(_CLUSTERS_AT_ONCE) as pool:
+            found = pool.map(lambda item: _uid(host, *item), known.items())
+            return {name: uid for name, uid in zip(known, found, strict=True) if uid}
+    except KubeError:
+        return {}
+
+
+def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
+    path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
+    try:
+        content = of_secret(host.get(path).get("data") or {}, vcluster.server, name)
+        with closing(Api.of_kubeconfig(content, in_all=LOOK_SECONDS)) as inside:
+            return uid_of(inside)
+    except (KubeError, TenantKubeconfigError):
+        return ""
 
 
 def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
@@ -126,9 +183,19 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
+        known = pool.submit(source.known)
         read = pool.map(lambda access: _with_inside(access, source.team_update), accesses)
         states = dict(zip(teams, read, strict=True))
-    return Snapshot(settings, host, states, required, source.team_update)
+        lost = another.losses(known.result(), _uids(states))
+    return Snapshot(settings, host, states, required, source.team_update, lost=lost)
+
+
+def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
+    """The UIDs of the vClusters that were read."""
+    read = {name: state.inside for name, state in states.items() if state.inside}
+    systems = {name: inside.named("namespaces", SYSTEM) for name, inside in read.items()}
+    found = {name: get(item, "metadata", "uid") for name, item in systems.items() if item}
+    return {name: uid for name, uid in found.items() if isinstance(uid, str)}
 
 
 def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, str]) -> Cluster:

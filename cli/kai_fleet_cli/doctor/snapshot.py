@@ -241,13 +241,17 @@ class TeamState:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that one run read. `update` is the command for what is inside vClusters."""
+    """Everything that one run read. `update` is the command for what is inside vClusters.
+
+    `lost` is what was in vClusters that are other ones than the last update saw, by team.
+    """
 
     settings: Settings
     host: Cluster
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
     update: str = "an update of its stack"
+    lost: Mapping[str, str] = field(default_factory=dict)
     ahead: bool = False  # it was read before an update, and of the host alone
 
     @property

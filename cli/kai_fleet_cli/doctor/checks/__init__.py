@@ -58,6 +58,7 @@ def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 # Besides these, what the stack requires: see `required.py`.
 CHECKS: Final = (
+    Check("vcluster", "vCluster", teams.identity),
     Check("readable", "cluster", unreadable),
     Check("kubernetes", "cluster", teams.kubernetes, ahead=True),
     Check("nodes", "host", gpu.nodes, ahead=True),
@@ -127,6 +128,8 @@ def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judged]:
         for cluster, subject in _SUBJECTS[check.subject](snapshot):
             if left[cluster.name] <= 0:
                 continue
+            if cluster.name in snapshot.lost and check.run is not teams.identity:
+                continue  # nothing is declared in another vCluster: what is missing follows from it
             begun = time.monotonic()
             at, decided, faults = (check.name, cluster.name), True, list[Fault]()
             try:
@@ -165,7 +168,7 @@ def _required(snapshot: Snapshot) -> Iterator[Judged]:
     for row in snapshot.required:
         cluster = clusters.get(row.cluster)
         comes = snapshot.ahead and (row.check != "runtime-class" or gpu.stack_comes(snapshot))
-        if comes or cluster is None:
+        if comes or cluster is None or row.cluster in snapshot.lost:
             continue
         at = (row.check, row.cluster)
         try:

@@ -11,6 +11,7 @@ from kai_fleet.names import TEAM_LABEL
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.wording import listed
+from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.causes import Fault, Why, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.cluster import Team
@@ -47,6 +48,13 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("namespace-going", host, team.namespace)
     elif not state.granted:
         yield from _vcluster(state, snapshot)
+
+
+def identity(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Whether it is the vCluster that the last update saw."""
+    name = state.team.name
+    if (lost := snapshot.lost.get(name)) and state.inside is not None:
+        yield fault("vcluster-another", state.inside, name, cause=f"{another.WORDS}{lost}")
 
 
 def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
