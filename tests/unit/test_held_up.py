@@ -76,7 +76,9 @@ def line_of(message, urn=QUEUES, resources=(), **more):
         ),
         (
             another("ml", "prod"),
-            "its vCluster is another one than the last update saw, its store is new",
+            "its vCluster is another one than the last update saw, its store is new, and everything"
+            " that was in the old one is lost. If there is a backup, restore it; else have this one"
+            " filled, which names what is lost and asks",
             ".venv/bin/fleet up --refresh --stack prod",
         ),
         (
