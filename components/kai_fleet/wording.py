@@ -91,6 +91,13 @@ def plain(text: object, most: int = MOST) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def ending(text: object, most: int) -> str:
+    """The same with its middle left out: what Helm and Kubernetes say ends with the cause."""
+    line = " ".join(without_controls(str(text)).split())
+    first = most // 4
+    return line if len(line) <= most else f"{line[:first]} … {line[first + 3 - most :]}"
+
+
 def without_controls(text: str) -> str:
     """The text with its line breaks and tabs, and without other control characters."""
     return _CONTROLS.sub("", text)

@@ -1,5 +1,6 @@
 """What the engine's errors become: a sentence with the cause and what repairs it."""
 
+import re
 import subprocess
 
 import pytest
@@ -159,3 +160,83 @@ def test_elsewhere_an_older_version_is_imported(monkeypatch):
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     reported = explained(stderr="error: failed to load checkpoint: unexpected end of JSON input")
     assert "pulumi stack export --stack dev --version <number> | pulumi stack import" in reported
+
+
+ROWS = [(part, row) for part, rows in failures.table().items() for row in rows]
+
+
+def printed_by(row, *, refreshed):
+    """What a row says, with the names of its placeholders in place of their values."""
+    fill = {name: f"<{name}>" for name in re.findall(r"\{(\w+)\}", str(row))}
+    return row.sentence({**fill, "again": AGAIN, "cancel": "pulumi cancel"}, refreshed=refreshed)
+
+
+@pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
+def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
+    """What only refreshes has done all that it can."""
+    if "wait for it" in row.do:
+        return  # what is cancelled is another run's, and then no lock is in the way
+    first, second = (printed_by(row, refreshed=each) for each in (False, True))
+    repair = re.split("Repair it with: |run: ", second)[-1]
+    assert not repair.removeprefix("pulumi cancel && ").startswith(AGAIN), second
+    if first != second:
+        assert AGAIN in first
+        assert "same command again" in second
+
+
+@pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
+def test_no_row_removes_a_team_or_a_volume(part, row):
+    said = " ".join([row.run, row.do, row.run_kai, row.refreshed, row.anew])
+    assert not re.search("team remove|delete (pvc|pv|statefulset)|helm.* uninstall|give_up", said)
+    for space in re.findall(r"delete namespace (\S+)", said):
+        assert space == "kai-scheduler", "an update makes it again, and queues and pods stay"
+
+
+@pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
+def test_what_makes_kai_anew_says_what_a_run_says_that_made_it(part, row):
+    assert ("delete namespace kai-scheduler" in row.run + row.run_kai) == bool(row.anew)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'namespaces "team-ml" not found',
+        "uninstall: Release not loaded: ml: release: not found",
+        "plugin exited: EOF",
+        "failed to read resource state due to unreachable cluster",
+    ],
+)
+def test_a_second_refresh_says_what_is_left(message):
+    why, about = failed(stderr=f"error: {message}"), ({}, AGAIN)
+    assert AGAIN in failures.explain("the update", "dev", why, *about)
+    second = failures.explain("the update", "dev", why, *about, refreshed=True)
+    assert "--refresh" not in second
+    assert second.endswith("run the same command again")
+
+
+KAI = {"type": "kubernetes:helm.sh/v3:Release"}
+KAI |= {"inputs": {"name": "kai-scheduler", "namespace": "kai-scheduler"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        (
+            'failed pre-upgrade: 1 error occurred:\n\t* jobs.batch "crd-upgrader" already exists',
+            "kubectl -n kai-scheduler delete jobs.batch/crd-upgrader && kubectl -n kai-scheduler"
+            " delete secret -l owner=helm,name=kai-scheduler",
+        ),
+        (
+            "another operation (install/upgrade/rollback) is in progress",
+            "kubectl -n kai-scheduler delete secret -l owner=helm,name=kai-scheduler &&"
+            " kubectl -n kai-scheduler delete jobs --all",
+        ),
+    ],
+)
+def test_hooks_of_a_killed_release_on_the_host_go_with_its_record(message, command):
+    errors = {"urn": f"Helm Release kai-scheduler/kai-scheduler: {message}"}
+    why = failed(stderr="error: update failed")
+    reported = failures.explain("the update", "dev", why, {}, AGAIN, errors, {"urn": KAI})
+    assert f"Repair it with: {command} && {AGAIN}" in reported
+    of_no_release = failures.explain("the update", "dev", why, {}, AGAIN, errors)
+    assert "delete" not in of_no_release

@@ -9,6 +9,7 @@ import yaml
 from pulumi import automation
 
 from kai_fleet import program
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.vcluster_kubeconfig import another
 from kai_fleet_cli.engine import runs
@@ -43,14 +44,16 @@ DENIED = (
 )
 
 
-def explained(message, urn, *resources, url="http://127.0.0.1:1"):
-    """The explanation for team ml, whose vCluster is at `url`."""
+def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, refreshed=False):
+    """The explanation for team ml, whose vCluster is at `url`, on a host at `host`."""
     again = ".venv/bin/fleet up --refresh --stack prod"
     stack, known = SimpleNamespace(name="prod", workspace=None), known_of(*resources)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
-        return held_up.explain("done, but for", stack, again, {"ml": {urn: message}}, {})
+        patch.setattr(held_up, "_host", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
+        teams = {"ml": {urn: message}}
+        return held_up.explain("done, but for", stack, again, teams, {}, refreshed=refreshed)
 
 
 def known_of(*resources):
@@ -108,11 +111,6 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             "Secret vc-ml of namespace team-ml has in its key config what vCluster does not",
             "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
             f"kubectl -n team-ml delete secret vc-ml && {RESTART}",
-        ),
-        (
-            "etcdserver: mvcc: database space exceeded",
-            "the store of its vCluster is full",
-            ".venv/bin/fleet team remove ml --stack prod",
         ),
         (
             "still there after 60 s: serve, train. Look with: kubectl get queues serve -o yaml",
@@ -174,9 +172,16 @@ def test_what_a_wait_found_is_named_with_the_key():
 
 def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
     assert line_of("something new\nhappened") == (
-        "team ml: ml-queues: something new happened. Put that right, or give the team up:"
-        " .venv/bin/fleet team remove ml --stack prod"
+        "team ml: ml-queues: something new happened. Put that right"
     )
+
+
+def test_of_a_long_message_the_end_is_said_where_the_cause_stands():
+    """Helm's begin with what it tried: `failed pre-install: 1 error occurred: …`."""
+    line = line_of(f"Helm Release kai: {'x ' * 400} the cause of it all")
+    assert line.endswith("the cause of it all. Put that right")
+    assert line.startswith("team ml: ml-queues: Helm Release kai: ")
+    assert len(line) < 400
 
 
 @pytest.mark.parametrize("name", ["x; rm -rf .", "$(x)", "-x", "x y", "`x`"])
@@ -266,6 +271,13 @@ def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster
     assert f"{KUBECTL} delete namespace kai-scheduler && " in message
 
 
+def going(message, kind="NamespaceContentRemaining", **metadata):
+    """A namespace that is deleted, with a condition of Kubernetes' namespace controller."""
+    metadata = {"name": "team-ml", "deletionTimestamp": "2026-11-28T20:40:00Z", **metadata}
+    conditions = [{"type": kind, "status": "True", "message": message}]
+    return {"metadata": metadata, "status": {"conditions": conditions, "phase": "Terminating"}}
+
+
 STAYING = {
     "urn": SPACE,
     "type": "kubernetes:core/v1:Namespace",
@@ -277,8 +289,7 @@ STAYING = {
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
     api, url = vcluster
     mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
-    conditions = [{"message": "Some resources are remaining: configmaps. has 2 resource instances"}]
-    stuck = {"metadata": {"finalizers": mine}, "status": {"conditions": conditions}}
+    stuck = going("configmaps. has 2 resource instances", finalizers=mine)
     api.answers["/api/v1/namespaces/team-ml"] = (200, stuck)
     items = [
         {"metadata": {"name": "a", "finalizers": mine}},
@@ -287,8 +298,10 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": items})
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
     assert message.endswith(
-        f"{KUBECTL} patch namespace/team-ml configmaps/a -n team-ml --type merge -p"
-        ' \'{"metadata":{"finalizers":null}}\''
+        f"finalizers keep configmaps a; finalizer tenant.example/stay keeps the namespace itself."
+        f" Repair it with: {LOGIN}{KUBECTL} patch configmaps/a -n team-ml --type merge -p"
+        f' \'{{"metadata":{{"finalizers":null}}}}\' && {KUBECTL} patch namespace/team-ml --type'
+        ' merge -p \'{"metadata":{"finalizers":null}}\''
     )
 
 
@@ -296,20 +309,21 @@ def test_a_namespace_that_names_kinds_without_end_is_looked_at_for_a_while(vclus
     monkeypatch.setattr(held_up, "_SECONDS", 1.0)
     api, url = vcluster
     kinds = " ".join(f"kind{n}. has 1 resource instances" for n in range(2000))
-    status = {"conditions": [{"message": kinds}]}
     monkeypatch.setattr(api, "otherwise", (200, {"items": []}))
     monkeypatch.setattr(api, "delay", 0.05)
-    api.answers["/api/v1/namespaces/team-ml"] = (200, {"metadata": {}, "status": status})
+    api.answers["/api/v1/namespaces/team-ml"] = (200, going(kinds))
     begun = time.monotonic()
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
     assert time.monotonic() - begun < 10
-    assert "timed out waiting for the condition" in message
+    assert "namespace team-ml does not go: kind0. has 1 resource" in message
 
 
 def test_a_command_names_some_of_what_stays(vcluster):
     api, url = vcluster
-    status = {"conditions": [{"message": "configmaps. has 90 resource instances"}]}
-    api.answers["/api/v1/namespaces/team-ml"] = (200, {"metadata": {}, "status": status})
+    api.answers["/api/v1/namespaces/team-ml"] = (
+        200,
+        going("configmaps. has 90 resource instances"),
+    )
     stays = [{"metadata": {"name": f"a{n}", "finalizers": ["a.b/stay"]}} for n in range(90)]
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": stays})
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
@@ -512,9 +526,18 @@ def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
     release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "inputs": inputs}
     release |= {"provider": f"{provider}::id"}
     message = line_of("cannot re-use a name that is still in use", RELEASE, [release])
+    there = reach.rpartition(" && ")[2]
     assert message == (
         "team ml: a run or a removal that was cut off left its Helm release kai. Repair it with:"
         f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
+        f" {there} -n kai-scheduler delete jobs --all && .venv/bin/fleet up --refresh --stack prod"
+    )
+    left = 'Helm Release kai: failed pre-install: 1 error occurred: * jobs.batch "crd-upgrader"'
+    message = line_of(f"{left} already exists", RELEASE, [release])
+    assert message == (
+        'team ml: a run that was cut off left jobs.batch "crd-upgrader" of a hook of its Helm'
+        f" release kai. Repair it with: {reach} -n kai-scheduler delete jobs.batch/crd-upgrader &&"
+        f" {there} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
         " .venv/bin/fleet up --refresh --stack prod"
     )
 
@@ -545,8 +568,8 @@ def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
 
 def test_a_server_that_answers_what_no_kubernetes_does_is_one_that_refuses(vcluster):
     api, url = vcluster
-    api.answers["/api/v1/namespaces/team-ml"] = (200, {"metadata": {}, "status": "x"})
+    api.answers["/api/v1/namespaces/team-ml"] = (200, going("") | {"status": "x"})
     space = {"urn": SPACE, "type": "x", "deletedWith": PROVIDER}
     space["inputs"] = {"kind": "Namespace", "metadata": {"name": "team-ml"}}
     message = line_of("timed out waiting for the condition", SPACE, [space], url=url)
-    assert "give the team up" in message
+    assert message == "team ml: ml-namespace: timed out waiting for the condition. Put that right"

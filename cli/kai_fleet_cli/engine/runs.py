@@ -170,7 +170,8 @@ def up(
                 sys.unraisablehook = _print_unraisable
         if held:
             lead = "the update is done, but for"
-            raise EngineError(held_up.explain(lead, stack, run.again, held, failed))
+            about = (run.again, held, failed)
+            raise EngineError(held_up.explain(lead, stack, *about, refreshed=run.refreshed))
         return run.report
 
 
@@ -199,12 +200,16 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 
 @dataclass
 class _Run:
-    """An operation of a stack; `again` is the command that goes on after it was cut off."""
+    """An operation of a stack; `again` is the command that goes on after it was cut off.
+
+    `refreshed`: it refreshed the state.
+    """
 
     stack: automation.Stack
     again: str
     signals: resume.Signals
     report: Report = field(default_factory=Report)
+    refreshed: bool = False
 
     def prepare(
         self, *, refresh: bool, agree: Callable[[State], Sequence[str]] | None = None
@@ -228,6 +233,7 @@ class _Run:
         agreed = agree(known) if agree else ()
         if refresh:
             self._refresh(known)
+            self.refreshed = True
         self.signals.check()
         return agreed
 
@@ -365,10 +371,14 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                 signals.check()
                 if teams := run.failed_teams(why):
                     lead, failed = f"{what} failed for", run.report.failed
-                    message = held_up.explain(lead, stack, run.again, teams, failed)
+                    about = (run.again, teams, failed)
+                    message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
                 else:
-                    about = (stack.workspace.env_vars, run.again, run.report.own_errors())
-                    message = failures.explain(what, stack.name, why, *about)
+                    of_run = (run.report.own_errors(), run.report.failed)
+                    about = (stack.workspace.env_vars, run.again, *of_run)
+                    message = failures.explain(
+                        what, stack.name, why, *about, refreshed=run.refreshed
+                    )
                 raise EngineError(message, began=run.report.began) from None
     except resume.Interrupted:
         if what != "the preview":

@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import yaml
 from pulumi import automation
 
+from kai_fleet.names import RELEASE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.wording import without_controls
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
+QUOTE: Final = '"'
 # Errors of a run that others ended.
 _ENDS: Final = ("update failed", "preview failed", "Resource monitor has terminated")
 # What precedes an error of the program itself.
@@ -26,7 +30,13 @@ LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling appl
 class Failure:
     """A row of the table: `run` is a command, `do` a sentence; `run_kai` is for a part of KAI.
 
-    `inside`: the row is about what is in a vCluster. `api`: a whole API server fails.
+    Args:
+        refreshed: In place of both where the run refreshed the state before it failed.
+        anew: In place of both where the run made KAI anew.
+        finds: What the cluster is asked for, `store` or `namespace`, for cause and command.
+        inside: The row is about what is in a vCluster.
+        api: A whole API server fails.
+        release: The row is about a Helm release on the host.
     """
 
     words: str
@@ -34,20 +44,57 @@ class Failure:
     run: str = ""
     do: str = ""
     run_kai: str = ""
+    refreshed: str = ""
+    anew: str = ""
+    finds: str = ""
     inside: bool = False
     api: bool = False
+    release: bool = False
 
     def match(self, text: str) -> dict[str, str] | None:
         """The named groups of the words, where these stand in the text."""
         found = re.search(self.words.replace("NAME", NAME), text, re.DOTALL)
         return {key: group or "" for key, group in found.groupdict().items()} if found else None
 
-    def sentence(self, fill: Mapping[str, str], run: str = "") -> str:
+    def sentence(self, fill: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
         """Cause and repair; `run` is the command in place of the row's."""
         cause = self.cause.format(**fill)
+        if refreshed and self.refreshed:
+            return f"{cause}: {self.refreshed.format(**fill)}"
         if command := (run or self.run).format(**fill):
-            return f"{cause}. Repair it with: {command}, then run the same command again"
+            return repaired(cause, command)
         return f"{cause}: {self.do.format(**fill)}" if self.do else cause
+
+
+def repaired(cause: str, command: str) -> str:
+    """The sentence of a cause and the command that repairs it; without one, of the cause alone."""
+    repair = f". Repair it with: {command}" if command else ""
+    return f"{cause}{repair}, then run the same command again"
+
+
+def of_release(
+    inputs: Mapping[str, Any], login: str = "", kubectl: str = "kubectl"
+) -> dict[str, str]:
+    """What a row says of a Helm release with these inputs, in the cluster of `kubectl`.
+
+    Of KAI's hooks a killed run leaves Jobs, which Helm does not replace. Nothing else has Jobs in
+    KAI's namespace.
+    """
+    namespace = str(inputs.get("namespace"))
+    jobs = f" && {kubectl} -n {namespace} delete jobs --all"
+    return {
+        "release": str(inputs.get("name")),
+        "namespace": namespace,
+        "reach": f"{login} && {kubectl}" if login else kubectl,
+        "there": kubectl,
+        "and_jobs": jobs if namespace == KAI_NAMESPACE else "",
+    }
+
+
+def with_object(found: Mapping[str, str]) -> dict[str, str]:
+    """The groups of a row, with what kubectl takes for `jobs.batch "name"`."""
+    kind, _, name = found.get("left", "").partition(" ")
+    return {**found, "object": f"{kind}/{name.strip(QUOTE)}"}
 
 
 @cache
@@ -64,18 +111,24 @@ def explain(
     environment: Mapping[str, str],
     again: str,
     failed: Mapping[str, str] | None = None,
+    resources: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    refreshed: bool = False,
 ) -> str:
     """Explain in a sentence why `what` (the update…) failed, and what to do.
 
     `environment` is what the engine had besides this process's own, `again` the command that
-    refreshes and updates, `failed` the errors by URN.
+    refreshes and updates, `failed` the errors by URN, `resources` what failed; `refreshed`: the
+    run refreshed the state before.
     """
     text = str(why)
     if failed:  # a wait may have printed errors that passed: stdout says nothing more of the cause
         code, stderr = text.partition(" stdout: ")[0], text.rpartition(" stderr: ")[2]
         lines = [f"error: {message.strip()}" for message in failed.values()]
         text = "\n".join([code, *lines, stderr])
-    if sentence := of_stack(text, stack, again, environment):
+    releases = [item for item in (resources or {}).values() if item.get("type") == RELEASE]
+    release = (releases[0].get("inputs") or {}) if len(releases) == 1 else {}
+    if sentence := of_stack(text, stack, again, environment, release, refreshed=refreshed):
         return f"{what} failed: {sentence}"
     # Behind a colon follows a list: one item of it is said here, of more say the lines above.
     errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", text, re.M)
@@ -88,13 +141,27 @@ def explain(
     return f"{what} failed; the lines above say where and why"
 
 
-def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) -> str:
-    """Cause and repair by the first row that fits of those for a whole run; "" where none does."""
+def of_stack(
+    text: str,
+    stack: str,
+    again: str,
+    environment: Mapping[str, str],
+    release: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    refreshed: bool = False,
+) -> str:
+    """Cause and repair by the first row that fits of those for a whole run; "" where none does.
+
+    `release` are the inputs of the one Helm release that failed.
+    """
     for row in table()["stack"]:
-        if (found := row.match(text)) is not None:
+        if row.release and not release:
+            continue
+        if (found := row.match(text.replace(f"\\{QUOTE}", QUOTE))) is not None:
             cancel = f"pulumi cancel --yes --stack {stack}"
-            fill = {"stack": stack, "again": again, "cancel": cancel}
-            return row.sentence(fill | _backend(stack, environment) | found)
+            fill = {"stack": stack, "again": again, "cancel": cancel} | of_release(release)
+            filled = fill | _backend(stack, environment) | with_object(found)
+            return row.sentence(filled, refreshed=refreshed)
     return ""
 
 

@@ -7,31 +7,35 @@ It holds up that team alone.
 import re
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
+import psutil
 from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError
-from kai_fleet.cluster.kube.objects import MALFORMED
+from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
+from kai_fleet.cluster.kube.objects import MALFORMED, KubeObject, moment
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
+from kai_fleet.cluster.terminating import causes, is_terminating, live, sentence
 from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
-from kai_fleet.wording import listed, plain
-from kai_fleet_cli.recovery import failures, state
+from kai_fleet.vcluster_values import store_of
+from kai_fleet.wording import ending, listed
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # of the engine's own words
 _SECONDS: Final = 10.0  # for all that a vCluster is asked
-_NAMED: Final = 20  # objects in a command; the others are in that of the next run
 _HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
-# Of a namespace's conditions: what is left in it, such as `pods. has 1 resource instances`.
-_REMAINING: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
+_GOING: Final = re.compile("is being deleted|being terminated")
 # Where the cluster cannot be asked, or answers what no Kubernetes does.
 _NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
 
@@ -66,65 +70,183 @@ def without(teams: Mapping[str, Any]) -> list[str]:
     return [f"**::{kind}::{team}" for team in sorted(teams) for kind in (TEAM, TEAM_NAMESPACE)]
 
 
+@dataclass(frozen=True)
+class _Error:
+    """An error of a team's resource in a run; `known` are the resources of the stack by URN."""
+
+    stack: automation.Stack
+    again: str
+    team: str
+    urn: str
+    message: str
+    known: Mapping[str, Resource]
+    refreshed: bool
+
+    @property
+    def resource(self) -> Resource:
+        """What failed."""
+        return self.known.get(self.urn, {})
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The inputs of what failed."""
+        return self.resource.get("inputs") or {}
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is in the team's vCluster."""
+        return bool(clusters_of(self.resource))
+
+    @property
+    def is_namespace(self) -> bool:
+        """Whether what failed is a namespace."""
+        return self.inputs.get("kind") == "Namespace"
+
+    @property
+    def login(self) -> str:
+        """The command that writes the kubeconfig of the vCluster."""
+        name = self.stack.name
+        return f"{FLEET} team kubeconfig {self.team} --stack {name} --output {self.team}.kubeconfig"
+
+    @property
+    def kubectl(self) -> str:
+        """The kubectl for the vCluster, after `login`."""
+        return f"kubectl --kubeconfig {self.team}.kubeconfig"
+
+    def fill(self) -> dict[str, str]:
+        """What every row may name."""
+        there = (self.login, self.kubectl) if self.inside else ()
+        own = {"team": self.team, "again": self.again}
+        own |= {"login": self.login, "kubectl": self.kubectl}
+        return own | failures.of_release(self.inputs, *there)
+
+    def of_release(self, name: str) -> Resource:
+        """The team's Helm release of that name in the state; empty where it has none."""
+        releases = (item for item in self.known.values() if item.get("type") == RELEASE)
+        named = (item for item in releases if read_urn(item["urn"]).name == name)
+        return next(named, {})
+
+    @property
+    def made_kai(self) -> bool:
+        """Whether this run made the team's KAI: made anew once more it would be the same."""
+        created = moment(self.of_release(f"{self.team}-kai-release").get("created"))
+        begun = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        return created is not None and created >= begun
+
+
 def explain(
     lead: str,
     stack: automation.Stack,
     again: str,
     teams: Mapping[str, Mapping[str, str]],
     failed: Mapping[str, Resource],
+    *,
+    refreshed: bool = False,
 ) -> str:
     """A line for each team: what failed of it, why, and what repairs it.
 
     `teams` are their errors by URN, `failed` the resources whose step failed, `again` is the
-    command that refreshes and updates.
+    command that refreshes and updates; `refreshed`: the run refreshed the state before.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
     known = {**failed, **state.exported(stack.workspace, stack.name).resources}
     lines = [
-        f"team {team}: {_cause(stack, again, team, urn, message, known.get(urn, {}))}"
+        f"team {team}: {_cause(_Error(stack, again, team, urn, message, known, refreshed))}"
         for team, errors in sorted(teams.items())
         for urn, message in errors.items()
     ]
     return "\n".join([f"{lead} {names}", *dict.fromkeys(lines)])
 
 
-def _cause(
-    stack: automation.Stack, again: str, team: str, urn: str, message: str, resource: Resource
-) -> str:
-    inside = bool(clusters_of(resource))
-    on_host = _on_host(resource)
-    login = f"{FLEET} team kubeconfig {team} --stack {stack.name} --output {team}.kubeconfig"
-    kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
-    inputs = resource.get("inputs") or {}
-    fill = {
-        "team": team,
-        "again": again,
-        "login": login,
-        "kubectl": kubectl,
-        "reach": f"{login} && {kubectl}" if inside else "kubectl",
-        "give_up": f"{FLEET} team remove {team} --stack {stack.name}",
-        "release": str(inputs.get("name")),
-        "namespace": str(inputs.get("namespace")),
-    }
+def _cause(error: _Error) -> str:
+    on_host = _on_host(error.resource)
     for row in failures.table()["team"]:
-        found = None if row.inside and on_host else row.match(message.replace('\\"', '"'))
+        message = error.message.replace(f"\\{failures.QUOTE}", failures.QUOTE)
+        found = None if row.inside and on_host else row.match(message)
         if found is None:
             continue
+        if row.finds:
+            with suppress(*_NO_ANSWER):
+                cause, command = _FINDS[row.finds](error)
+                return failures.repaired(cause, command)
         with suppress(*_NO_ANSWER):
-            filled, command = fill | found, row.run
-            if "hook" in found:
-                config, of_kai = _webhook(state.kubeconfig(stack, team), found["hook"])
-                filled["config"] = _object(config)
-                command = row.run_kai if of_kai and row.run_kai else command
-            if "{held}" in command:
-                filled["held"] = _held(stack, team, inputs, inside, found["queues"])
-            return row.sentence(filled, command)
-    if on_host and (sentence := failures.of_stack(message, stack.name, again, {})):
-        return sentence
-    return (
-        f"{read_urn(urn).name}: {plain(message, _LONGEST)}. Put that right, or give the"
-        f" team up: {fill['give_up']}, then run the same command again"
-    )
+            return _sentence(row, error, found)
+    if on_host:
+        release = error.inputs if error.resource.get("type") == RELEASE else {}
+        of_stack = (error.message, error.stack.name, error.again, {}, release)
+        if sentence := failures.of_stack(*of_stack, refreshed=error.refreshed):
+            return sentence
+    name, words = read_urn(error.urn).name, ending(error.message, _LONGEST)
+    return f"{name}: {words}. Put that right, then run the same command again"
+
+
+def _sentence(row: failures.Failure, error: _Error, found: Mapping[str, str]) -> str:
+    """Cause and repair of a row. Raises one of _NO_ANSWER where its cluster is of no help."""
+    filled, command = error.fill() | failures.with_object(found), row.run
+    if "hook" in found:
+        config, of_kai = _webhook(state.kubeconfig(error.stack, error.team), found["hook"])
+        filled["config"] = _object(config)
+        command = row.run_kai if of_kai and row.run_kai else command
+    if "{held}" in command:
+        filled["held"] = _held(error, found.get("queues", ""))
+    if row.anew and "namespace kai-scheduler" in command and error.made_kai:
+        cause = row.cause.format(**filled)
+        return f"{cause}: {row.anew.format(**filled)}, then run the same command again"
+    return row.sentence(filled, command, refreshed=error.refreshed)
+
+
+def _store(error: _Error) -> tuple[str, str]:
+    """Of a full store of a vCluster: cause and command."""
+    values = (error.of_release(f"{error.team}-release").get("inputs") or {}).get("values")
+    with closing(_host(error.stack)) as api:
+        return full_store.repair(api, error.team, store_of(values), error.message)
+
+
+def _held(error: _Error, queues: str) -> str:
+    """The objects that finalizers keep, as kubectl takes them. Raises KeyError for a namespace."""
+    if queues:
+        return " ".join(_object(f"queue/{name}") for name in queues.split(", "))
+    if error.is_namespace:
+        raise KeyError("Namespace")
+    kind, metadata = error.inputs["kind"].lower(), error.inputs["metadata"]
+    name = _object(f"{kind}/{metadata['name']}")
+    return f"{name} -n {metadata['namespace']}" if "namespace" in metadata else name
+
+
+def _namespace(error: _Error) -> tuple[str, str]:
+    """Of a namespace that does not go, or of what was to be made in one: what keeps it, and the
+    command. Raises KeyError for everything else.
+    """
+    metadata = error.inputs["metadata"]
+    name = metadata["name"] if error.is_namespace else metadata["namespace"]
+    if not error.is_namespace and not _GOING.search(error.message):
+        raise KeyError(name)
+    with closing(_inside(error) if error.inside else _host(error.stack)) as api:
+        space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
+        found = causes(space, live(api)) if is_terminating(space) else []
+    if not is_terminating(space):
+        return f"namespace {name} was made anew", ""
+    kubectl = error.kubectl if error.inside else "kubectl"
+    commands = [error.login] if error.inside and any(each.kubectl for each in found) else []
+    commands += [f"{kubectl} {each.kubectl}" for each in found if each.kubectl]
+    return sentence(space, found), " && ".join(commands)
+
+
+def _inside(error: _Error) -> Api:
+    return Api.of_kubeconfig(state.kubeconfig(error.stack, error.team), in_all=_SECONDS)
+
+
+def _host(stack: automation.Stack) -> Api:
+    """The API server of a stack's host. Raises UnreachableError."""
+    from kai_fleet_cli.doctor.read import of_stack  # it loads the rules
+
+    try:
+        return of_stack(stack.name).host()
+    except UserError as error:
+        raise UnreachableError(str(error)) from None
+
+
+_FINDS: Final = {"store": _store, "namespace": _namespace}
 
 
 def _webhook(kubeconfig: str, hook: str) -> tuple[str, bool]:
@@ -139,38 +261,6 @@ def _webhook(kubeconfig: str, hook: str) -> tuple[str, bool]:
                         of_kai = service.get("namespace") == KAI_NAMESPACE
                         return f"{kind}/{item['metadata']['name']}", of_kai
     raise KeyError(hook)
-
-
-def _held(
-    stack: automation.Stack, team: str, inputs: Mapping[str, Any], inside: bool, queues: str
-) -> str:
-    """The objects that finalizers keep, as kubectl takes them: of a namespace, what is in it."""
-    if queues:
-        return " ".join(_object(f"queue/{name}") for name in queues.split(", "))
-    kind, name = inputs["kind"], inputs["metadata"]["name"]
-    if not (inside and kind == "Namespace"):
-        return _object(f"{kind.lower()}/{name}")
-    with closing(Api.of_kubeconfig(state.kubeconfig(stack, team), in_all=_SECONDS)) as api:
-        space = api.get(f"/api/v1/namespaces/{name}")
-        found = [f"namespace/{name}"] if _has_finalizer(space) else []
-        for condition in (space.get("status") or {}).get("conditions") or []:
-            for plural, group in _REMAINING.findall(str(condition.get("message"))):
-                version = "api/v1"
-                if group:
-                    preferred = api.get(f"/apis/{group}")["preferredVersion"]
-                    version = f"apis/{preferred['groupVersion']}"
-                found += [
-                    f"{plural}{'.' if group else ''}{group}/{item['metadata']['name']}"
-                    for item in api.list(f"/{version}/namespaces/{name}/{plural}")
-                    if _has_finalizer(item)
-                ]
-    return f"{' '.join(map(_object, found[:_NAMED] or ['']))} -n {name}"
-
-
-def _has_finalizer(item: Mapping[str, Any]) -> bool:
-    """Whether an object has a finalizer that is not Kubernetes' own."""
-    finalizers = map(str, item["metadata"].get("finalizers") or [])
-    return any("kubernetes.io/" not in name and "/" in name for name in finalizers)
 
 
 def _object(name: str) -> str:

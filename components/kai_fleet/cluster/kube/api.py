@@ -83,6 +83,10 @@ class Api:
                     raise
                 time.sleep(error.seconds)
 
+    def text(self, path: str) -> str:
+        """GET what is no JSON, such as metrics."""
+        return self._ask("GET", path, {}).decode(errors="replace")
+
     def find(self, path: str) -> Object | None:
         """GET an object; None if there is none."""
         with suppress(AbsentError):
