@@ -13,6 +13,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.vcluster_kubeconfig import another
 from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.recovery import held_up, state
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.recovery.state import State
@@ -291,9 +292,10 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
     mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
     stuck = going("configmaps. has 2 resource instances", finalizers=mine)
     api.answers["/api/v1/namespaces/team-ml"] = (200, stuck)
+    deleted = {"deletionTimestamp": "2026-11-28T20:40:00Z"}
     items = [
-        {"metadata": {"name": "a", "finalizers": mine}},
-        {"metadata": {"name": "b", "finalizers": kubernetes}},
+        {"metadata": {"name": "a", "finalizers": mine, **deleted}},
+        {"metadata": {"name": "b", "finalizers": kubernetes, **deleted}},
     ]
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": items})
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
@@ -324,7 +326,8 @@ def test_a_command_names_some_of_what_stays(vcluster):
         200,
         going("configmaps. has 90 resource instances"),
     )
-    stays = [{"metadata": {"name": f"a{n}", "finalizers": ["a.b/stay"]}} for n in range(90)]
+    metadata = {"finalizers": ["a.b/stay"], "deletionTimestamp": "2026-11-28T20:40:00Z"}
+    stays = [{"metadata": {"name": f"a{n}", **metadata}} for n in range(90)]
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": stays})
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
     assert "configmaps/a19" in message and "configmaps/a20" not in message
@@ -427,7 +430,7 @@ def test_what_is_of_no_team_ends_the_update(updated):
 
 
 def refresh(engine):
-    runs._Run(engine, "", Signals()).prepare(refresh=True)
+    runs._Run(engine, "", Signals(), Deletions(engine)).prepare(refresh=True)
 
 
 def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):

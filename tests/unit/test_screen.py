@@ -6,6 +6,7 @@ import sys
 from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
+from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.runs import _Run
@@ -81,7 +82,7 @@ Diagnostics: *
 
 
 def test_a_step_is_a_line_when_it_is_done_and_a_warning_or_an_error_is_shown_once(capsys):
-    show = _Run(None, "", Signals()).options(Report())["on_output"]
+    show = _Run(None, "", Signals(), Deletions(None)).options(Report())["on_output"]
     for line in ONCE.splitlines():
         show(line.removesuffix("*").rstrip())
     shown = [line[:-1].rstrip() for line in ONCE.splitlines() if line.endswith("*")]

@@ -30,6 +30,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     of_secret,
     pieces,
 )
+from kai_fleet.cluster.terminating import AGGREGATION
 from kai_fleet.settings import Settings
 from kai_fleet.values import get
 from kai_fleet_cli.diff import another
@@ -50,6 +51,7 @@ _REQUESTS_AT_ONCE: Final = 6  # to one API server
 # Of a vCluster, to be judged and drawn. KAI is run with some hundred queues on two to four levels.
 _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
+_API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
 # The path of each kind, by its plural.
 READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
 
@@ -209,6 +211,9 @@ def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, s
             raise UnreachableError(f"it answers {error}")
     objects, refused = api.lists(kinds, _REQUESTS_AT_ONCE)
     partial: dict[str, str] = {}
+    if kinds.keys() == READS.keys():
+        with suppress(RefusedError):  # few accounts may: it says why others' namespaces do not go
+            objects["apiservices"] = api.list(_API_SERVICES)
     if namespace is not None:
         denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
         own = _of_namespace(api, denied, namespace)

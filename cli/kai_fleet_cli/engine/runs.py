@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CoroutineType
@@ -24,6 +24,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
@@ -208,6 +209,7 @@ class _Run:
     stack: automation.Stack
     again: str
     signals: resume.Signals
+    deletions: Deletions
     report: Report = field(default_factory=Report)
     refreshed: bool = False
 
@@ -328,8 +330,12 @@ class _Run:
             self.signals.note(line)
             output.show(line)
 
+        def note(event: automation.EngineEvent) -> None:
+            report.note(event)
+            self.deletions.note(event)
+
         return {
-            "on_event": report.note,
+            "on_event": note,
             "on_output": show,
             "color": "always" if Console().is_terminal else "never",
             "suppress_progress": True,
@@ -363,8 +369,10 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
     After a signal, print the command that goes on.
     """
     try:
-        with resume.graceful_shutdown() as signals, _set(stack.workspace.env_vars):
-            run = _Run(stack, again, signals)
+        environment = _set(stack.workspace.env_vars)
+        deletions = Deletions(stack)
+        with resume.graceful_shutdown() as signals, environment, closing(deletions):
+            run = _Run(stack, again, signals, deletions)
             try:
                 yield run
             except automation.errors.CommandError as why:

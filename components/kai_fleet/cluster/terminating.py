@@ -28,6 +28,7 @@ _KIND: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
 _MOST: Final = 20  # names in a command, and kinds that are looked at
 _QUOTED: Final = 300
+_PATIENCE_SECONDS: Final = 30.0
 _NONE: Final = '{"metadata":{"finalizers":null}}'
 
 
@@ -68,7 +69,7 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
     Whoever may not read a kind is told of it as the condition does.
     """
     now = now or datetime.now(UTC)
-    found = [*_discovery(space, read), *_content(space, read, now), *_own_finalizers(space)]
+    found = [*_discovery(space, read), *_content(space, read, now), *_own_finalizers(space, now)]
     if not found and (message := _message(space, _CONTENT)):
         found = [Cause(plain(message, _QUOTED))]
     return found
@@ -76,9 +77,14 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
 
 def sentence(space: KubeObject, found: Sequence[Cause]) -> str:
     """One line about a namespace that does not go, and what keeps it."""
-    words = "; ".join(each.words for each in found) or plain(_message(space, _REMAINING), _QUOTED)
-    why = f": {words}" if words else " yet"
-    return f"namespace {space.name} does not go{why}"
+    words = why(space, found)
+    return f"namespace {space.name} does not go{f': {words}' if words else ' yet'}"
+
+
+def why(space: KubeObject, found: Sequence[Cause]) -> str:
+    """The words of causes; of none, those of Kubernetes about what remains."""
+    words = "; ".join(each.words for each in found)
+    return words or plain(_message(space, _REMAINING), _QUOTED)
 
 
 def _message(space: KubeObject, kind: str) -> str:
@@ -92,7 +98,7 @@ def _discovery(space: KubeObject, read: Read) -> Iterator[Cause]:
     if not message:
         return
     groups = {f"{version}.{group}" for group, version in _GROUP.findall(message)}
-    silent = [item for item in _read(read, AGGREGATION, "apiservices", "") if _fails(item)]
+    silent = [item for item in _read(read, AGGREGATION, "apiservices", "") if is_silent(item)]
     named = [item for item in silent if item.name in groups] or silent
     for item in named[:_MOST]:
         yield api_service_cause(item)
@@ -100,14 +106,15 @@ def _discovery(space: KubeObject, read: Read) -> Iterator[Cause]:
         yield Cause(plain(message, _QUOTED))
 
 
-def _fails(item: KubeObject) -> bool:
+def is_silent(item: KubeObject) -> bool:
+    """Whether an APIService does not answer."""
     return item.condition("Available").get("status") == "False"
 
 
 def api_service_cause(item: KubeObject) -> Cause:
     """What an APIService that does not answer means, and what ends it."""
     condition, service = item.condition("Available"), item.spec.get("service") or {}
-    name = f"{service.get('namespace')}/{service.get('name')}"
+    name = plain(f"{service.get('namespace')}/{service.get('name')}", _QUOTED)
     if condition.get("reason") == "ServiceNotFound":
         words = f"APIService {item.name} is of Service {name}, which is gone"
         return Cause(words, f"delete apiservice {item.name}")
@@ -123,12 +130,12 @@ def _content(space: KubeObject, read: Read, now: datetime) -> Iterator[Cause]:
         items = _read(read, group, plural, space.name)
         if (group, plural) == ("", "pods"):
             yield from _pods(items, read, now)
-        if kept := [item.name for item in items if has_finalizer(item)]:
+        kept = [item.name for item in items if has_finalizer(item) and _is_late(item, now)]
+        if names := [name for name in kept if _NAME.fullmatch(name)]:
             kind = f"{plural}.{group}" if group else plural
-            names = " ".join(f"{kind}/{name}" for name in kept[:_MOST] if _NAME.fullmatch(name))
-            shown = listed(kept, "and")
-            patch = f"patch {names} -n {space.name} --type merge -p '{_NONE}'"
-            yield Cause(f"finalizers keep {kind} {shown}", patch)
+            objects = " ".join(f"{kind}/{name}" for name in names[:_MOST])
+            patch = f"patch {objects} -n {space.name} --type merge -p '{_NONE}'"
+            yield Cause(f"finalizers keep {kind} {listed(names, 'and')}", patch)
 
 
 def _pods(pods: Sequence[KubeObject], read: Read, now: datetime) -> Iterator[Cause]:
@@ -150,9 +157,14 @@ def _pods(pods: Sequence[KubeObject], read: Read, now: datetime) -> Iterator[Cau
         )
 
 
-def _own_finalizers(space: KubeObject) -> Iterator[Cause]:
+def _is_late(item: KubeObject, now: datetime) -> bool:
+    """Whether whoever is to take a finalizer off has had the time."""
+    return seconds_since(item["metadata"].get("deletionTimestamp"), now) >= _PATIENCE_SECONDS
+
+
+def _own_finalizers(space: KubeObject, now: datetime) -> Iterator[Cause]:
     """Finalizers of the namespace itself that are not Kubernetes' own."""
-    if has_finalizer(space):
+    if has_finalizer(space) and _is_late(space, now):
         names = listed([str(each) for each in space["metadata"]["finalizers"]], "and")
         patch = f"patch namespace/{space.name} --type merge -p '{_NONE}'"
         yield Cause(f"finalizer {plain(names, _QUOTED)} keeps the namespace itself", patch)

@@ -83,6 +83,7 @@ CHECKS: Final = (
     Check("kai-parts", "KAI", kai.hooks),
     Check("webhooks", "cluster", kai.webhooks),
     Check("leftovers", "cluster", teams.stuck),
+    Check("leftovers", "cluster", teams.api_services),
     Check("leftovers", "host", teams.cluster_roles),
     Check("leftovers", "host", teams.undeclared_namespaces),
     Check("leftovers", "cluster", kai.undeclared),

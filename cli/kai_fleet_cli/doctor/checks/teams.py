@@ -7,6 +7,13 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
+from kai_fleet.cluster.terminating import (
+    api_service_cause,
+    causes,
+    is_silent,
+    is_terminating,
+    why,
+)
 from kai_fleet.names import TEAM_LABEL
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
@@ -17,7 +24,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.cluster import Team
 
 NEARLY: Final = 0.8  # of a bound
-STUCK: Final = 120.0  # seconds that the deletion of a namespace may take
+STUCK: Final = 120.0  # seconds that a deletion may take of which no condition says why
 _SOON: Final = timedelta(days=30)
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 _SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
@@ -259,16 +266,35 @@ def _enforces(item: KubeObject) -> bool:
 
 
 def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Namespaces whose deletion hangs."""
+    """Namespaces whose deletion hangs, at once where a cause is known."""
+
+    def read(_: str, plural: str, namespace: str) -> list[KubeObject]:
+        if not cluster.asked(plural) or cluster.unread(plural):
+            return []
+        items = cluster.all(plural)
+        return [item for item in items if not namespace or item.namespace == namespace]
+
     for item in cluster.all("namespaces"):
-        since = item["metadata"].get("deletionTimestamp")
-        if since is not None and seconds_since(since, cluster.now) >= STUCK:
-            conditions = item.status.get("conditions") or []
-            texts = [
-                str(each.get("message")) for each in conditions if each.get("status") == "True"
-            ]
-            left = [text for text in texts if "remaining" in text]
-            yield fault("namespace-stuck", cluster, item.name, reason="; ".join(left or texts))
+        found = causes(item, read, cluster.now) if is_terminating(item) else []
+        since = seconds_since(item["metadata"].get("deletionTimestamp"), cluster.now)
+        if found or since >= STUCK:
+            commands = [f"`{cluster.kubectl} {each.kubectl}`" for each in found if each.kubectl]
+            look = f"look with: `{cluster.kubectl} get namespace {item.name} -o yaml`"
+            fix = ", then ".join(commands) or look
+            yield fault("namespace-stuck", cluster, item.name, why=why(item, found), fix=fix)
+
+
+def api_services(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """APIServices that do not answer: until they do, no namespace that is deleted goes."""
+    going = any(is_terminating(item) for item in cluster.all("namespaces"))
+    if going or not cluster.asked("apiservices"):  # few accounts may read them
+        return
+    for item in cluster.all("apiservices"):
+        if is_silent(item):
+            cause = api_service_cause(item)
+            look = f"look with: `{cluster.kubectl} describe apiservice {item.name}`"
+            fix = f"`{cluster.kubectl} {cause.kubectl}`" if cause.kubectl else look
+            yield fault("api-service-silent", cluster, item.name, why=cause.words, fix=fix)
 
 
 def cluster_roles(host: Cluster, _: Snapshot) -> Iterator[Fault]:
