@@ -177,7 +177,6 @@ def _found(case, path):
         (own_api_server.hangs, "the API of its vCluster does not answer as Kubernetes does"),
         (own_api_server.fails, "the API of its vCluster does not answer as Kubernetes does"),
         (own_api_server.is_old, "the API of its vCluster does not answer as Kubernetes does"),
-        (own_api_server.is_full, "the store of its vCluster is full"),
     ],
 )
 def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says, refresh):
@@ -188,6 +187,26 @@ def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says,
         assert cause == says
         if "rollout" in command:
             mended(case, command)
+    until(lambda: _answers(case))
+    case.up()
+    assert [quota(case, name) for name in TEAMS] == [desired, desired]
+
+
+def test_a_full_store_is_told_what_keeps_its_data(case):
+    """Each command that is printed is run, and none twice: at last its volume is to grow."""
+    followed = []
+    with answering(case, "ml", own_api_server.is_full):
+        desired = ask(case)
+        for said in ("StorageClass sandbox lets no volume grow", "is full"):
+            cause, command = held(case.fleet("up"))
+            assert cause.startswith("the store of its vCluster is full")
+            assert said in cause
+            assert command not in followed
+            mended(case, command)
+            followed.append(command)
+        last = case.fleet("up").last
+        assert "claim data-ml-0 of its full store is to grow and has 5Gi still" in last
+        assert quota(case, "research") == desired
     until(lambda: _answers(case))
     case.up()
     assert [quota(case, name) for name in TEAMS] == [desired, desired]

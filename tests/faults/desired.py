@@ -12,6 +12,7 @@ from tests.faults.case import ML, STACK, Case
 
 # The command at the end of a message.
 _COMMAND = re.compile(r"(?:Repair it with|run): (.+?)(?:, then run|, or|\. |$)")
+MOST = 3  # commands after a fault
 # What a command prints when it starts the engine.
 BEGUN = f"Updating ({STACK})"
 
@@ -48,9 +49,12 @@ def without_ml(config: Any) -> None:
 
 
 def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
-    """What a person does after a fault: reads the last line, and does what it says."""
+    """What a person does after a fault: reads the last line, and does what it says.
+
+    Whatever broke, at most three commands mend it, none of them twice, and none removes a team.
+    """
     reported: list[str] = []
-    printed = ""
+    printed, followed = "", list[str]()
     for _ in range(8):
         ran = case.typed(printed) if printed else case.fleet(*command)
         reported.append(ran.reported)
@@ -60,4 +64,9 @@ def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
         found = _COMMAND.search(ran.last) if ran.code else None
         assert found or not ran.code or "run the same command again" in ran.last, ran.reported
         printed = found[1] if found else ""
+        if printed:
+            assert printed not in followed, f"{printed} is printed again:\n{ran.reported}"
+            assert not re.search("team remove|delete (pvc|pv|namespace team-)", printed), printed
+            followed.append(printed)
+            assert len(followed) <= MOST, "\n".join([*followed, *reported])
     raise AssertionError("eight runs were not enough:\n" + "\n".join(reported))

@@ -6,6 +6,7 @@ import time
 import pytest
 from kubernetes import client
 
+from tests.engine.sandbox_commands import until
 from tests.faults.case import client_of
 from tests.faults.desired import converge, switched, with_ml, without_ml
 
@@ -71,6 +72,63 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, namespa
     reported = "".join(converge(case))
     assert "run: pulumi cancel" in reported or "the last run ended in the middle of" in reported
     assert "fleet up --refresh --stack faults" in reported
+    assert reference.differences(case, "added") == []
+    assert "Nothing changed" in case.up().reported
+
+
+# As KAI's chart has it before v0.16: the Job of a run that was killed stays.
+HOOK = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: crd-upgrader
+  namespace: {{ .Release.Namespace }}
+  annotations:
+    "helm.sh/hook": pre-install,pre-upgrade
+    "helm.sh/hook-delete-policy": hook-succeeded
+spec:
+  suspend: SUSPENDED
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: upgrader, image: "example.com/upgrader:v1"}]
+"""
+
+
+@pytest.fixture
+def hook(case):
+    """Have the chart of KAI run a hook, which ends at once or never."""
+    chart = case.checkout / "sandbox/charts/kai-scheduler"
+    file = chart / "templates/crd-upgrader.yaml"
+
+    def run(*, ends):
+        file.write_text(HOOK.replace("SUSPENDED", "false" if ends else "true"))
+        case.sandbox_up()
+
+    yield run
+    file.unlink()
+    (chart / "Chart.yaml").touch()
+    case.sandbox_up()
+
+
+@pytest.mark.parametrize("who", ["all", "engine"])
+def test_killed_while_a_hook_of_a_release_runs(case, reference, foreign, hook, who):
+    """Helm would fail at the Job that is there, however often its record is deleted."""
+    case.edit(without_ml)
+    converge(case)
+    hook(ends=False)
+    case.edit(with_ml)
+    running = case.start("up")
+    running.wait_for("Namespace ml-kai-namespace created")
+    wait_for_release(case.inside("ml"), "kai-scheduler")
+    with client_of(case.inside("ml")) as cluster:
+        jobs = client.BatchV1Api(cluster)
+        assert until(lambda: jobs.list_namespaced_job("kai-scheduler").items, 60)
+    running.kill(who)
+    assert running.end().code != 0
+    hook(ends=True)
+    reported = "".join(converge(case))
+    assert "delete jobs --all" in reported
     assert reference.differences(case, "added") == []
     assert "Nothing changed" in case.up().reported
 

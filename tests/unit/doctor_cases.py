@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from kai_fleet.cluster.store_use import EtcdUse, StoreUse
 from tests.unit.doctor_samples import (
     NOW,
     by_hand,
@@ -41,6 +42,11 @@ USED = {"kai-fleet/team": "old", "kai-fleet/namespace": "used"}
 GOLD = {"kai.scheduler/node-pool": "gold"}
 GPU = "nvidia.com/gpu"
 BY_NAME = {"type": "Ingress", "host": "ml.example.com", "class": "traefik"}
+CLAIM = {
+    "metadata": {"name": "data-ml-0", "namespace": "team-ml"},
+    "spec": {"resources": {"requests": {"storage": "5Gi"}}},
+    "status": {"phase": "Bound", "capacity": {"storage": "5Gi"}},
+}
 LIMIT = ("spec", "resources", "gpu", "limit")
 
 
@@ -189,9 +195,25 @@ CLUSTERS: dict[str, Case] = {
         set_to("certificate_ends", NOW - timedelta(days=1)),
         "vcluster | vCluster ml | expired on 2026-10-31 | rollout restart statefulset ml",
     ),
+    "a volume of a store that is nearly full": (
+        both(
+            set_to("store", StoreUse({"data-ml-0": 0.91})),
+            add("host", persistentvolumeclaims=[CLAIM]),
+        ),
+        "vcluster | store of vCluster ml | its volume data-ml-0 is 91% full | patch pvc data-ml-0",
+    ),
+    "an etcd of a store that is nearly full": (
+        set_to("store", StoreUse({}, {"ml-etcd-0": EtcdUse(190, 20, 200)})),
+        "vcluster | store of vCluster ml | its etcd ml-etcd-0 is 95% full | defrag --cluster",
+    ),
+    "an etcd that holds its quota": (
+        set_to("store", StoreUse({}, {"ml-etcd-0": EtcdUse(190, 180, 200)})),
+        "vcluster | store of vCluster ml | its etcd ml-etcd-0 is 95% full"
+        " | --quota-backend-bytes=400",
+    ),
     "a namespace that does not go": (
         add(namespaces=[space("old", deletionTimestamp=GONE)]),
-        "leftovers | namespace old | is being deleted and does not go | get all,pvc -n old",
+        "leftovers | namespace old | is being deleted and does not go | get namespace old -o yaml",
     ),
     "a shard that a newer version left": (
         inside_runs("v0.9.3"),

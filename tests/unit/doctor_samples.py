@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
@@ -189,6 +190,7 @@ class Lab:
     unserved: set[str] = field(default_factory=set)  # kinds that the host does not have
     unreached: str = ""
     certificate_ends: datetime = NOW + timedelta(days=300)
+    store: StoreUse = field(default_factory=StoreUse)
 
     def named(self, kind: str, name: str, where: str = "ml") -> Any:
         objects = self.host if where == "host" else self.ml
@@ -210,7 +212,8 @@ class Lab:
         on_host |= {kind: [] for kind in self.unserved}
         states = {name: TeamState(team) for name, team in teams.items()}
         found = None if self.unreached else inside
-        states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends)
+        ends, store = self.certificate_ends, self.store
+        states["ml"] = TeamState(teams["ml"], found, self.unreached, ends, store=store)
         outside = Cluster("host", host, on_host, {}, NOW, update, unserved=frozenset(self.unserved))
         return Snapshot(settings, outside, states, required, update)
 

@@ -9,7 +9,7 @@ from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.declared import host_of
-from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
+from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import Lab, by_hand, event, in_host_mode, meta, node, pod
 from tests.unit.doctor_spoils import gone, waiting, without
@@ -44,7 +44,8 @@ def test_the_cause_is_named_with_its_fix(case):
     ), "\n".join(map(str, found))
     for finding in found:
         for command in commands(finding.fix):
-            assert command == "make up STACK=lab" or shape(command) in REPAIR | LOOK, command
+            known = REPAIR | LOOK | OF_STORES
+            assert command == "make up STACK=lab" or shape(command) in known, command
         rest = re.sub("`[^`]*`", "", finding.fix)
         assert not re.search(r"\b(kubectl|helm|fleet|pulumi) [a-z-]", rest), finding
         assert not re.search(r"\{[a-z_]+\}", f"{finding.cause}{finding.fix}"), finding

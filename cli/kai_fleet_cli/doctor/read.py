@@ -24,6 +24,7 @@ from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableEr
 from kai_fleet.cluster.kube.identity import LOOK_SECONDS, SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.kube.round import OF_OPERATORS
+from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     address_of,
@@ -46,6 +47,7 @@ from kai_fleet_policies.model.declared import host_of
 
 SECONDS: Final = 10.0  # for all requests to one API server
 _PULUMI_SECONDS: Final = 30.0  # its state may be far away
+_STORE_SECONDS: Final = 4.0  # for kubelets and etcds of all teams, which may be away
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
 # Of a vCluster, to be judged and drawn. KAI is run with some hundred queues on two to four levels.
@@ -183,6 +185,10 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
             return Snapshot(settings, host, states, required, source.team_update, ahead=True)
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
+            api.begin(_STORE_SECONDS)
+            stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
+        known = zip(accesses, stores, strict=True)
+        accesses = [(replace(state, store=store), own) for (state, own), store in known]
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
         known = pool.submit(source.known)
@@ -281,6 +287,14 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
         return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
     return replace(state, certificate_ends=credentials.ends), content
+
+
+def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
+    """How full the store of a team's vCluster is, as the host tells."""
+    if state.granted:
+        return StoreUse()
+    nodes = {str(pod.spec.get("nodeName") or "") for pod in state.control_plane_pods(host)}
+    return store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
 
 
 def _with_inside(access: tuple[TeamState, str], update: str) -> TeamState:

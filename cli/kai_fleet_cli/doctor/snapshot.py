@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet.settings import Settings
@@ -218,6 +219,7 @@ class TeamState:
         hidden: Because the way to it could not be read on the host.
         foreign: Because somebody else than the vCluster wrote its Secret.
         certificate_ends: When the client certificate expires.
+        store: How full its store is, as far as the host tells.
     """
 
     team: Team
@@ -226,6 +228,7 @@ class TeamState:
     certificate_ends: datetime | None = None
     foreign: bool = False
     hidden: bool = False
+    store: StoreUse = field(default_factory=StoreUse)
 
     @property
     def granted(self) -> bool:

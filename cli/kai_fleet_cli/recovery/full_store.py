@@ -15,7 +15,7 @@ from kai_fleet.cluster.store_use import claims, etcd_use, grows, members, size_o
 from kai_fleet.vcluster_values import ETCD, ChartStore
 
 _OF_QUOTA: Final = re.compile("mvcc: database space exceeded")
-_FULL: Final = 0.8  # of a volume or a quota: less than that is room enough to go on
+NEARLY: Final = 0.8  # of a volume or a quota: less than that is room enough to go on
 _GIB: Final = 2**30
 _PKI: Final = "/run/config/pki"  # where the chart's etcd has Secret NAME-certs
 
@@ -33,17 +33,23 @@ def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, s
 def _of_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
     """Compact and defragment; where what is in use fills the quota by itself, raise that."""
     use = etcd_use(api, team, members(team, store)[0])
-    if use and use.used > _FULL * use.quota:
-        flag = f"--quota-backend-bytes={math.ceil(2 * use.quota)}"
-        key = f"{ETCD}.statefulSet.extraArgs"
+    if use and use.used > NEARLY * use.quota:
         cause = f"what the etcd of its vCluster holds fills its quota of {_gib(use.quota)}"
         where = f"vcluster.values of team {team} in the stack file"
-        return f"{cause}: write {key}: [{flag}] at {where}", ""
-    return "the etcd of its vCluster is at its quota, and takes no more writes", _compact(team)
+        return f"{cause}: write {larger_quota(use.quota)} at {where}", ""
+    return "the etcd of its vCluster is at its quota, and takes no more writes", compaction(team)
 
 
-def _compact(team: str) -> str:
-    """Etcd's image has no shell, so each step is a command of its own."""
+def larger_quota(quota: float) -> str:
+    """The chart values that double the quota of the chart's etcd."""
+    return f"{ETCD}.statefulSet.extraArgs: [--quota-backend-bytes={math.ceil(2 * quota)}]"
+
+
+def compaction(team: str) -> str:
+    """The command that makes room in a vCluster's etcd and has it take writes again.
+
+    Etcd's image has no shell, so each step is a command of its own.
+    """
     member = f"{team}-etcd-0"
     # The certificate has this name, and not the pod's address.
     endpoint = f"https://{member}.{team}-etcd-headless.team-{team}:2379"
@@ -85,10 +91,15 @@ def _of_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
         )
         command = f"kubectl patch storageclass {fixed[0]} -p '{body}'"
         return f"{cause}; its driver has to be one that can", command
+    return "the store of its vCluster is full", f"{growth(team, own)} && {again}"
+
+
+def growth(team: str, own: Sequence[KubeObject]) -> str:
+    """The command that has the volumes of these claims grow to twice their size."""
     size = f"{math.ceil(2 * max(map(size_of, own)) / _GIB)}Gi"
     body = f'{{"spec":{{"resources":{{"requests":{{"storage":"{size}"}}}}}}}}'
-    patch = f"kubectl {at} patch pvc {' '.join(claim.name for claim in own)} -p '{body}'"
-    return "the store of its vCluster is full", f"{patch} && {again}"
+    names = " ".join(claim.name for claim in own)
+    return f"kubectl -n team-{team} patch pvc {names} -p '{body}'"
 
 
 def _workload(team: str, store: ChartStore) -> str:
@@ -102,7 +113,7 @@ def _has_room(api: Api, team: str, store: ChartStore) -> bool:
     pods = map(KubeObject, api.list(f"/api/v1/namespaces/team-{team}/pods", **labels))
     nodes = {str(node) for pod in pods if (node := pod.spec.get("nodeName"))}
     volumes = store_use(api, team, store, sorted(nodes)).volumes
-    return len(volumes) == len(claims(team, store)) and max(volumes.values()) < _FULL
+    return len(volumes) == len(claims(team, store)) and max(volumes.values()) < NEARLY
 
 
 def _fixed_classes(api: Api, own: Sequence[KubeObject]) -> list[str]:

@@ -68,6 +68,7 @@ CHECKS: Final = (
     Check("gpu-stack", "host", gpu.plugins),
     Check("gpu-stack", "cluster", gpu.shared_by_plugins),
     Check("vcluster", "team", teams.vcluster),
+    Check("vcluster", "team", teams.store),
     Check("vcluster", "team", teams.certificate),
     Check("isolation", "team", teams.too_many_gpus),
     Check("isolation", "team", teams.secrets),

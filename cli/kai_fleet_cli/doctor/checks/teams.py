@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
+from kai_fleet.cluster.store_use import grows
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.cluster.terminating import (
     api_service_cause,
@@ -21,6 +22,7 @@ from kai_fleet.wording import listed
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.causes import Fault, Why, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.model.cluster import Team
 
 NEARLY: Final = 0.8  # of a bound
@@ -115,6 +117,27 @@ def certificate(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         path, day = team.written_at("vcluster", "version"), f"{ends:%Y-%m-%d %H:%M}"
         values = {"day": day, "path": path, "team": team, "update": snapshot.update}
         yield fault(row, host, team.name, **values)
+
+
+def store(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Stores of vClusters that are nearly full: a full one takes no more writes."""
+    host, team, use = snapshot.host, state.team, state.store
+    at = f"{host.kubectl} -n"
+    for name, part in use.volumes.items():
+        claim = host.named("persistentvolumeclaims", name, team.namespace)
+        if part > NEARLY and claim is not None and not grows(claim):
+            fix = full_store.growth(team.name, [claim]).replace("kubectl -n", at)
+            values = {"what": f"volume {name}", "percent": f"{part:.0%}", "fix": f"`{fix}`"}
+            yield fault("store-nearly-full", host, team.name, **values)
+    for member, etcd in use.etcds.items():
+        if etcd.total > NEARLY * etcd.quota:
+            values = {"what": f"etcd {member}", "percent": f"{etcd.total / etcd.quota:.0%}"}
+            is_used = etcd.used > NEARLY * etcd.quota
+            path = team.written_at("vcluster", "values")
+            quota = f"write {full_store.larger_quota(etcd.quota)} at {path}, then {host.apply}"
+            again = full_store.compaction(team.name).replace("kubectl -n", at)
+            fix = quota if is_used else f"`{again}`"
+            yield fault("store-nearly-full", host, team.name, fix=fix, **values)
 
 
 def _hint(team: Team) -> str:
@@ -281,7 +304,8 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             commands = [f"`{cluster.kubectl} {each.kubectl}`" for each in found if each.kubectl]
             look = f"look with: `{cluster.kubectl} get namespace {item.name} -o yaml`"
             fix = ", then ".join(commands) or look
-            yield fault("namespace-stuck", cluster, item.name, why=why(item, found), fix=fix)
+            words = why(item, found) or "no condition of it says why"
+            yield fault("namespace-stuck", cluster, item.name, why=words, fix=fix)
 
 
 def api_services(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
