@@ -164,3 +164,18 @@ def test_what_is_not_read_is_not_known_to_be_empty(host):
     host.answers[METRICS.format(0)] = 200, b"etcd_mvcc_db_total_size_in_bytes 1\n"
     use = store_use(host.api, "ml", ETCD, ["n1"])
     assert (use.volumes, use.etcds) == ({}, {})
+
+
+@pytest.mark.parametrize("quota", ["NaN", "+Inf", "0", "-1", "x", "1e999"])
+def test_numbers_of_an_etcd_that_are_none_are_not_taken(host, quota):
+    """Who writes in the team's namespace may put a pod of that name there."""
+    text = "\n".join(
+        [
+            "etcd_mvcc_db_total_size_in_bytes 5e+09",
+            "etcd_mvcc_db_total_size_in_use_in_bytes 5e+09",
+            f"etcd_server_quota_backend_bytes {quota}",
+        ]
+    )
+    host.answers[METRICS.format(0)] = 200, text.encode()
+    assert store_use(host.api, "ml", ETCD, []).etcds == {}
+    assert "defrag" in full_store.repair(host.api, "ml", ETCD, FULL[1])[1]

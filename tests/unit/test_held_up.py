@@ -52,7 +52,9 @@ def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, ref
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
-        patch.setattr(held_up, "_host", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
+        patch.setattr(
+            held_up, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url))
+        )
         teams = {"ml": {urn: message}}
         return held_up.explain("done, but for", stack, again, teams, {}, refreshed=refreshed)
 

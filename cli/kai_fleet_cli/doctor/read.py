@@ -4,9 +4,7 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 """
 
 import json
-import os
 import shlex
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -23,7 +21,6 @@ from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.cluster.kube.identity import LOOK_SECONDS, SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.cluster.kube.round import OF_OPERATORS
 from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
@@ -37,16 +34,13 @@ from kai_fleet.values import get
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
-from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, variables_of
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
-from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
 from kai_fleet_policies.model.declared import host_of
 
-SECONDS: Final = 10.0  # for all requests to one API server
-_PULUMI_SECONDS: Final = 30.0  # its state may be far away
 _STORE_SECONDS: Final = 4.0  # for kubelets and etcds of all teams, which may be away
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
@@ -85,20 +79,9 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
     if only not in (None, *names):
         known = ", ".join(names) or "none"
         raise UserError(f"stack {stack} has no team {only}; its teams: {known}")
-    cluster, facts = settings.cluster, settings.platform_facts
-    where = context or cluster.context or (f"kind-{cluster.name}" if cluster.kind else None)
-    file, variables = None, dict[str, str]()
-    # A team with a kubeconfig of its own has its stack's state where its platform's is.
-    if (where or (facts.context if facts else None)) == SANDBOX_CONTEXT:
-        sandbox = running_sandbox()
-        file, variables = str(sandbox.kubeconfig), sandbox.env()
-
-    def host() -> Api:
-        if where:
-            return Api.of_context(file, where, in_all=SECONDS, most=OF_OPERATORS)
-        content = _secret_kubeconfig(stack, variables)
-        return Api.of_kubeconfig(content, in_all=SECONDS, most=OF_OPERATORS)
-
+    where = context_of(settings, context)
+    variables = variables_of(settings, where)
+    host = opener(stack, settings, where)
     update = "`.venv/bin/fleet up --refresh --stack {}`"
     # The host of a team's own stack is as the platform's stack declares it.
     platform = settings.platform_stack.rpartition("/")[2] or stack
@@ -108,37 +91,12 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
     return Source(settings, host, partial(_state, stack, variables), only, *commands)
 
 
-def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
-    """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
-    command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
-    try:
-        return _pulumi(stack, variables, *command)
-    except (OSError, subprocess.SubprocessError):  # or there is no CLI
-        raise UnreachableError(
-            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
-            " give --context"
-        ) from None
-
-
 def _state(stack: str, variables: Mapping[str, str]) -> State:
     """The stack's state; an empty one where it cannot be read."""
     try:
-        return of_export(json.loads(_pulumi(stack, variables, "stack", "export")))
+        return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
     except (OSError, ValueError, subprocess.SubprocessError):
         return State()
-
-
-def _pulumi(stack: str, variables: Mapping[str, str], *command: str) -> str:
-    """What Pulumi's CLI prints of a stack. Raises OSError, SubprocessError."""
-    return subprocess.run(
-        ["pulumi", *command, "--stack", stack, "--non-interactive"],
-        cwd=reading.ROOT,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=_PULUMI_SECONDS,
-    ).stdout
 
 
 def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.hosts import host_of_stack
 from kai_fleet_cli.recovery import state
 
 _EVERY_SECONDS: Final = 5.0
@@ -98,6 +99,4 @@ class Deletions:
         if team:
             content = state.kubeconfig(self._stack, team)
             return Api.of_kubeconfig(content, in_all=_READ_SECONDS)
-        from kai_fleet_cli.doctor.read import of_stack  # it loads the rules
-
-        return of_stack(self._stack.name).host()
+        return host_of_stack(self._stack.name)

@@ -382,10 +382,15 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                     about = (run.again, teams, failed)
                     message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
                 else:
-                    of_run = (run.report.own_errors(), run.report.failed)
-                    about = (stack.workspace.env_vars, run.again, *of_run)
                     message = failures.explain(
-                        what, stack.name, why, *about, refreshed=run.refreshed
+                        what,
+                        stack.name,
+                        why,
+                        stack.workspace.env_vars,
+                        run.again,
+                        run.report.own_errors(),
+                        run.report.failed,
+                        refreshed=run.refreshed,
                     )
                 raise EngineError(message, began=run.report.began) from None
     except resume.Interrupted:

@@ -15,7 +15,7 @@ import psutil
 from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
+from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED, KubeObject, moment
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
@@ -27,7 +27,7 @@ from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
 from kai_fleet.vcluster_values import store_of
 from kai_fleet.wording import ending, listed
-from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.hosts import host_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
 
@@ -173,9 +173,10 @@ def _cause(error: _Error) -> str:
             return _sentence(row, error, found)
     if on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
-        of_stack = (error.message, error.stack.name, error.again, {}, release)
-        if sentence := failures.of_stack(*of_stack, refreshed=error.refreshed):
-            return sentence
+        if of_stack := failures.of_stack(
+            error.message, error.stack.name, error.again, {}, release, refreshed=error.refreshed
+        ):
+            return of_stack
     name, words = read_urn(error.urn).name, ending(error.message, _LONGEST)
     return f"{name}: {words}. Put that right, then run the same command again"
 
@@ -198,7 +199,7 @@ def _sentence(row: failures.Failure, error: _Error, found: Mapping[str, str]) ->
 def _store(error: _Error) -> tuple[str, str]:
     """Of a full store of a vCluster: cause and command."""
     values = (error.of_release(f"{error.team}-release").get("inputs") or {}).get("values")
-    with closing(_host(error.stack)) as api:
+    with closing(host_of_stack(error.stack.name)) as api:
         return full_store.repair(api, error.team, store_of(values), error.message)
 
 
@@ -221,7 +222,7 @@ def _namespace(error: _Error) -> tuple[str, str]:
     name = metadata["name"] if error.is_namespace else metadata["namespace"]
     if not error.is_namespace and not _GOING.search(error.message):
         raise KeyError(name)
-    with closing(_inside(error) if error.inside else _host(error.stack)) as api:
+    with closing(_inside(error) if error.inside else host_of_stack(error.stack.name)) as api:
         space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
         found = causes(space, live(api)) if is_terminating(space) else []
     if not is_terminating(space):
@@ -234,16 +235,6 @@ def _namespace(error: _Error) -> tuple[str, str]:
 
 def _inside(error: _Error) -> Api:
     return Api.of_kubeconfig(state.kubeconfig(error.stack, error.team), in_all=_SECONDS)
-
-
-def _host(stack: automation.Stack) -> Api:
-    """The API server of a stack's host. Raises UnreachableError."""
-    from kai_fleet_cli.doctor.read import of_stack  # it loads the rules
-
-    try:
-        return of_stack(stack.name).host()
-    except UserError as error:
-        raise UnreachableError(str(error)) from None
 
 
 _FINDS: Final = {"store": _store, "namespace": _namespace}

@@ -74,11 +74,14 @@ def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
 
 
 def _metric(text: str, name: str) -> float:
-    """Raises ValueError where it is not there."""
-    found = re.search(rf"^{name} (\S+)$", text, re.M)
-    if found is None:
+    """Raises ValueError where it is not there, or is none: who writes in the team's namespace may
+    put a pod of that name there.
+    """
+    found = re.search(rf"^{name} ([0-9.]+(?:e[+-]?[0-9]{{1,2}})?)$", text, re.M)
+    size = float(found[1]) if found else 0.0
+    if size <= 0:
         raise ValueError(name)
-    return float(found[1])
+    return size
 
 
 def _volumes(summary: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, float]]:
