@@ -18,12 +18,14 @@ _PULUMI_SECONDS: Final = 30.0  # a state may be far away
 
 
 def host_of_stack(stack: str) -> Api:
-    """The host's API server of a stack. Raises UnreachableError where its file does not say it."""
+    """The host's API server of a stack. Raises UnreachableError where its file does not say it, or
+    its sandbox does not run.
+    """
     try:
         settings = reading.settings_of(stack)
+        return opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None
-    return opener(stack, settings, context_of(settings))()
 
 
 def context_of(settings: Settings, chosen: str | None = None) -> str | None:

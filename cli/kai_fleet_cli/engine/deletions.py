@@ -17,7 +17,6 @@ from kai_fleet.names import NAMESPACE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet_cli.display.terminal import say
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import host_of_stack
 from kai_fleet_cli.recovery import state
 
@@ -26,7 +25,7 @@ _QUIET_SECONDS: Final = 60.0  # what no cause is known of may still go by itself
 _READ_SECONDS: Final = 10.0
 _DELETED: Final = ("delete", "delete-replaced")
 _NO_ANSWER: Final = (
-    *(KubeError, TenantKubeconfigError, UserError, automation.errors.CommandError),
+    *(KubeError, TenantKubeconfigError, automation.errors.CommandError),
     *MALFORMED,
 )
 

@@ -226,7 +226,7 @@ def _namespace(error: _Error) -> tuple[str, str]:
         space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
         found = causes(space, live(api)) if is_terminating(space) else []
     if not is_terminating(space):
-        return f"namespace {name} was made anew", ""
+        return f"namespace {name} is there, and is not being deleted any more", ""
     kubectl = error.kubectl if error.inside else "kubectl"
     commands = [error.login] if error.inside and any(each.kubectl for each in found) else []
     commands += [f"{kubectl} {each.kubectl}" for each in found if each.kubectl]
