@@ -82,9 +82,10 @@ def _of_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
         return f"{cause}{f' ({why})' if why else ''}: {look}", ""
     restart = f"kubectl {at} rollout restart {_workload(team, store)}"
     again = f"{restart} && kubectl {at} rollout status {_workload(team, store)}"
+    fixed = _fixed_classes(api, own)  # before kubelets are asked, which may use up the time
     if _has_room(api, team, store):
         return "the store of its vCluster took no writes, and its volume has room now", again
-    if fixed := _fixed_classes(api, own):
+    if fixed:
         body = '{"allowVolumeExpansion":true}'
         cause = (
             f"the store of its vCluster is full, and StorageClass {fixed[0]} lets no volume grow"
