@@ -5,6 +5,7 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 
 import json
 import shlex
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -145,8 +146,8 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
             api.begin(_STORE_SECONDS)
             stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
-        known = zip(accesses, stores, strict=True)
-        accesses = [(replace(state, store=store), own) for (state, own), store in known]
+        with_stores = zip(accesses, stores, strict=True)
+        accesses = [(replace(state, store=store), own) for (state, own), store in with_stores]
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
         known = pool.submit(source.known)
