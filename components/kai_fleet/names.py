@@ -4,6 +4,8 @@ from typing import Final
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
+# After the name of a vCluster: of the command that stands for it, and runs nothing.
+IDENTITY: Final = "-identity"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 # The stack's labels and annotations on a namespace that existed before it.
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"

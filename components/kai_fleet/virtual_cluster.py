@@ -21,7 +21,7 @@ from kai_fleet.cluster.connection import (
 )
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, resolved
 from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import VIRTUAL_CLUSTER
+from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
@@ -276,15 +276,24 @@ class VirtualCluster(pulumi.ComponentResource):
             **place,
             "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
+            "PROBE_CLUSTER": self.cluster,
         }
         # Plain keys with an Output each: programs in other languages get it as one Output.
         self.probe_environment = environment
-        # Resources inside belong to this vCluster, not to the next one at the same address (S1).
+        # Stands for this vCluster. Another one, even at the same address, replaces it (S1), which
+        # deletes it first, and with it all that is inside: the engine asks no cluster about that.
+        first = child_of(self, opts, ordered=False, delete_before_replace=True)
+        self.identity = command.local.Command(
+            f"{name}{IDENTITY}", triggers=[self.cluster], opts=first
+        )
+        # Never replaced: of a resource whose provider is gone the engine (v3.274) can refresh,
+        # remove or create nothing, where the run that replaced them failed in its middle.
+        always = child_of(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
         self.provider = kubernetes_provider(
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
-            child_of(self, opts, ordered=False, delete_before_replace=True),
-            cluster_identifier=self.cluster,
+            always,
+            cluster_identifier=name,
             inside=True,
         )
         declare_groups(name, args.get("groups", {}), self.inside(self))
@@ -297,7 +306,7 @@ class VirtualCluster(pulumi.ComponentResource):
         call to its API, and created again in a new vCluster of this name.
         """
         return pulumi.ResourceOptions(
-            parent=parent, provider=self.provider, deleted_with=self.provider
+            parent=parent, provider=self.provider, deleted_with=self.identity
         )
 
 

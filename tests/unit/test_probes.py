@@ -169,6 +169,21 @@ def test_a_kai_that_waits_says_why_and_one_that_is_gone_is_not_waited_for(
         kai.wait()
 
 
+@pytest.mark.parametrize("chart", ["v0.16.8", "0.16.8", "v0.14.7"])
+def test_a_kai_of_another_chart_is_not_waited_for(monkeypatch, chart):
+    """Its parts may have the same names."""
+    monkeypatch.setenv("KAI_VERSION", "v0.16.8")
+    monkeypatch.setenv("KAI_CHART", chart)
+    monkeypatch.setattr(kai, "until_ready", lambda *_: None)
+    monkeypatch.setenv("KAI_TIMEOUT", "600")
+    monkeypatch.setattr(kai, "cluster", Kai)
+    if chart.endswith("0.16.8"):
+        kai.wait()
+        return
+    with pytest.raises(wait.NotReadyError, match=r"its chart is of KAI v0\.14\.7, and not of v"):
+        kai.wait()
+
+
 class Unmounted(Kai):
     """A cluster whose scheduler mounts a ConfigMap that somebody deleted."""
 
@@ -252,3 +267,68 @@ def test_a_wait_is_over_in_its_time_however_many_questions_are_answered_late(mon
                 lambda: kai.reasons(asked, map(kai.KubeObject, asked.list("/pods")), "", "", ""),
             )
     assert time.monotonic() - begun < 10
+
+
+class Inside:
+    """A host with vCluster ml, and what the API of that answers."""
+
+    def __init__(self, uid, port=31000, plane=True):
+        self.uid, self.port, self.plane = uid, port, plane
+
+    def get(self, api, path):
+        if path.endswith("/secrets/vc-ml"):
+            return {"data": vcluster_secrets.data()}
+        assert (api.host, path) == ("https://1.2.3.4:31000", wait.SYSTEM)
+        if isinstance(self.uid, Exception):
+            raise self.uid
+        return {"metadata": {"uid": self.uid}}
+
+    def find(self, api, path):
+        assert api.host == HOST
+        if path.endswith("/services/ml"):
+            return {"spec": {"ports": [{"port": 443, "nodePort": self.port}]}}
+        return {"spec": {}} if self.plane and path.endswith("/statefulsets/ml") else None
+
+
+AWAY = UnreachableError("nobody answers")
+
+
+@pytest.mark.parametrize(
+    ("made_in", "inside", "says"),
+    [
+        ("0d9f", Inside("0d9f"), ""),
+        (None, Inside("0d9f"), ""),  # as an earlier version declared it
+        ("0d9f", Inside("77aa"), "vCluster ml is another one now: nothing is left"),
+        ("0d9f", Inside(AWAY, port=32000), "vCluster ml does not answer where it was: nothing is"),
+        (None, Inside(AWAY), "vCluster ml does not answer where it was: nothing is left"),
+        ("0d9f", Inside("0d9f", plane=False), "vCluster ml is gone: nothing is left"),
+    ],
+)
+def test_what_was_in_another_vcluster_is_dropped(monkeypatch, capsys, made_in, inside, says):
+    _of_ml(monkeypatch, made_in, inside)
+    assert (wait.remaining() is None) == bool(says)
+    assert says in capsys.readouterr().err
+
+
+def test_of_a_vcluster_that_does_not_answer_now_nothing_is_dropped(monkeypatch):
+    """A clean-up that was not done would leave webhooks without a server."""
+    _of_ml(monkeypatch, "0d9f", Inside(AWAY))
+    with pytest.raises(UnreachableError):
+        wait.remaining()
+
+
+@pytest.mark.parametrize("probe", ["kai clean-up", "shards remove"])
+def test_every_removal_ends_well_in_another_vcluster(monkeypatch, probe):
+    _of_ml(monkeypatch, "0d9f", Inside("77aa"))
+    monkeypatch.setenv("KAI_CONFIG", "remove")
+    fleet_probe.PROBES[probe]()
+
+
+def _of_ml(monkeypatch, made_in, inside):
+    monkeypatch.setattr(wait.Api, "get", lambda api, path: inside.get(api, path))
+    monkeypatch.setattr(wait.Api, "find", lambda api, path: inside.find(api, path))
+    monkeypatch.setenv("PROBE_KUBECONFIG", canned_api.kubeconfig(HOST))
+    monkeypatch.setenv("PROBE_SECRET", "team-ml/vc-ml")
+    monkeypatch.setenv("PROBE_SERVER", "https://1.2.3.4:31000")
+    if made_in:
+        monkeypatch.setenv("PROBE_CLUSTER", made_in)

@@ -44,7 +44,8 @@ def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
     assert "atomic" not in release.inputs
     tree = virtual[("Queues", "ml-queues")]
     # Another vCluster of the same name replaces it all, and nobody asks the API of the old one.
-    assert tree.inputs["cluster"] == inner.inputs["clusterIdentifier"] == UNKNOWN
+    identity = virtual[("Command", "ml-identity")].inputs
+    assert identity == {"triggers": [tree.inputs["cluster"]]} == {"triggers": [UNKNOWN]}
 
 
 def test_the_gpus_are_bounded_on_the_host(virtual):
@@ -62,13 +63,15 @@ def test_the_gpus_are_bounded_on_the_host(virtual):
 
 def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
     steps = [item for (kind, _), item in virtual.items() if kind == "Command"]
-    assert not [item.name for item in steps if "PROBE_KUBECONFIG" in item.inputs["environment"]]
+    assert not [
+        item.name for item in steps if "PROBE_KUBECONFIG" in item.inputs.get("environment", {})
+    ]
     wait = virtual[("Command", "ml-kai-ready")].inputs["environment"]
     assert (wait["PROBE_CONTEXT"], wait["PROBE_SECRET"]) == (CLUSTER["context"], "team-ml/vc-ml")
     assert virtual[("Queues", "ml-queues")].inputs["kubeconfig"] == SECRET
     provider = next(i for i in virtual.values() if i.urn.endswith("kubernetes::ml"))
     assert provider.inputs == {
-        "clusterIdentifier": UNKNOWN,
+        "clusterIdentifier": "ml",
         "enablePatchForce": "true",
         "enableSecretMutable": "true",
         "kubeClientSettings": '{"timeout": 15}',

@@ -73,7 +73,7 @@ def test_the_wait_prints_where_and_which_it_is():
     found = Found(good())
     assert found.server == "https://1.2.3.4:443"
     assert found.cluster == "0d9f"
-    assert found.engine.inputs["ml", "kubernetes"]["clusterIdentifier"] == "0d9f"
+    assert found.engine.inputs["ml-identity", "Command"]["triggers"] == ["0d9f"]
 
 
 def test_the_kubeconfig_is_built_for_that_server_and_is_a_secret():

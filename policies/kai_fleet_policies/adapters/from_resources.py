@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from kai_fleet.names import QUEUES
+from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.charts import named
 from kai_fleet.releases.sharing import mode_in, of_switch
@@ -89,7 +89,7 @@ class _Found:
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
     every, found = list(resources), dict[str, _Found]()
-    identities = {p.name: p.props.get("clusterIdentifier") for p in every if p.type == PROVIDER}
+    identities = _identities(every)
     for each in every:
         if each.type == QUEUES or each.type.startswith("kubernetes:"):
             name = _place(each, identities)
@@ -103,6 +103,18 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
         result += host.cluster(teams=teams).with_insides
     rest = (part for part in found.values() if part not in hosts and part.name not in inside)
     return [*result, *(part.cluster() for part in rest)]
+
+
+def _identities(resources: Iterable[Declared]) -> dict[str, Any]:
+    """The identity of each provider's cluster; of a vCluster's that of what stands for it."""
+    found = {p.name: p.props.get("clusterIdentifier") for p in resources if p.type == PROVIDER}
+    for each in resources:
+        name = each.name.removesuffix(IDENTITY)
+        triggers = each.props.get("triggers")
+        is_identity = each.type == COMMAND and each.name.endswith(IDENTITY) and name in found
+        if is_identity and isinstance(triggers, list) and triggers:
+            found[name] = triggers[0]
+    return found
 
 
 def _place(resource: Declared, identities: Mapping[str, Any]) -> str:

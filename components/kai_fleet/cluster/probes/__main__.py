@@ -11,7 +11,13 @@ from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet.cluster.probes import kai, vcluster
-from kai_fleet.cluster.probes.wait import HOST_FAILED, HostFailedError, NotReadyError, say
+from kai_fleet.cluster.probes.wait import (
+    HOST_FAILED,
+    HostFailedError,
+    NotReadyError,
+    cluster,
+    say,
+)
 
 
 def _kind(verb: str) -> None:
@@ -26,8 +32,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "shards apply": lambda: kai.set_fields(json.loads(os.environ["KAI_OBJECTS"])),
-    "shards remove": partial(kai.set_fields, {}),
+    "shards apply": lambda: kai.set_fields(cluster(), json.loads(os.environ["KAI_OBJECTS"])),
+    "shards remove": kai.remove_fields,
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
 }

@@ -12,7 +12,13 @@ from typing import Any, Final
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.reasons import key, reasons, refusals
-from kai_fleet.cluster.probes.wait import cluster, require_release, until_ready
+from kai_fleet.cluster.probes.wait import (
+    NotReadyError,
+    cluster,
+    remaining,
+    require_release,
+    until_ready,
+)
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
@@ -35,6 +41,9 @@ _QUEUE: Final = {
 
 def wait() -> None:
     """Return when KAI is ready; a pod with a GPU fraction made earlier would stay Pending."""
+    version, chart = os.environ["KAI_VERSION"], os.environ.get("KAI_CHART")
+    if chart and chart.removeprefix("v") != version.removeprefix("v"):
+        raise NotReadyError(f"its chart is of KAI {chart}, and not of {version}")
     api = cluster()
     deployments, conditions = (
         [name for name in os.environ.get(variable, "").split(",") if name]
@@ -57,7 +66,7 @@ def wait() -> None:
 
     until_ready(
         api,
-        f"KAI {os.environ['KAI_VERSION']}",
+        f"KAI {version}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
@@ -72,9 +81,8 @@ def clean_up() -> None:
     in the whole cluster; and the shard's scheduler, which would run beside the next version's. The
     chart keeps its shard, and any operator makes a scheduler from it.
     """
-    if os.environ.get("KAI_CONFIG") != "remove":
+    if os.environ.get("KAI_CONFIG") != "remove" or (api := remaining()) is None:
         return
-    api = cluster()
     for plural, name in _OF_THE_CHART.items():
         api.delete(_path(plural, name))
     until_ready(
@@ -124,11 +132,16 @@ def _is_ready(api: Api, reference: str) -> bool:
     return item is not None and KubeObject(item).is_ready
 
 
-def set_fields(objects: Mapping[str, Mapping[str, Any]]) -> None:
+def remove_fields() -> None:
+    """Drop all fields that were set, and delete the shards."""
+    if (api := remaining()) is not None:
+        set_fields(api, {})
+
+
+def set_fields(api: Api, objects: Mapping[str, Mapping[str, Any]]) -> None:
     """Set these fields, specs by plural kind and name. Drop those of an earlier run, and delete the
     shards that are no longer configured.
     """
-    api = cluster()
     for plural, of_chart in _OF_THE_CHART.items():
         # An object of the chart without configured fields is left alone.
         own = objects.get(plural, {}).items()

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
+from urllib.parse import urlsplit
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError, complaint
+from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.wording import plain
@@ -18,6 +19,7 @@ _ROUND_SECONDS: Final = 60.0
 _FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
 
 
+SYSTEM: Final = "/api/v1/namespaces/kube-system"  # its UID stands for a cluster
 HOST_FAILED: Final = 75  # exit code; by its words a tenant's API server could look like the host's
 
 
@@ -35,15 +37,13 @@ def cluster() -> Api:
     With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
     at PROBE_SERVER. Raises NotReadyError, UnusableKubeconfigError.
     """
-    environment = os.environ
-    content, context = environment.get("PROBE_KUBECONFIG"), environment.get("PROBE_CONTEXT")
-    host = Api(connection(content, context=context))
-    namespace, _, name = environment.get("PROBE_SECRET", "").partition("/")
+    host = _host()
+    namespace, _, name = os.environ.get("PROBE_SECRET", "").partition("/")
     if not name:
         return host
     try:
         secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        inside = of_secret(secret.get("data") or {}, environment["PROBE_SERVER"], name)
+        inside = of_secret(secret.get("data") or {}, os.environ["PROBE_SERVER"], name)
         return Api(connection(inside))
     except TenantKubeconfigError as error:
         team = name.removeprefix("vc-")
@@ -54,6 +54,46 @@ def cluster() -> Api:
             f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
             f" kubectl -n {namespace} get secrets,statefulsets"
         ) from None
+
+
+def remaining() -> Api | None:
+    """That of `cluster`, for who removes something; None where nothing of it is left, because its
+    vCluster is gone, or another one has its name.
+
+    PROBE_CLUSTER is the UID of its namespace kube-system; states of earlier versions lack it.
+    """
+    namespace, _, team = os.environ.get("PROBE_SECRET", "").partition("/vc-")
+    if not team:
+        return cluster()
+    uid = os.environ.get("PROBE_CLUSTER")
+    host = _host()
+    why = "is gone"
+    if control_plane(host, team, namespace) is not None:
+        inside = cluster()
+        why = "is another one now"
+        try:
+            found = inside.get(SYSTEM)["metadata"]["uid"]
+            if uid in (None, found):
+                return inside
+        except UnreachableError:
+            if uid and _is_at(host, namespace, team):
+                raise
+            why = "does not answer where it was"
+    say(f"vCluster {team} {why}: nothing is left to be removed")
+    return None
+
+
+def _is_at(host: Api, namespace: str, name: str) -> bool:
+    """Whether the Service of a vCluster has the port of PROBE_SERVER."""
+    service = host.find(f"/api/v1/namespaces/{namespace}/services/{name}") or {}
+    written = (service.get("spec") or {}).get("ports") or []
+    ports = [port.get(key) for port in written for key in ("port", "nodePort")]
+    return (urlsplit(os.environ["PROBE_SERVER"]).port or 443) in ports
+
+
+def _host() -> Api:
+    content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
+    return Api(connection(content, context=context))
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
