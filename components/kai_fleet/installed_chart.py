@@ -21,17 +21,21 @@ from kai_fleet.releases.charts import same_version
 _ENDED: Final = WeakSet[asyncio.AbstractEventLoop]()
 
 
-def hold_to(component: str, release: helm.Release, name: str, version: str) -> None:
+def hold_to(
+    component: str, release: helm.Release, name: str, version: str, installed: str | None = None
+) -> None:
     """End the run where Helm read another version or, of an installed release, another chart.
 
-    `component` is the type and name of the release's, for the message: `VirtualCluster ml`.
+    `component` is the type and name of the release's, for the message: `VirtualCluster ml`. An
+    update that leaves the release out (--exclude) finds the version that is `installed`.
     """
-    release.version.apply(partial(_refuse_version, component, name, version))
+    left = None if pulumi.runtime.is_dry_run() else installed
+    release.version.apply(partial(_refuse_version, component, name, version, left))
     release.status.apply(partial(_refuse_name, component, name, version))
 
 
-def _refuse_version(component: str, name: str, version: str, found: Any) -> None:
-    if found and not same_version(str(found), version):
+def _refuse_version(component: str, name: str, version: str, left: str | None, found: Any) -> None:
+    if found and found != left and not same_version(str(found), version):
         _refuse(component, f"has a chart whose version is {found}, and not {version} of {name}")
 
 

@@ -182,7 +182,8 @@ class KaiScheduler(pulumi.ComponentResource):
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(child, replacing),
         )
-        hold_to(component, helm, "kai-scheduler", release.version)
+        installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
+        hold_to(component, helm, "kai-scheduler", release.version, installed)
         if registries := args.get("registries"):
             # The chart creates this namespace, and leaves it on uninstall.
             reservations = value_at(args.get("values", {}), "global.resourceReservation.namespace")
@@ -209,8 +210,9 @@ class KaiScheduler(pulumi.ComponentResource):
         probe(f"{name}-clean-up", {"KAI_CONFIG": config}, step, delete="kai clean-up")
         # A finished release is not a ready KAI (K16): its operator creates the other parts, and the
         # queue webhook refuses every Queue until they run.
-        desired = {
+        desired: dict[str, Any] = {
             "KAI_VERSION": release.version,
+            "KAI_CHART": helm.version,
             "KAI_DEPLOYMENTS": ",".join(release.deployments),
             "KAI_CONDITIONS": ",".join(release.ready_conditions),
             "KAI_TIMEOUT": str(timeout),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 
@@ -23,10 +23,6 @@ from kai_fleet.team import Team, declare_manifests
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet.vcluster_kubeconfig import warn_of_dead
-
-# Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
-# The engine excludes them, too. Not an environment variable: no other run may skip a team.
-LEFT_OUT: Final[set[str]] = set()
 
 
 @source_positions()
@@ -57,10 +53,9 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
     # Each team: a namespace with its quotas and policies, a vCluster, a scheduler and queues.
     teams = dict[str, Team]()
     for name, declared in settings.teams.items():
-        if name not in LEFT_OUT:
-            opts = noted(after(on_host, *ready), declared.labels, declared.annotations)
-            teams[name] = Team(name, args.team(name), opts)
-            declare_manifests(name, settings.workloads.get(name, {}), teams[name])
+        opts = noted(after(on_host, *ready), declared.labels, declared.annotations)
+        teams[name] = Team(name, args.team(name), opts)
+        declare_manifests(name, settings.workloads.get(name, {}), teams[name])
     if facts is None and settings.queues:
         # Last, so that a queue that no team uses keeps nobody from being updated.
         last = after(on_host, *ready, *teams.values())
@@ -101,26 +96,21 @@ def declare_host(
 
 
 def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:
-    """Export each team's summary and kubeconfig; the last ones of a team that is left out, and of
-    one whose resources failed.
-    """
+    """Export each team's summary and kubeconfig; the last ones of a team whose resources failed."""
     summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
-    for name in {**settings.teams, **dict.fromkeys(LEFT_OUT)}:
+    for name, team in teams.items():
+        declared = settings.teams[name]
         last, kubeconfig = state.output("teams", name), state.output("kubeconfigs", name)
-        if name in teams:
-            team, declared = teams[name], settings.teams[name]
-            warn_of_dead(name, kubeconfig, team.kubeconfig, team)
-            kubeconfig = _or_last(team.kubeconfig, kubeconfig)
-            last = {
-                "mode": declared.scheduler.mode,
-                "scheduler": declared.scheduler.version,
-                "namespace": team.namespace,
-                "server": _or_last(team.server, (last or {}).get("server")),
-                "gpus": declared.counted,
-                "queues": [declared.queue] if declared.queue else team.leaves,
-            }
-        if last is not None:
-            summaries[name], kubeconfigs[name] = last, pulumi.Output.secret(kubeconfig)
+        warn_of_dead(name, kubeconfig, team.kubeconfig, team)
+        summaries[name] = {
+            "mode": declared.scheduler.mode,
+            "scheduler": declared.scheduler.version,
+            "namespace": team.namespace,
+            "server": _or_last(team.server, (last or {}).get("server")),
+            "gpus": declared.counted,
+            "queues": [declared.queue] if declared.queue else team.leaves,
+        }
+        kubeconfigs[name] = pulumi.Output.secret(_or_last(team.kubeconfig, kubeconfig))
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
 

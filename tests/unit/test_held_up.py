@@ -336,30 +336,25 @@ def test_a_command_names_some_of_what_stays(vcluster):
 
 
 class Engine:
-    """A stack whose runs fail at what its tenants refuse, until they are left out."""
+    """A stack whose runs fail at what its tenants refuse, until they are left out.
+
+    `op` is what they refuse; "" of what the engine could not even begin.
+    """
 
     name = "prod"
 
-    def __init__(self, tmp_path, refusing, message=DENIED):
+    def __init__(self, tmp_path, refusing, message=DENIED, op="update"):
         self.workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
-        self.refusing, self.message, self.left_out = refusing, message, []
-        self.undeclared = []
+        self.refusing, self.message, self.op, self.left_out = refusing, message, op, []
 
     def up(self, *, on_event, exclude, **_):
-        ends = tuple(pattern.removeprefix("**") for pattern in exclude or ())
         self.left_out.append(list(exclude or ()))
-        self.undeclared.append(sorted(program.LEFT_OUT))
-        top = {  # what a team has is excluded with the team
-            urn: f"{TEAM}::{urn.rpartition('::')[2].partition('-')[0]}" if TEAM in urn else ROOT
-            for urn in self.refusing
-        }
-        refused = [
-            urn for urn in self.refusing if not (urn.endswith(ends) or top[urn].endswith(ends))
-        ]
+        refused = [urn for urn in self.refusing if urn not in self.left_out[-1]]
         for urn in refused:
-            begun = {"op": "update", "urn": urn, "type": "x", "provider": ""}
-            begun["new"] = {"urn": urn, "type": "x", "parent": top[urn], "inputs": {}}
-            for kind in ("resourcePreEvent", "resOpFailedEvent"):
+            top = f"{TEAM}::{urn.rpartition('::')[2].partition('-')[0]}" if TEAM in urn else ROOT
+            begun = {"op": self.op, "urn": urn, "type": "x", "provider": ""}
+            begun["new"] = {"urn": urn, "type": "x", "parent": top, "inputs": {}}
+            for kind in ("resourcePreEvent", "resOpFailedEvent") if self.op else ():
                 on_event(event(kind, {"metadata": begun, "status": 1, "steps": 1}))
             message = f"<{{%reset%}}>{self.message}<{{%reset%}}>\n"
             diagnostic = {"urn": urn, "message": message, "severity": "error", "color": "raw"}
@@ -381,30 +376,38 @@ def queues_of(team):
 @pytest.fixture
 def updated(tmp_path, monkeypatch):
     """What an update says, and what each of its runs left out."""
-    monkeypatch.setattr(state, "exported", lambda *_: State())
+    known = known_of(*({"urn": urn, "type": "x", "parent": ML} for urn in (queues_of("ml"), KAI)))
+    monkeypatch.setattr(state, "exported", lambda *_: known)
 
     def run(*refusing, **more):
         engine = Engine(tmp_path, list(refusing), **more)
         with pytest.raises(runs.EngineError) as why:
             runs.up(engine)
-        assert engine.left_out == [patterns(*teams) for teams in engine.undeclared]
-        assert not program.LEFT_OUT, "the next run declares every team"
-        return str(why.value), engine.undeclared
+        return str(why.value), engine.left_out
 
     return run
 
 
-def patterns(*teams):
-    kinds = ("Team", "TeamNamespace")
-    return [f"**::kai-fleet:index:{kind}::{team}" for team in teams for kind in kinds]
-
-
 @pytest.mark.parametrize("teams", [["ml"], ["ml", "nlp"]])
-def test_what_tenants_refuse_is_left_out_and_all_else_is_done(updated, teams):
+def test_what_tenants_refuse_fails_alone_in_one_run(updated, teams):
     message, left_out = updated(*map(queues_of, teams))
-    assert left_out == [[], teams]
+    assert left_out == [[]]
     assert message.startswith("the update is done, but for team ml")
     assert all(f"\nteam {team}: " in message for team in teams)
+
+
+@pytest.mark.parametrize("op", ["", "delete-replaced"])
+def test_what_the_engine_cannot_go_on_beside_is_left_out(updated, op):
+    message, left_out = updated(queues_of("ml"), op=op)
+    assert left_out == [[], [queues_of("ml")]]
+    assert message.startswith("the update is done, but for team ml\nteam ml: ")
+
+
+def test_what_is_beside_it_in_its_vcluster_is_left_out_with_it():
+    inside = [{"urn": urn, "type": "x", "deletedWith": PROVIDER} for urn in (QUEUES, RELEASE)]
+    known = known_of(*inside, {"urn": VCLUSTER, "type": "x"}, {"urn": WAIT, "type": "x"})
+    assert held_up.beside([QUEUES], known.resources) == {QUEUES, RELEASE}
+    assert held_up.beside([VCLUSTER], known.resources) == {VCLUSTER}
 
 
 def test_the_error_itself_is_named_and_not_what_the_plugin_says_before_it(updated):

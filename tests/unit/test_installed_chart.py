@@ -27,7 +27,7 @@ class Read(mocks.Mocks):
         return {}
 
 
-def ended(version, status=None, *, preview=False, times=1):
+def ended(version, status=None, *, preview=False, times=1, installed=None):
     """What a run says that has such releases; the messages of the log, and the error at its end."""
     reported: list[str] = []
 
@@ -44,7 +44,7 @@ def ended(version, status=None, *, preview=False, times=1):
     try:
         for number in range(times):
             release = helm.Release(f"ml-{number}", chart="oci://x.example/vcluster", version="1")
-            installed_chart.hold_to(f"VirtualCluster ml-{number}", release, *WANTED)
+            installed_chart.hold_to(f"VirtualCluster ml-{number}", release, *WANTED, installed)
         loop.run_until_complete(wait_for_rpcs())
     except pulumi.RunError as error:
         return reported, str(error)
@@ -65,6 +65,13 @@ def test_another_version_ends_a_preview_before_anything_is_installed(preview):
     _, error = ended("25.3.0", preview=preview)
     assert "VirtualCluster ml-0 has a chart whose version is 25.3.0, and not 0.36.1 of" in error
     assert "write another `chart`, drop it, or" in error
+
+
+def test_an_update_that_leaves_the_release_out_finds_what_is_installed():
+    """A preview leaves nothing out."""
+    assert ended("0.35.0", installed="0.35.0")[1] == ""
+    assert "whose version is 0.35.0" in ended("0.35.0", preview=True, installed="0.35.0")[1]
+    assert "whose version is 25.3.0" in ended("25.3.0", installed="0.35.0")[1]
 
 
 def test_another_name_ends_the_run_that_installed_it_and_each_later_one():

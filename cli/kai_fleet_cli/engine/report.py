@@ -1,6 +1,7 @@
 """The report of a run, from the engine's events; the table at the end of an update."""
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,9 @@ from kai_fleet_cli.display.terminal import print_line, print_table
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
+# The deletion of what is replaced; the step that stands for both is none of its own.
+_DELETED_FIRST: Final = "delete-replaced"
+_LOGICAL: Final = ("replace",)
 # The engine's colours, and what the Kubernetes plugin says before an error, with the URN.
 _MARKS: Final = re.compile(
     r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
@@ -29,7 +33,9 @@ _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm 
 class Report:
     """Errors by URN, the resources whose step failed, and each resource's parent.
 
-    `steps` are all that the run began. `outputs` are the stack's that hold no secret.
+    `steps` are all that the run began. `outputs` are the stack's that hold no secret. `stuck` are
+    resources that stayed where others were to replace them, `in_flight` the steps that go on;
+    `last` is when something happened, by the monotonic clock.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -37,14 +43,20 @@ class Report:
     parents: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     steps: list[Any] = field(default_factory=list, repr=False)
+    stuck: set[str] = field(default_factory=set)
+    in_flight: set[tuple[str, str]] = field(default_factory=set)
+    last: float = field(default_factory=time.monotonic)
 
     def note(self, event: automation.EngineEvent) -> None:
         """Record one event."""
+        self.last = time.monotonic()
         if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
             urn = diagnostic.urn or ""
             self.errors[urn] = self.errors.get(urn, "") + _MARKS.sub("", diagnostic.message)
         elif event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
+            if getattr(step.new or step.old, "custom", False) and step.op not in _LOGICAL:
+                self.in_flight.add((step.urn, step.op))
             if parent := getattr(step.new or step.old, "parent", None):
                 self.parents[step.urn] = parent
             # No program declares a provider at the top: the engine makes that for itself.
@@ -52,11 +64,15 @@ class Report:
                 self.steps.append(step)
         elif event.res_outputs_event is not None:
             step = event.res_outputs_event.metadata
+            self.in_flight.discard((step.urn, step.op))
             if step.type == STACK and step.new is not None:
                 outputs = (step.new.outputs or {}).items()
                 self.outputs = {k: value for k, value in outputs if SECRET_MARK not in str(value)}
         elif event.res_op_failed_event is not None:
             step = event.res_op_failed_event.metadata
+            self.in_flight.discard((step.urn, step.op))
+            if step.op == _DELETED_FIRST:
+                self.stuck.add(step.urn)
             state = step.new or step.old
             keys = ("urn", "type", "parent", "provider", "inputs")
             self.failed[step.urn] = {key: getattr(state, key) for key in keys} if state else {}

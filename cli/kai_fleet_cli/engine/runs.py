@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +19,12 @@ from pulumi import automation
 from rich.console import Console
 
 from kai_fleet.agreed import REMOVE_VARIABLE
-from kai_fleet.names import NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTUAL_CLUSTER
+from kai_fleet.names import IDENTITY, NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.engine import stuck
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.engine.output import Output
@@ -136,11 +137,10 @@ def up(
     `refresh`: refresh the state first. `removed`: what may be lost. `agree` gets the state before
     anything begins, and gives these names after it asked for them.
 
-    Where a team's own cluster stops it, the others' updates go on by a run without that team. The
-    engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
-    before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
+    What fails of a team fails alone (--continue-on-error): what depends on it is left as it is, and
+    everything else is as declared. Where the engine cannot go on beside it, a second run leaves out
+    what is in that vCluster.
     """
-    held, failed = dict[str, dict[str, str]](), dict[str, Resource]()
     with _running("the update", stack, resume.up(stack.name, removed)) as run:
         removed = run.prepare(refresh=refresh, agree=agree) or removed
         if removed:
@@ -148,32 +148,27 @@ def up(
             named = {REMOVE_VARIABLE: ",".join(removed)}
             stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
             os.environ.update(named)  # for the program, until `_running` ends
+        left_out: dict[str, str] = {}
         while True:
-            run.report = Report()
             try:
-                with _left_out(held):
-                    stack.up(
-                        exclude=held_up.without(held) or None,
-                        exclude_dependents=True if held else None,
-                        suppress_outputs=True,  # the table that follows says it better
-                        show_secrets=False,
-                        **run.options(run.report),
-                        **_rules(stack),
-                    )
-                break
+                run.up(left_out)
+                if not left_out:
+                    return run.report
+                failed = held_up.by_team(left_out, *run.known())
             except automation.errors.CommandError as why:
                 run.signals.check()
-                more = run.failed_teams(why)
-                if more.keys() <= held.keys():
+                failed = run.failed_teams(why, left_out)
+                blocked = run.blocked()
+                if failed and not blocked.keys() <= left_out.keys():
+                    left_out |= blocked
+                    teams = listed([f"team {team}" for team in sorted(failed)], "and")
+                    say(f"the update goes on without what is in the vCluster of {teams}")
+                    continue
+                if not failed:
                     raise
-                held |= more
-                failed |= run.report.failed
-                sys.unraisablehook = _print_unraisable
-        if held:
             lead = "the update is done, but for"
-            about = (run.again, held, failed)
+            about = (run.again, failed, run.failed)
             raise EngineError(held_up.explain(lead, stack, *about, refreshed=run.refreshed))
-        return run.report
 
 
 def preview(stack: automation.Stack, before: Callable[[], None], *, details: bool) -> Report:
@@ -212,6 +207,45 @@ class _Run:
     deletions: Deletions
     report: Report = field(default_factory=Report)
     refreshed: bool = False
+    failed: dict[str, Resource] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+
+    def up(self, left_out: Mapping[str, str]) -> None:
+        """Update all but what is in the vClusters of these resources. Raises CommandError."""
+        excluded = sorted(held_up.beside(left_out, self.known()[1])) if left_out else None
+        self.report = Report()
+        sys.unraisablehook = _print_unraisable
+        with stuck.ended(self.report, self.signals):
+            try:
+                self.stack.up(
+                    exclude=excluded,
+                    exclude_dependents=True if excluded else None,
+                    continue_on_error=True,
+                    suppress_outputs=True,  # the table that follows says it better
+                    show_secrets=False,
+                    **self.options(self.report),
+                    **_rules(self.stack),
+                )
+            finally:
+                self.failed |= self.report.failed
+                self.parents |= self.report.parents
+
+    def blocked(self) -> dict[str, str]:
+        """The errors, by URN, that the engine cannot go on beside: it waits for ever, or ends at
+        once, because it could not even begin a step.
+        """
+        report = self.report
+        return {
+            urn: message
+            for urn, message in report.own_errors().items()
+            if urn in report.stuck or (urn not in report.failed and held_up.is_of_one(urn))
+        }
+
+    def known(self) -> tuple[dict[str, str], dict[str, Resource]]:
+        """The parents of resources, and the resources, of the state and of what failed."""
+        known = _state(self.stack)
+        parents = {**known.parents, **self.parents, **self.report.parents}
+        return parents, {**known.resources, **self.failed, **self.report.failed}
 
     def prepare(
         self, *, refresh: bool, agree: Callable[[State], Sequence[str]] | None = None
@@ -283,8 +317,8 @@ class _Run:
                     raise
                 silent |= failed
                 known = _state(self.stack)  # without what is gone
-                for urn in sorted(failed):
-                    say(f"vCluster {read_urn(urn).name} does not answer, and is not refreshed")
+                for name in sorted({read_urn(urn).name.removesuffix(IDENTITY) for urn in failed}):
+                    say(f"vCluster {name} does not answer, and is not refreshed")
 
     def _finish_uninstalls(self) -> None:
         """Have Helm finish the removals that a kill cut off; the update installs what is declared.
@@ -341,14 +375,16 @@ class _Run:
             "suppress_progress": True,
         }
 
-    def failed_teams(self, why: automation.errors.CommandError) -> dict[str, dict[str, str]]:
-        """The errors of each team by URN, where nothing else failed; else none."""
-        if not self.report.errors or "code: -" in str(why):  # the engine was killed
+    def failed_teams(
+        self, why: automation.errors.CommandError, before: Mapping[str, str] | None = None
+    ) -> dict[str, dict[str, str]]:
+        """The errors of each team by URN, where nothing else failed; else none. `before` are the
+        errors of what this run left out.
+        """
+        own = [urn for urn in self.report.own_errors() if held_up.is_of_one(urn)]
+        if not own or "code: -" in str(why):  # the program failed, or the engine was killed
             return {}
-        known = _state(self.stack)
-        parents = {**known.parents, **self.report.parents}
-        resources = {**known.resources, **self.report.failed}
-        return held_up.by_team(self.report.own_errors(), parents, resources)
+        return held_up.by_team({**(before or {}), **self.report.own_errors()}, *self.known())
 
 
 def _is_into_vcluster(urn: str) -> bool:
@@ -378,8 +414,8 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
             except automation.errors.CommandError as why:
                 signals.check()
                 if teams := run.failed_teams(why):
-                    lead, failed = f"{what} failed for", run.report.failed
-                    about = (run.again, teams, failed)
+                    about = (run.again, teams, run.failed)
+                    lead = f"{what} failed for"
                     message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
                 else:
                     message = failures.explain(
@@ -421,20 +457,6 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-@contextmanager
-def _left_out(teams: Iterable[str]) -> Iterator[None]:
-    """Have the program leave out these teams: in spite of --exclude, the engine would create a new
-    team's provider, and write a state that it cannot read.
-    """
-    from kai_fleet.program import LEFT_OUT
-
-    LEFT_OUT.update(teams)
-    try:
-        yield
-    finally:
-        LEFT_OUT.clear()
 
 
 def _print_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:

@@ -5,7 +5,7 @@ It holds up that team alone.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.cluster.terminating import causes, is_terminating, live, sentence
 from kai_fleet.deployed import team_of
-from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.names import COMMAND, RELEASE, STACK
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
@@ -50,7 +50,7 @@ def by_team(
     found: dict[str, dict[str, str]] = {}
     for urn, message in errors.items():
         kind = read_urn(urn).type
-        if urn and kind != STACK:
+        if is_of_one(urn):
             resource = resources.get(urn, {})  # a Helm release may speak of its registry
             is_object = _on_host(resource) and resource.get("type") != RELEASE
             of_host = is_object and failures.of_api(message)
@@ -60,14 +60,22 @@ def by_team(
     return {} if "" in found else found
 
 
+def is_of_one(urn: str) -> bool:
+    """Whether an error is a resource's own: not the engine's, nor the stack's."""
+    return bool(urn) and read_urn(urn).type != STACK
+
+
 def _on_host(resource: Resource) -> bool:
     """Whether it is in the host cluster, whoever it is for."""
     return str(resource.get("type")).startswith("kubernetes:") and not clusters_of(resource)
 
 
-def without(teams: Mapping[str, Any]) -> list[str]:
-    """The `--exclude` patterns of these teams; --exclude-dependents leaves out their parts, too."""
-    return [f"**::{kind}::{team}" for team in sorted(teams) for kind in (TEAM, TEAM_NAMESPACE)]
+def beside(urns: Iterable[str], resources: Mapping[str, Resource]) -> set[str]:
+    """These resources, and all that the state has in the same vClusters."""
+    shared = {each for urn in urns for each in clusters_of(resources.get(urn, {}))}
+    return {*urns} | {
+        urn for urn, item in resources.items() if not shared.isdisjoint(clusters_of(item))
+    }
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,14 @@ class Signals:
         if " received; cancelling" in line:
             self.received.set()
 
+    def end_engine(self) -> None:
+        """Have the engine end its steps, unless it was told so already: at a second signal it drops
+        its state.
+        """
+        if not self.received.is_set():
+            for engine in _engines():
+                engine.send_signal(signal.SIGINT)
+
 
 @contextmanager
 def graceful_shutdown() -> Iterator[Signals]:
@@ -63,15 +71,10 @@ def graceful_shutdown() -> Iterator[Signals]:
         if signals.number:
             return
         signals.number = number
-        engines = []
-        for child in psutil.Process().children():  # the sandbox's servers may be others
-            with suppress(psutil.Error):
-                engines += [child] if child.name() == "pulumi" else []
-        if not engines:
+        if not _engines():
             signals.check()
-        if not signals.received.wait(_WAIT_SECONDS):
-            for engine in engines:
-                engine.send_signal(signal.SIGINT)
+        signals.received.wait(_WAIT_SECONDS)
+        signals.end_engine()
 
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -79,6 +82,14 @@ def graceful_shutdown() -> Iterator[Signals]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _engines() -> list[psutil.Process]:
+    engines = []
+    for child in psutil.Process().children():  # the sandbox's servers may be others
+        with suppress(psutil.Error):
+            engines += [child] if child.name() == "pulumi" else []
+    return engines
 
 
 def up(stack: str, removed: Sequence[str] = ()) -> str:

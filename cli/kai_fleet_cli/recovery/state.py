@@ -102,7 +102,7 @@ def _ask(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
 
 
 def clusters_of(resource: Resource) -> set[str]:
-    """The vClusters, by the URNs of their providers, that a resource is in or is deleted with."""
+    """The vClusters, by URNs of what stands for them, that a resource is in or is deleted with."""
     urns = {provider_of(resource), str(resource.get("deletedWith") or "")}
     return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
 
