@@ -8,7 +8,6 @@ import pytest
 import yaml
 from pulumi import automation
 
-from kai_fleet import program
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.vcluster_kubeconfig import another
