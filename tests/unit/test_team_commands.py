@@ -219,3 +219,12 @@ def test_an_update_that_fails_says_what_became_of_the_file(project, began, text,
     ran = project.run(*SWITCH, "--yes")
     assert says in ran.refusal
     assert project.text() == text
+
+
+@pytest.mark.parametrize("failed", ["ml", "another"])
+def test_a_switch_that_worked_is_said_to_have_worked_beside_a_team_that_failed(project, failed):
+    """It ends with 1 all the same: the stack is not as its file says."""
+    project.engine.fails = EngineError("the update is done, but for one", teams=[failed])
+    ran = project.run(*SWITCH, "--yes")
+    assert "the update is done, but for one" in ran.refusal
+    assert ("Done: team ml runs KAI" in f"{ran}") == (failed != "ml")

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -50,12 +50,13 @@ warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
 class EngineError(UserError):
     """An update or a preview that did not end well; the engine's own output says why.
 
-    `began`: it had begun to change something.
+    `began`: it had begun to change something. `teams`: those for which it did not end well, where
+    everything else is as declared.
     """
 
-    def __init__(self, message: str, *, began: bool = True) -> None:
+    def __init__(self, message: str, *, began: bool = True, teams: Iterable[str] = ()) -> None:
         super().__init__(message)
-        self.began = began
+        self.began, self.teams = began, tuple(teams)
 
 
 class Workspace(automation.LocalWorkspace):
@@ -168,7 +169,8 @@ def up(
                     raise
             lead = "the update is done, but for"
             about = (run.again, failed, run.failed)
-            raise EngineError(held_up.explain(lead, stack, *about, refreshed=run.refreshed))
+            message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
+            raise EngineError(message, teams=failed)
 
 
 def preview(stack: automation.Stack, before: Callable[[], None], *, details: bool) -> Report:

@@ -89,12 +89,14 @@ def stack_file(stack: str) -> StackFile:
 
 @dataclass(frozen=True)
 class Change:
-    """An edit of a stack's file: its text before and after, what it means, and what is so once the
-    update is done. `removes` is the team that goes with it, "" where none does.
+    """An edit of a stack's file: its text before and after, the team that it is about, what it
+    means, and what is so once the update is done. `removes` is the team that goes with it, ""
+    where none does.
     """
 
     file: StackFile
     after: str
+    team: str
     sentence: str
     done: str
     removes: str = ""
@@ -155,7 +157,7 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
         team["queues"] = {top: {"gpu": gpus, "children": children}}
     keys = ("config", f"{NAMESPACE}:teams", name)
     sentence = f"{name}: a new team in mode {mode}, with its own vCluster"
-    return _change(file, keys, team, sentence, f"team {name} is there.")
+    return _change(file, keys, team, name, sentence, f"team {name} is there.")
 
 
 def _amount(text: str) -> Any:
@@ -172,7 +174,8 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     if version == old:
         sentence = f"{team.path} has version {version} already: what is left is the update"
     done = f"team {team.name} runs KAI {version}."
-    return _change(file, (*team.keys, "scheduler", "version"), version, sentence, done)
+    keys = (*team.keys, "scheduler", "version")
+    return _change(file, keys, version, team.name, sentence, done)
 
 
 def written_kai(file: StackFile, team: DeclaredTeam) -> str:
@@ -195,7 +198,7 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
         )
     lost = f"namespace team-{team.name} with its volumes, the vCluster, its queues and every pod"
     sentence, done = f"{team.name} goes: {lost}", f"team {team.name} is gone."
-    return _change(file, team.keys, GONE, sentence, done, team.name)
+    return _change(file, team.keys, GONE, team.name, sentence, done, team.name)
 
 
 def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
@@ -244,6 +247,9 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     except UserError as why:
         if not getattr(why, "began", False) and change.write(undo=True):
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
+        failed = getattr(why, "teams", ())
+        if failed and change.team not in failed:
+            terminal.result(f"Done: {change.done}")
         repair, same, _ = str(why).partition("run the same command again")
         then = f"{repair}run: {again}" if same else str(why)
         if not same and resume.up(stack, removed) not in then:
