@@ -82,6 +82,11 @@ class Report:
         """Whether it began to change something."""
         return any(step.op not in UNTOUCHED for step in self.steps)
 
+    @property
+    def ended_early(self) -> bool:
+        """Whether the engine ended while the program ran: what was to follow is not done."""
+        return any("Resource monitor has terminated" in each for each in self.errors.values())
+
     def own_errors(self) -> dict[str, str]:
         """The errors without those of steps that were cancelled when the run ended."""
         return {

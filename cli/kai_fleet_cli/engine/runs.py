@@ -168,6 +168,8 @@ def up(
                 if not failed:
                     raise
             lead = "the update is done, but for"
+            if run.report.ended_early:
+                lead = "the update failed for"
             about = (run.again, failed, run.failed)
             message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
             raise EngineError(message, teams=failed)
@@ -214,14 +216,17 @@ class _Run:
 
     def up(self, left_out: Mapping[str, str]) -> None:
         """Update all but what is in the vClusters of these resources. Raises CommandError."""
-        excluded = sorted(held_up.beside(left_out, self.known()[1])) if left_out else None
+        resources = self.known()[1] if left_out else {}
+        excluded = held_up.beside(left_out, resources)
+        # With dependents the engine would remove nothing: it goes on from what they depend on.
+        are_new = not excluded <= resources.keys()
         self.report = Report()
         sys.unraisablehook = _print_unraisable
         with stuck.ended(self.report, self.signals):
             try:
                 self.stack.up(
-                    exclude=excluded,
-                    exclude_dependents=True if excluded else None,
+                    exclude=sorted(excluded) or None,
+                    exclude_dependents=are_new or None,
                     continue_on_error=True,
                     suppress_outputs=True,  # the table that follows says it better
                     show_secrets=False,
