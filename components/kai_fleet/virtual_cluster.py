@@ -291,7 +291,7 @@ class VirtualCluster(pulumi.ComponentResource):
         always = child_of(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
         self.provider = kubernetes_provider(
             name,
-            ClusterConnection(kubeconfig=self.kubeconfig),
+            ClusterConnection(kubeconfig=_settled(self.kubeconfig, name)),
             always,
             cluster_identifier=name,
             inside=True,
@@ -308,6 +308,22 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.identity
         )
+
+
+def _settled(kubeconfig: pulumi.Output[str], name: str) -> pulumi.Output[str]:
+    """The kubeconfig for a provider, without what it depends on; the last one if the wait failed.
+
+    With --continue-on-error the engine (v3.274) panics where it skips a provider that exists.
+    """
+
+    async def known() -> str:
+        if await kubeconfig.is_known():
+            return str(await kubeconfig.future())
+        return str(deployed.read().output("kubeconfigs", name) or f"# vCluster {name} is not ready")
+
+    if is_dry_run():
+        return kubeconfig
+    return pulumi.Output.secret(pulumi.Output.from_input(known()))
 
 
 def _digest(values: Mapping[str, Any]) -> str:
