@@ -11,6 +11,7 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
 
+from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (

@@ -186,4 +186,4 @@ def test_a_queue_that_the_file_had_is_left_over_and_an_update_deletes_it():
     assert "left over from this stack" in found.cause
     assert found.fix.startswith("`make up STACK=lab`, which deletes it")
     (found,) = look(add(queues=[queue("old", going=False, **{TREE: "theirs"})]))
-    assert "by hand" in found.cause
+    assert "another program made it" in found.cause

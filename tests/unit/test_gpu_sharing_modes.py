@@ -151,7 +151,7 @@ def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_de
         request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
         bounds = pod_bounds("dev", {"scheduler": "host", **rules})
         body = {"kind": "Pod", **pod("dev", annotations={key: "2Gi"})}
-        return bool(list(refusals("devices", body, request, bounds)))
+        return bool(list(refusals("annotations", body, request, bounds)))
 
     assert denied(MEMORY)
     assert not denied(MEMORY, nv_fractions=True)

@@ -144,7 +144,6 @@ def test_what_the_cluster_has_is_in_the_file(cluster):
         assert words.lower() in shown[name][1].lower()
     assert "no team gets them: m-4" in shown["operator"][1]
     assert "#kai-fleet:mirror: mirror.example.com" in shown["gke"][1]
-    assert all("#autoscaled: true" in shown[name][1] for name in ("gke", "k3s"))
     label = "kubectl --context lab label node w-1 w-2 kai-fleet/pool=ml"
     assert label in shown["bare"][1]
     commands = [line.strip() for line in shown["bare"][2].splitlines() if line.startswith("  ")]

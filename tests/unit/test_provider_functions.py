@@ -47,7 +47,7 @@ def read(plugin):
             BARE | {"handler": "nvidia", "labels": {"a": "b"}},
         ),
         (CLASS, 404, {}, {"there": False}),
-        (CLASS, 403, {}, {"problem": REFUSED, "away": False}),
+        (CLASS, 403, {}, {"problem": REFUSED, "away": False, "denied": True}),
         (
             PRIORITY,
             200,
@@ -90,7 +90,8 @@ def test_with_a_secret_comes_which_vcluster_answers_at_a_server(read, answer, fo
 def test_what_hinders_is_an_answer(read):
     assert plain(read(SECRET, 404, {}, **NAMES)) == {"problem": "is not there"}
     problem = f"cannot be read: {REFUSED}"
-    assert plain(read(SECRET, 403, {}, **NAMES)) == {"problem": problem, "away": False}
+    refused = {"problem": problem, "away": False, "denied": True}
+    assert plain(read(SECRET, 403, {}, **NAMES)) == refused
 
 
 @pytest.mark.parametrize("function", [SECRET, EXISTING])

@@ -159,10 +159,14 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
 
 def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
     """The UIDs of the vClusters that were read."""
-    read = {name: state.inside for name, state in states.items() if state.inside}
-    systems = {name: inside.named("namespaces", SYSTEM) for name, inside in read.items()}
-    found = {name: get(item, "metadata", "uid") for name, item in systems.items() if item}
-    return {name: uid for name, uid in found.items() if isinstance(uid, str)}
+    found: dict[str, str] = {}
+    for name, state in states.items():
+        if state.inside is None or state.inside.unread("namespaces"):
+            continue
+        uid = get(state.inside.named("namespaces", SYSTEM), "metadata", "uid")
+        if isinstance(uid, str):
+            found[name] = uid
+    return found
 
 
 def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, str]) -> Cluster:
@@ -252,7 +256,11 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
     """How full the store of a team's vCluster is, as the host tells."""
     if state.granted:
         return StoreUse()
-    nodes = {str(pod.spec.get("nodeName") or "") for pod in state.control_plane_pods(host)}
+    try:
+        pods = state.control_plane_pods(host)
+    except UnreadError:
+        return StoreUse()
+    nodes = {str(pod.spec.get("nodeName") or "") for pod in pods}
     return store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
 
 
