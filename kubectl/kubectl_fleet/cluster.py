@@ -34,6 +34,9 @@ _NAMESPACED: Final = {
     "pods": namespaced("", "v1", "Pod", "pods"),
     "podgroups": namespaced("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups"),
     "deployments": namespaced("apps", "v1", "Deployment", "deployments"),
+    "persistentvolumeclaims": namespaced(
+        "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"
+    ),
     "events": namespaced("", "v1", "Event", "events"),
     "replicasets": namespaced("apps", "v1", "ReplicaSet", "replicasets"),
     "statefulsets": namespaced("apps", "v1", "StatefulSet", "statefulsets"),
@@ -41,7 +44,10 @@ _NAMESPACED: Final = {
 }
 # Deployments are those of KAI's namespace: they show which version runs, and whether it serves.
 USAGE: Final = ("nodes", "pods", "queues", "podgroups", "deployments")
-REASONS: Final = (*USAGE, "events", "runtimeclasses", "replicasets", "statefulsets", "jobs")
+REASONS: Final = (
+    *(*USAGE, "events", "runtimeclasses", "persistentvolumeclaims"),
+    *("replicasets", "statefulsets", "jobs"),
+)
 
 
 def metadata(item: Object, key: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Final
 from kubectl_fleet.cluster import QUEUE_LABEL, Object, condition, metadata
 from kubectl_fleet.gpu import POD_GROUP, Pod, gpus_of
 from kubectl_fleet.messages import Reason, meaning, reason
+from kubectl_fleet.placement import placement
 from kubectl_fleet.requests import FRACTION, MEMORY, RESOURCES
 from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
 from kubectl_fleet.tree import SLACK, Usage
@@ -52,7 +53,7 @@ class Reasons:
         messages = [*(event.get("message") or "" for event in events), unscheduled]
         if here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        if known := meaning(messages, self._view.kubectl):
+        if known := meaning(messages, self._view.kubectl, placement(self._view, pod)):
             yield known
         if self._view.seconds_since(pod.created) <= _PATIENCE:
             yield reason("new")

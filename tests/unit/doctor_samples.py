@@ -20,6 +20,7 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"
 VERSION = "v0.16.8"
 GROUP = "407623a2-216d-4c06-b5b8-f8345bf28b5a"
+IN_ML = "kubectl --kubeconfig ml"
 FREE = {"quota": "unlimited"}
 SETTINGS: dict[str, Any] = {
     "cluster": {"name": "lab", "context": "lab"},
@@ -207,7 +208,7 @@ class Lab:
         teams = {team.name: team for team in (*host.teams, *host.grants)}
         required = tuple(required_objects(settings, host, teams))
         update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
-        inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
+        inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, IN_ML)
         on_host = _with(self.host, self._there(required, "host"))
         on_host |= {kind: [] for kind in self.unserved}
         states = {name: TeamState(team) for name, team in teams.items()}

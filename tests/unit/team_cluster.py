@@ -15,6 +15,7 @@ PATHS = {
     "deployments": "/apis/apps/v1/namespaces/kai-scheduler/deployments",
     "events": "/api/v1/events",
     "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
+    "persistentvolumeclaims": "/api/v1/persistentvolumeclaims",
     "replicasets": "/apis/apps/v1/replicasets",
     "statefulsets": "/apis/apps/v1/statefulsets",
     "jobs": "/apis/batch/v1/jobs",

@@ -171,7 +171,7 @@ def test_without_kai_that_is_said(team):
 
 
 def test_one_request_for_each_kind(team):
-    for command, kinds in (("queues", 5), ("pods", 5), ("pending", 10)):
+    for command, kinds in (("queues", 5), ("pods", 5), ("pending", 11)):
         team.handler.asked.clear()
         team.run(command)
         assert len(team.handler.asked) == len(set(team.handler.asked)) == kinds

@@ -62,7 +62,7 @@ NonPreemptibleOverQuota: x | not preemptible | priorityClassName: train
 exceeded quota: gpus, used: 2 | bound on the host is reached: exceeded quota: gpus | end other pods
 SyncError {GUARD} | the team's guard denies its pods: names no queue | what it says
 RuntimeClass "n" not found | RuntimeClass n is not there | drop runtimeClassName
-1 node(s) had untolerated taint {{a: b}} | no node takes it: 1 node(s) | toleration for a taint
+1 node(s) had untolerated taint {{a: b}} | that it does not tolerate: 1 node | a toleration
 UnexpectedAdmissionError | given its GPUs to others | nodes of its own
 failed calling webhook "a.b": no | webhook a.b does | `kubectl --context lab -n kai-scheduler get
 """

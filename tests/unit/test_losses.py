@@ -26,6 +26,11 @@ SETTINGS["gpu"] = {"provider": "device-plugin"}
 @pytest.fixture(scope="module")
 def known():
     """The state after an update of the lab."""
+    return of_records(recorder.record("lab", SETTINGS))
+
+
+def of_records(records):
+    """The state after an update that registers these."""
     resources = {
         item.urn: {
             "urn": item.urn,
@@ -34,9 +39,7 @@ def known():
             "provider": f"{item.provider}::id" if item.provider else "",
             "inputs": item.inputs,
         }
-        for item in sorted(
-            recorder.record("lab", SETTINGS), key=lambda each: "providers" not in each.type
-        )
+        for item in sorted(records, key=lambda each: "providers" not in each.type)
     }
     return State(resources)
 
@@ -150,3 +153,24 @@ def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, c
     with pytest.raises(UserError, match="nothing is changed"):
         updates.confirm("lab", items, [])
     assert asked == ["Type ml to lose this"] * 2
+
+
+def test_a_driver_upgrade_ends_the_pods_with_gpus_and_counts_them(lab):
+    before, after = (copy.deepcopy(SETTINGS) for _ in range(2))
+    before["gpu"] = {"provider": "operator", "version": "v25.3.0"}
+    after["gpu"] = {"provider": "operator", "version": "v25.10.0"}
+    lab.host["pods"] = [
+        pod("a", None, "ml-0", namespace="team-ml", limits={"nvidia.com/gpu": "1"}),
+        pod("b", None, "ml-0", namespace="team-ml"),
+    ]
+    for off in (False, True):
+        if off:
+            for settings in (before, after):
+                settings["gpu"]["values"] = {"driver": {"enabled": False}}
+        old = of_records(recorder.record("lab", before))
+        items = losses.losses(old, recorder.record("lab", after))
+        assert [item.team for item in items] == ([] if off else ["host"])
+        if not off:
+            assert "the pods with GPUs there end" in items[0].words
+            (words,) = counts(items).values()
+            assert words == "1 such pod runs now"

@@ -267,7 +267,9 @@ VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-ml-0"}}
 
 
 def claim(storage_class):
-    return {"spec": {"storageClassName": storage_class}, "status": {"phase": "Pending"}}
+    metadata = {"name": "data-ml-0", "namespace": "team-ml"}
+    status = {"phase": "Pending"}
+    return {"metadata": metadata, "spec": {"storageClassName": storage_class}, "status": status}
 
 
 def test_a_storage_class_that_is_not_there_ends_it_unless_somebody_makes_volumes(

@@ -9,8 +9,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
+from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.urns import provider_urn, read_urn
+from kai_fleet.values import value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
@@ -72,6 +74,7 @@ class Change:
     team: str
     fields: tuple[FieldChange, ...] = ()
     top: str = ""
+    ends_gpu_pods: bool = False
 
     @property
     def label(self) -> str:
@@ -108,6 +111,12 @@ CONSEQUENCES: Final = tuple(
     for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
 )
 
+UPGRADES_DRIVERS: Final = Consequence(
+    "", RELEASE, "changed", "lost", "upgrades the driver of each node: the pods with GPUs there end"
+)
+_OPERATOR: Final = GPU_PROVIDERS["operator"]
+_OF_DRIVER: Final = ("version", "chart", "values.driver.")
+
 
 def difference(
     base: Sequence[Registered],
@@ -130,8 +139,20 @@ def difference(
             kind: Kind = "changed" if fields else "created" if new else "deleted"
             kind = "replaced" if urn in replaced else kind
             place = (team_of(urn, parents), fields, _outermost(urn, parents))
-            changes.append(Change(kind, urn, item.type, item.name, *place))
+            ends = new is not None and _upgrades_drivers(new, fields)
+            changes.append(Change(kind, urn, item.type, item.name, *place, ends))
     return sorted(changes, key=lambda change: (change.team, change.urn))
+
+
+def _upgrades_drivers(item: Registered, fields: Sequence[FieldChange]) -> bool:
+    """Whether a release is of NVIDIA's operator, and upgrades the driver that this installs.
+
+    Its upgrade controller ends the pods with GPUs on each node for it (`driver.upgradePolicy`).
+    """
+    installs = value_at(item.inputs, "values.driver.enabled") is not False
+    changed = any(field.path.startswith(_OF_DRIVER) for field in fields)
+    is_operator = item.inputs.get("name") == _OPERATOR.chart
+    return item.type == RELEASE and is_operator and installs and changed
 
 
 def _outermost(urn: str, parents: Mapping[str, str]) -> str:
@@ -201,6 +222,7 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
         if change.type.startswith("kai-fleet:"):
             continue
         row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
+        row = UPGRADES_DRIVERS if change.ends_gpu_pods else row
         part = row.part if row else "changed"
         # Of a removed team only its pods and volumes; of shared components every loss.
         most = change.type in (NAMESPACE, RELEASE) or read_urn(change.top).types != (TEAM,)

@@ -21,7 +21,8 @@ def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
     both = ((item, after[item.urn]) for item in base if item.urn in after)
     replaced = {item.urn for item, new in both if _is_another(item, new)}
     changes = difference(base, planned, known.parents, replaced)
-    return of_changes(each for each in changes if each.kind in ("deleted", "replaced"))["lost"]
+    ends = ("deleted", "replaced")
+    return of_changes(each for each in changes if each.kind in ends or each.ends_gpu_pods)["lost"]
 
 
 def _is_ours(resource: Resource) -> bool:

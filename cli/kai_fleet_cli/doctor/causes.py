@@ -1,7 +1,8 @@
 """Findings from the faults of checks: one for each cause, with the objects that it affects.
 
-The texts are rows of two tables: `causes.yaml` by name, and `messages.yaml` by what Kubernetes,
-vCluster and KAI write into events, conditions and containers.
+The texts are rows of tables: `causes.yaml` by name, `messages.yaml` by what Kubernetes, vCluster
+and KAI write into events, conditions and containers, and `scheduling.yaml` of the components by
+what schedulers say.
 """
 
 import re
@@ -14,7 +15,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
+from kai_fleet.cluster import scheduling
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.scheduling import NOTHING, Around
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
@@ -73,26 +76,63 @@ def _level(name: str, cluster: Cluster) -> Level:
 
 
 def explain(
-    cluster: Cluster, kind: str, name: str, texts: Iterable[str], check: str = ""
+    cluster: Cluster,
+    kind: str,
+    name: str,
+    texts: Iterable[str],
+    check: str = "",
+    about: Around = NOTHING,
 ) -> Fault | None:
     """The meaning of the first known message, for one object; the row's name is the check unless
-    one is given.
+    one is given. `about` are the objects around a pod without a node.
     """
     for message in texts:
-        for row in _table("messages"):
-            match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
-            if match is not None:
-                places = _places(cluster, what="", text=" ".join(message.split())[:_QUOTED])
-                places |= {key: value.strip() for key, value in match.groupdict("").items()}
-                cause = " ".join(row["cause"].format_map(places).split())
-                texts = (kind, name, cause, row["fix"].format_map(places), check or row["name"])
-                key = row["name"] if "{text}" in row["cause"] else ""
-                level = "info" if row["name"] in _table("tenants") else "mandatory"
-                cause_of_it = _cause_of(row["name"], str(places["what"]))
-                return Fault(
-                    _level(level, cluster), cluster.name, *texts, key=key, effect_of=cause_of_it
-                )
+        known = _of_others(cluster, message) or _of_schedulers(cluster, message, about)
+        if known is not None:
+            level = "info" if known.row in _table("tenants") else "mandatory"
+            texts = (kind, name, known.cause, known.fix, check or known.row)
+            own = {"key": known.key, "effect_of": known.effect_of}
+            return Fault(_level(level, cluster), cluster.name, *texts, **own)
     return None
+
+
+class _Known(NamedTuple):
+    """What a message means: the name of its row, and the columns of a fault."""
+
+    row: str
+    cause: str
+    fix: str
+    key: str
+    effect_of: str = ""
+
+
+def _of_others(cluster: Cluster, message: str) -> _Known | None:
+    """What a message means by a row of `messages.yaml`."""
+    for row in _table("messages"):
+        match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
+        if match is not None:
+            places = _places(cluster, what="", text=" ".join(message.split())[:_QUOTED])
+            places |= {key: value.strip() for key, value in match.groupdict("").items()}
+            cause = " ".join(row["cause"].format_map(places).split())
+            key = row["name"] if "{text}" in row["cause"] else ""
+            effect_of = _cause_of(row["name"], str(places["what"]))
+            return _Known(row["name"], cause, row["fix"].format_map(places), key, effect_of)
+    return None
+
+
+def _of_schedulers(cluster: Cluster, message: str, about: Around) -> _Known | None:
+    """The same of what a scheduler says; the nodes that it counts differ from pod to pod."""
+    known = scheduling.meaning(message, about)
+    if known is None:
+        return None
+    row, values = known
+    cause, fix = (part.format_map(_places(cluster, **values)) for part in (row.cause, row.fix))
+    key = row.cause.format_map({**values, "text": ""})
+    if about.unread and row.is_of_nodes:
+        cause += f". What its nodes and volumes say is not known: {about.unread}"
+        key += about.unread
+        fix = "" if row.is_by_objects else fix
+    return _Known(row.name, cause, fix, key)
 
 
 def _cause_of(row: str, what: str) -> str:
@@ -108,7 +148,9 @@ def reason(cluster: Cluster, *items: KubeObject) -> Why:
     else:
         texts = cluster.messages_of(*items)
         unknown = "nothing gives a reason"
-    known = explain(cluster, "", "", texts)
+    waits = next((item for item in items if item.unscheduled), None)
+    about = NOTHING if waits is None else cluster.around(waits)
+    known = explain(cluster, "", "", texts, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
     return Why(next(iter(texts), unknown)[:_QUOTED], "")
@@ -206,7 +248,7 @@ def text(words: str) -> str:
 
 
 def _places(cluster: Cluster, **values: Any) -> _Places:
-    desired, own = cluster.desired, ("kubectl", "helm", "update", "apply")
+    desired, own = cluster.desired, ("kubectl", "host", "helm", "update", "apply")
     keys = {"key": desired.key, "queues": desired.queues_key}
     return _Places({name: getattr(cluster, name) for name in own} | keys | values)
 

@@ -11,7 +11,7 @@ from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Finding, Level
 from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.diff.changes import Item
+from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
 from kai_fleet_cli.display.terminal import print_line
 from kai_fleet_cli.doctor.checks import AHEAD, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
@@ -123,11 +123,21 @@ def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]
 
 def _alive(read: Snapshot, item: Item) -> str:
     kind, _, name = item.subject.partition(" ")
+    if item.words.startswith(UPGRADES_DRIVERS.words):
+        return _alive_on_gpus(read)
     if kind == "Queue":
         return _alive_in_queue(read, item.team, name)
     if name == f"{item.team}-namespace":
         return _alive_in_namespace(read, f"team-{item.team}")
     return ""
+
+
+def _alive_on_gpus(read: Snapshot) -> str:
+    try:
+        running = [pod for pod in read.host.usage.pods if pod.gpus and not pod.waits]
+    except UnreadError:
+        return "; they could not be counted"
+    return f"; {counted(len(running), 'such pod', 'runs')} now"
 
 
 def _alive_in_queue(read: Snapshot, team: str, queue: str) -> str:

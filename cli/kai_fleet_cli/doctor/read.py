@@ -135,7 +135,8 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
     every = (*on_host.teams, *on_host.grants)
     teams = {team.name: team for team in every if source.only in (None, team.name)}
     required = tuple(required_objects(settings, on_host, teams))
-    blank = Cluster(HOST, on_host, update=source.update, kubectl=source.kubectl)
+    kubectl = source.kubectl
+    blank = Cluster(HOST, on_host, update=source.update, kubectl=kubectl, host=kubectl)
     own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
     with closing(source.host()) as api:
         host = _read(api, blank, own, {kind: READS[kind] for kind in ahead or READS})
@@ -151,7 +152,7 @@ def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
         known = pool.submit(source.known)
-        read = pool.map(lambda access: _with_inside(access, source.team_update), accesses)
+        read = pool.map(lambda access: _with_inside(access, source), accesses)
         states = dict(zip(teams, read, strict=True))
         lost = another.losses(known.result(), _uids(states))
     return Snapshot(settings, host, states, required, source.team_update, lost=lost)
@@ -264,11 +265,12 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
     return store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
 
 
-def _with_inside(access: tuple[TeamState, str], update: str) -> TeamState:
+def _with_inside(access: tuple[TeamState, str], source: Source) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
     state, kubeconfig = access
     name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
-    blank = Cluster(name, state.team.inside, update=update, kubectl=kubectl)
+    blank = Cluster(name, state.team.inside, update=source.team_update, kubectl=kubectl)
+    blank = replace(blank, host=source.kubectl)
     if not kubeconfig:
         return state
     try:

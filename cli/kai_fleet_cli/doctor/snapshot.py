@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.scheduling import Around, around, claims_of
 from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
@@ -57,6 +59,7 @@ class Cluster:
         kubectl: The kubectl command for it.
         unserved: The kinds that the API does not have.
         partial: The one namespace of which a kind was read.
+        host: The kubectl command for the cluster that has its nodes.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Cluster:
     kubectl: str = "kubectl"
     unserved: frozenset[str] = frozenset()
     partial: Mapping[str, str] = field(default_factory=dict)
+    host: str = "kubectl"
 
     def require(self, kind: str, namespace: str | None = None) -> None:
         """Raise UnreadError unless a kind was read: all of it, or that of one namespace."""
@@ -121,6 +125,25 @@ class Cluster:
         """One object, the first of that name where `namespace` is None."""
         self.require(kind, name if kind == "namespaces" else namespace)
         return self._by_name.get((kind, name, namespace))
+
+    def around(
+        self,
+        pod: KubeObject,
+        nodes_of: "Cluster | None" = None,
+        pool: Mapping[str, str] = MappingProxyType({}),
+    ) -> Around:
+        """What stands around a pod without a node: the nodes of another cluster, or those here, of
+        which it may use those of the pool. Where a list of it was not read, only why.
+        """
+        claims, volumes = list[KubeObject](), list[KubeObject]()
+        try:
+            every = (nodes_of or self).all("nodes")
+            if any(claims_of(pod)):
+                claims = [*self.within("persistentvolumeclaims", pod.namespace)]
+                volumes = [*self.all("persistentvolumes")]
+        except UnreadError as error:
+            return Around(unread=str(error))
+        return around(pod, every, pool, claims, volumes)
 
     def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
         """The objects of a kind in one namespace."""
@@ -276,6 +299,13 @@ class Snapshot:
         """The team whose vCluster this is; None for the host."""
         state = self.teams.get(cluster.name)
         return state.team if state is not None else None
+
+    def around(self, pod: KubeObject, cluster: Cluster) -> Around:
+        """What stands around a pod of a cluster: of a team, the host's nodes of its pool."""
+        team = self.team_of(cluster)
+        if team is None:
+            return cluster.around(pod)
+        return cluster.around(pod, self.host, team.node_pool)
 
     def scheduling(self, cluster: Cluster) -> Cluster:
         """The cluster whose KAI places the pods of this one: the host's in host mode."""

@@ -36,6 +36,7 @@ from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 
 POLICY_PACK: Final = str(policy_pack_program())
+_REMOVAL: Final = "the removal"
 _ENGINE: Final = {
     # How far Go's heap grows before it is searched for garbage: in runs as short as these, that
     # takes a tenth of the time with Go's own 100.
@@ -193,7 +194,7 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 
     `refresh`: refresh the state first.
     """
-    with _running("the removal", stack, resume.destroy(stack.name)) as run:
+    with _running(_REMOVAL, stack, resume.destroy(stack.name)) as run:
         run.prepare(refresh=refresh)
         stack.destroy(show_secrets=False, continue_on_error=True, **run.options(run.report))
 
@@ -420,7 +421,12 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                 yield run
             except automation.errors.CommandError as why:
                 signals.check()
-                if teams := run.failed_teams(why):
+                errors = run.report.own_errors()
+                text = "\n".join([str(why), *errors.values()])
+                away = failures.of_removal(text, stack.name, run.again) if what == _REMOVAL else ""
+                if away:
+                    message = f"{what} failed: {away}"
+                elif teams := run.failed_teams(why):
                     about = (run.again, teams, run.failed)
                     lead = f"{what} failed for"
                     message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
@@ -431,7 +437,7 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                         why,
                         stack.workspace.env_vars,
                         run.again,
-                        run.report.own_errors(),
+                        errors,
                         run.report.failed,
                         refreshed=run.refreshed,
                     )

@@ -141,6 +141,11 @@ def explain(
     return f"{what} failed; the lines above say where and why"
 
 
+def of_removal(text: str, stack: str, again: str) -> str:
+    """Cause and repair of a removal whose cluster does not answer; "" of another failure."""
+    return of_stack(text, stack, again, {}, part="removal")
+
+
 def of_stack(
     text: str,
     stack: str,
@@ -149,12 +154,14 @@ def of_stack(
     release: Mapping[str, Any] = MappingProxyType({}),
     *,
     refreshed: bool = False,
+    part: str = "stack",
 ) -> str:
-    """Cause and repair by the first row that fits of those for a whole run; "" where none does.
+    """Cause and repair by the first row that fits of a part of the table, by default that for a
+    whole run; "" where none does.
 
     `release` are the inputs of the one Helm release that failed.
     """
-    for row in table()["stack"]:
+    for row in table()[part]:
         if row.release and not release:
             continue
         if (found := row.match(text.replace(f"\\{QUOTE}", QUOTE))) is not None:

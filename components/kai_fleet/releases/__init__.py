@@ -78,7 +78,16 @@ class KaiRelease(Release):
     # The pods of a Deployment made from then on are one PodGroup (#2109): with a minMember of 1, so
     # each still starts alone, and preemptMinRuntime and the like count for all of them.
     groups_deployments: bool = False
+    # The chart reads podgrouper.resources: not in v0.9 to v0.12.
+    sizes_podgrouper: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    def resources_key(self, deployment: str) -> str:
+        """The chart's value for the memory of a part; "" where it reads none."""
+        name = "scheduler" if deployment.startswith("kai-scheduler") else deployment
+        part = name.removeprefix("kai-").replace("-", "")
+        known = part and (part != "podgrouper" or self.sizes_podgrouper)
+        return f"{part}.resources" if known else ""
 
     @property
     def images(self) -> str:
@@ -148,6 +157,8 @@ KUBERNETES: Final[Sequence[str]] = _READ["kubernetes"]
 GPU_PROVIDERS: Final = {
     name: GpuProvider(**row) for name, row in table("gpu_providers")["providers"].items()
 }
+# The value of vCluster's chart for the memory of an etcd beside the control plane.
+ETCD_RESOURCES: Final = "controlPlane.backingStore.etcd.deploy.statefulSet.resources"
 # Names of those charts, and of their namespaces.
 GPU_CHARTS: Final = frozenset(each.chart for each in GPU_PROVIDERS.values() if each.chart)
 R = TypeVar("R", bound=Release)

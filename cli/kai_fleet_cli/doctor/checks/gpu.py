@@ -44,6 +44,12 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     labels = " ".join(f"{key}={value}" for key, value in team.node_pool.items()) or "of all nodes"
     own = [node for node in host.all("nodes") if in_pool(node.labels, team.node_pool)]
     usable = [node for node in own if node.takes_pods]
+    cordoned = [node for node in own if node.is_true("Ready") and not node.takes_pods]
+    for node in cordoned:
+        level = "advisory" if usable else "mandatory"
+        yield fault("node-cordoned", host, node.name, level=level)
+    if cordoned and not usable:
+        return
     if not usable and team.node_pool and not autoscaled:
         what = f"none of the {len(own)} nodes" if own else "no node"
         values = {"what": what, "team": team.name, "labels": labels, "path": team.path}
@@ -60,7 +66,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     whole = int((team.gpus or 0) - gpus_of(team.slices))
     kinds = {team.inside.gpu_resource: whole, **team.slices}
     for resource, granted_gpus in {} if autoscaled else kinds.items():
-        count = sum(node.gpus(resource) for node in usable)
+        count = sum(node.gpus(resource) for node in (*usable, *cordoned))
         if count < granted_gpus and (count or (team.node_pool and not stack_comes(snapshot))):
             cut = ", ".join(sorted({name for node in usable for name in _slices(node)}))
             row = "pool-with-fewer-gpus" if count else "pool-cut" if cut else "pool-without-gpus"

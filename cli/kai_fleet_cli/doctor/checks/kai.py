@@ -1,9 +1,9 @@
 """KAI: its parts, webhooks, queues and shards, and what another KAI left."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import in_pool
+from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
@@ -14,6 +14,12 @@ from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 
 _BY_CHART: Final = ("default-parent-queue", "default-queue")
+# What an update makes, or what it makes makes; "*" is in rules of all kinds.
+_MADE: Final = frozenset(
+    {"*", "*/*", "namespaces", "pods", "services", "secrets", "configmaps", "serviceaccounts"}
+    | {"persistentvolumeclaims", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"}
+)
+_DAY: Final = 86400.0  # seconds
 _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 
 
@@ -38,19 +44,50 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         elif item.spec.get("replicas", 1) == 0:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
-            selector = value_at(item.spec, "selector.matchLabels") or {}
-            why = _why(cluster, selector)
-            values = {"cause": why.cause, "effect_of": why.effect_of}
-            yield fault("part-not-ready", cluster, name, **values)
+            why = _why(cluster, item)
+            if why is not None:
+                values = {"cause": why.cause, "effect_of": why.effect_of}
+                yield fault("part-not-ready", cluster, name, **values)
 
 
-def _why(cluster: Cluster, selector: Mapping[str, str]) -> Why:
-    """Why the pods of a part are not ready."""
+def _why(cluster: Cluster, item: KubeObject) -> Why | None:
+    """Why the pods of a part are not ready; None where `killed` says it."""
     if unread := cluster.unread("pods"):
         return Why(f"why is not known: {unread}", "")
-    every = cluster.within("pods", KAI_NAMESPACE)
-    pods = [pod for pod in every if in_pool(pod.labels, selector)]
+    pods = _pods_of(cluster, item)
+    if killed_lately(cluster, pods):
+        return None
     return reason(cluster, *pods) if pods else Why("it has no pod", "")
+
+
+def _pods_of(cluster: Cluster, part: KubeObject) -> list[KubeObject]:
+    selector = value_at(part.spec, "selector.matchLabels") or {}
+    every = cluster.within("pods", KAI_NAMESPACE)
+    return [pod for pod in every if in_pool(pod.labels, selector)]
+
+
+def killed(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """The deployments of its version that were killed for memory, also where they run again."""
+    release = cluster.kai
+    if release is None:
+        return
+    for item in cluster.within("deployments", KAI_NAMESPACE):
+        declared = item.name in release.deployments and item.spec.get("replicas", 1) > 0
+        last = killed_lately(cluster, _pods_of(cluster, item)) if declared else None
+        if last is not None:
+            key = f"{cluster.desired.key}.values.{release.resources_key(item.name)}"
+            level = "advisory" if item.rolled_out else "mandatory"
+            values = {"cause": last.sentence, "path": key.removesuffix("."), "level": level}
+            yield fault("killed-for-memory", cluster, item.name, kind="Deployment", **values)
+
+
+def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None:
+    """The container of some pods that was killed for memory within a day; None if none was."""
+    for pod in pods:
+        for each in pod.killed_for_memory:
+            if seconds_since(each.ended, cluster.now) < _DAY:
+                return each
+    return None
 
 
 def conditions(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -77,10 +114,12 @@ def hooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 
 def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Webhooks that KAI's namespace serves: without an answer, what they judge is refused."""
+    """Webhooks without an answer: what they judge is refused. Those of others are named too, where
+    they judge what a stack makes.
+    """
     answering = {
-        piece.labels.get("kubernetes.io/service-name")
-        for piece in cluster.within("endpointslices", KAI_NAMESPACE)
+        (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
+        for piece in cluster.all("endpointslices")
         for endpoint in piece.get("endpoints") or []
         if (endpoint.get("conditions") or {}).get("ready", True)
     }
@@ -91,24 +130,27 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         for hook in item.get("webhooks") or []
     ]
     for plural, name, hook in hooks:
+        space = value_at(hook, "clientConfig.service.namespace")
         service = str(value_at(hook, "clientConfig.service.name"))
-        of_kai = value_at(hook, "clientConfig.service.namespace") == KAI_NAMESPACE
         never = any(each.get("expression") == "false" for each in hook.get("matchConditions") or [])
-        if not of_kai or never or hook.get("failurePolicy", "Fail") != "Fail":
+        if not space or never or hook.get("failurePolicy", "Fail") != "Fail":
+            continue
+        rules = hook.get("rules") or []
+        kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
+        of_kai = space == KAI_NAMESPACE
+        if not of_kai and kinds.isdisjoint(_MADE):
             continue
         row = ""
-        if cluster.named("services", service, KAI_NAMESPACE) is None:
-            row = "webhook-without-service"
-        elif service not in answering:
-            row = "webhook-unanswered"
-        elif not value_at(hook, "clientConfig.caBundle"):
+        if cluster.named("services", service, space) is None:
+            row = "webhook-without-service" if of_kai else "webhook-of-others"
+        elif (space, service) not in answering:
+            row = "webhook-unanswered" if of_kai else "webhook-of-others"
+        elif of_kai and not value_at(hook, "clientConfig.caBundle"):
             row = "webhook-without-authority"
         if row:
-            rules = hook.get("rules") or []
-            kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
             refused = " and ".join(sorted(kinds)) or "requests"
             values = {"service": service, "plural": plural.removesuffix("s"), "refused": refused}
-            yield fault(row, cluster, name, **values)
+            yield fault(row, cluster, name, space=space, hook=hook.get("name"), **values)
 
 
 def undeclared(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:

@@ -82,7 +82,8 @@ def _not_placed(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapsh
     most = cluster.most_gpus
     if whole > most:
         yield found("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
-    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
+    about = snapshot.around(pod, cluster)
+    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending", about)
     if cluster.age(pod) <= _PATIENCE:
         return
     grouped = pod.annotations.get(POD_GROUP) or _NO_GROUP in pod.annotations

@@ -16,11 +16,13 @@ from kai_fleet.cluster.terminating import (
     why,
 )
 from kai_fleet.names import TEAM_LABEL
+from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.wording import listed
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.causes import Fault, Why, fault, reason
+from kai_fleet_cli.doctor.checks.kai import killed_lately
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.model.cluster import Team
@@ -75,10 +77,9 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         steps = repair_commands(name, team.namespace, host.kubectl, team.store.workload)
         again = ", then ".join(f"`{step}`" for step in steps)
         yield fault("kubeconfig-foreign", host, name, again=again, **values)
-    at = (name, team.namespace)  # without a volume it is a Deployment
     if state.hidden:
         yield fault("vcluster-hidden", host, name, unreached=state.unreached)
-    item = host.named("statefulsets", *at) or host.named("deployments", *at)
+    item = _control_plane(state, host)
     if item is None:
         # Where the chart's Service is left, the release stands, and an update leaves it.
         left = host.named("services", name, team.namespace) is not None
@@ -90,23 +91,39 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("vcluster-scaled-to-0", host, name, **own)
         return
     logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
-    if item.status.get("readyReplicas", 0) < replicas:
-        cause, fix, _ = _not_ready(state, host, item)
-        fix = fix or f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-        yield fault("vcluster-not-ready", host, name, cause=cause, fix=fix)
+    if not _is_ready(item):
+        why = _not_ready(state, host, item)
+        if why is not None:
+            fix = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
+            values = {"cause": why.cause, "fix": why.fix or fix}
+            yield fault("vcluster-not-ready", host, name, **values)
     elif state.inside is None and not state.foreign and not state.hidden:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
         why = state.unreached + _hint(team)
         yield fault("vcluster-unreached", host, name, unreached=why, look=look)
 
 
-def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why:
-    """Why a control plane is not ready."""
+def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
+    at = (state.team.name, state.team.namespace)
+    # Without a volume it is a Deployment.
+    return host.named("statefulsets", *at) or host.named("deployments", *at)
+
+
+def _is_ready(item: KubeObject) -> bool:
+    return item.status.get("readyReplicas", 0) >= item.spec.get("replicas", 1)
+
+
+def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why | None:
+    """Why a control plane is not ready; None where `killed` says it."""
     if unread := host.unread("pods", "persistentvolumeclaims"):
         return Why(f"why is not known: {unread}", "")
+    pods = [*state.control_plane_pods(host)]
+    if killed_lately(host, pods):
+        return None
     claims = host.within("persistentvolumeclaims", state.team.namespace)
     of_it = (claim for claim in claims if state.team.name in claim.name)
-    return reason(host, *state.control_plane_pods(host), *of_it, item)
+    # What a claim's events say is closer than that its pod waits for it.
+    return reason(host, *of_it, *pods, item)
 
 
 def certificate(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
@@ -138,6 +155,21 @@ def store(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
             again = full_store.compaction(team.name).replace("kubectl -n", at)
             fix = quota if is_used else f"`{again}`"
             yield fault("store-nearly-full", host, team.name, fix=fix, **values)
+
+
+def killed(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """Pods of a vCluster, or of its etcd, that were killed for memory, also where they run."""
+    host = snapshot.host
+    item = None if state.granted else _control_plane(state, host)
+    if item is None or item.spec.get("replicas", 1) == 0:
+        return
+    for pod in state.control_plane_pods(host):
+        of_etcd = pod.labels.get("app") == "vcluster-etcd"
+        key = f"vcluster.values.{ETCD_RESOURCES}" if of_etcd else "vcluster.resources"
+        if last := killed_lately(host, [pod]):
+            level = "advisory" if _is_ready(item) else "mandatory"
+            values = {"path": state.team.written_at(key), "level": level}
+            yield fault("killed-for-memory", host, pod.name, cause=last.sentence, **values)
 
 
 def _hint(team: Team) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kai_fleet.values import pairs, parse_quantity
 
@@ -13,9 +13,24 @@ MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError,
 # The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
 # has feature discovery and MPS in it, too.
 _PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
+OUT_OF_MEMORY: Final = "OOMKilled"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
 _LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class Killed(NamedTuple):
+    """A container that was killed for memory: how often it started again, and when it ended."""
+
+    container: str
+    restarts: int
+    ended: object
+
+    @property
+    def sentence(self) -> str:
+        """What happened, as a predicate."""
+        often = f", {self.restarts} restarts" if self.restarts > 1 else ""
+        return f"container {self.container} was killed for memory ({OUT_OF_MEMORY}{often})"
 
 
 class KubeObject(dict[str, Any]):
@@ -101,8 +116,20 @@ class KubeObject(dict[str, Any]):
                 yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
 
     @property
+    def killed_for_memory(self) -> Iterator["Killed"]:
+        """The containers of a pod that the kernel killed for memory, also while they run again."""
+        for container in self.status.get("containerStatuses") or []:
+            for state in (container.get("state") or {}, container.get("lastState") or {}):
+                ended = state.get("terminated") or {}
+                if ended.get("reason") == OUT_OF_MEMORY:
+                    restarts = int(container.get("restartCount") or 0)
+                    yield Killed(str(container.get("name")), restarts, ended.get("finishedAt"))
+                    break
+
+    @property
     def container_messages(self) -> Iterator[str]:
-        """Termination and state messages of the containers of a pod."""
+        """What killed the containers of a pod, and their termination and state messages."""
+        yield from (each.sentence for each in self.killed_for_memory)
         for container in self.status.get("containerStatuses") or []:
             for state in (container.get("lastState") or {}, container.get("state") or {}):
                 for detail in state.values():
@@ -131,6 +158,11 @@ class KubeObject(dict[str, Any]):
         """The containers of a pod or a pod template, init containers first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
         return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+
+    def made_by(self, deployments: Iterable[str]) -> str:
+        """Which of these Deployments, by their names, made a pod; "" for none."""
+        of_it = [name for name in deployments if self.name.startswith(f"{name}-")]
+        return max(of_it, key=len, default="")
 
     @property
     def is_device_plugin(self) -> bool:

@@ -20,6 +20,7 @@ from kai_fleet.cluster.probes.wait import (
     until_ready,
 )
 from kai_fleet.cluster.provider import queues
+from kai_fleet.releases import kai
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
 MANAGER: Final = "kai-fleet-shards"
@@ -53,6 +54,10 @@ def wait() -> None:
     if team := os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]:
         keys = (key(team), key(team, "nodePool"), key(team, "scheduler.values"))
 
+    def memory(pod: KubeObject) -> str:
+        part = kai(os.environ["KAI_VERSION"]).resources_key(pod.made_by(deployments))
+        return f"{keys[2]}.{part}" if part else keys[2]
+
     def missing() -> list[str]:
         left = _not_rolled_out(api, deployments)
         left = left or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
@@ -61,7 +66,7 @@ def wait() -> None:
         return left
 
     def why() -> list[str]:
-        found = reasons(api, map(KubeObject, api.list(_PODS)), *keys)
+        found = reasons(api, map(KubeObject, api.list(_PODS)), *keys, memory)
         return found or refusals(api, KAI_NAMESPACE)
 
     until_ready(

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -33,6 +33,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     of_secret,
 )
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
+from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet.values import get
 from kai_fleet.wording import listed
 
@@ -88,7 +89,8 @@ def wait() -> None:
         of_team = any(",".join(map("=".join, labels.items())) == pool for labels in selected)
         node_pool = key(name, "nodePool" if of_team else "vcluster.nodePool")
         found = _unbound(api, here, own, key(name, "vcluster.storageClass"))
-        found += reasons(api, own, key(name), node_pool, key(name, "vcluster.resources"))
+        requests = key(name, "vcluster.resources")
+        found += reasons(api, own, key(name), node_pool, requests, _memory_key(name))
         return found or refusals(api, namespace)
 
     def missing() -> list[str]:
@@ -149,6 +151,12 @@ def _kubernetes(plane: KubeObject) -> str | None:
     images = (each.get("image") or "" for each in containers if each.get("name") == "kubernetes")
     _, _, tag = next(images, "").rpartition(":")
     return tag if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+", tag) else None
+
+
+def _memory_key(name: str) -> Callable[[KubeObject], str]:
+    """The key of the memory of a pod of a vCluster: of its control plane, or of its etcd."""
+    by_app = {"vcluster-etcd": f"vcluster.values.{ETCD_RESOURCES}"}
+    return lambda pod: key(name, by_app.get(pod.labels.get("app", ""), "vcluster.resources"))
 
 
 def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]:
