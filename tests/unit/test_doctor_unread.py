@@ -13,10 +13,12 @@ from kai_fleet_cli.doctor.checks import examine, judged
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, UnreadError
 from tests.engine.doctor_repairs import LOOK, commands, shape
+from tests.unit import test_killed_for_memory as memory
+from tests.unit import test_scheduler_reasons as scheduler
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.doctor_cases import CASES
-from tests.unit.doctor_samples import Lab, in_host_mode
+from tests.unit.doctor_samples import Lab, in_host_mode, meta
 from tests.unit.doctor_spoils import waiting
 from tests.unit.test_doctor_reader import seen, vcluster
 
@@ -24,11 +26,47 @@ BUSY = "429 Too Many Requests"
 HOST_MODE = "in mode host"
 
 
+def killed(lab):
+    """A part of KAI runs again, another and the control plane do not."""
+    for part, state in (("binder", memory.AGAIN), ("pod-grouper", {"waiting": memory.BACK_OFF})):
+        lab.ml["pods"].append(memory.killed(f"{part}-1-x", "kai-scheduler", part, state))
+    lab.named("deployments", "pod-grouper")["status"] = {}
+    lab.host["pods"].append(memory.killed("ml-0", "team-ml", "vcluster", {}))
+    lab.named("statefulsets", "ml", "host")["status"]["readyReplicas"] = 0
+
+
+def unplaced(lab, message, claim):
+    lab.ml["nodes"] = lab.host["nodes"]
+    lab.ml["pods"] = [scheduler.waiting(message)]
+    lab.ml["podgroups"] = [{"metadata": meta("pg-w", "default")}]
+    lab.ml["persistentvolumeclaims"] = [claim]
+    lab.ml["persistentvolumes"] = [scheduler.VOLUME]
+
+
+def cordoned(lab):
+    lab.host["nodes"] = [scheduler.cordoned("ml-0"), scheduler.cordoned("ml-1")]
+    unplaced(lab, scheduler.MESSAGES[0], {"metadata": meta("data", "default")})
+
+
+def volume_gone(lab):
+    unplaced(lab, scheduler.GONE[1], scheduler.CLAIM)
+
+
+def webhook_of_others(lab):
+    lab.host["validatingwebhookconfigurations"] = [memory.of_others()]
+    lab.host["services"].append({"metadata": meta("policy-svc", "corp-policy")})
+
+
+MORE = {each.__name__: each for each in (killed, cordoned, volume_gone, webhook_of_others)}
+
+
 def spoilt(case):
     """The snapshot of a case."""
     lab = in_host_mode() if case == HOST_MODE else Lab()
     if case == HOST_MODE:
         waiting(queue="nosuch")(lab)
+    elif case in MORE:
+        MORE[case](lab)
     elif case:
         CASES[case][0](lab)
     return lab.look()
@@ -64,6 +102,9 @@ def judgement(snapshot):
 def require_no_more(look, known, sound, what):
     found, well = judgement(look)
     assert well <= sound, what
+    # Whether a pod's wait is the platform's may rest on a list.
+    inside = {(at, Level.INFO, *of): each for (at, _, *of), each in known.items() if of[0] == "ml"}
+    known = inside | known
     for about, fault in ((about, each) for about, faults in found.items() for each in faults):
         assert about in known, f"{what}: {fault}"
         if (fault.cause, fault.fix) not in [(each.cause, each.fix) for each in known[about]]:
@@ -71,7 +112,7 @@ def require_no_more(look, known, sound, what):
             assert all(shape(command) in LOOK for command in commands(fault.fix)), fault
 
 
-@pytest.mark.parametrize("case", ["", HOST_MODE, *CASES])
+@pytest.mark.parametrize("case", ["", HOST_MODE, *MORE, *CASES])
 def test_a_list_that_failed_adds_no_finding_no_command_and_nothing_that_is_well(case, monkeypatch):
     read, asked = spoilt(case), set()
     require = Cluster.require
@@ -89,6 +130,27 @@ def test_a_list_that_failed_adds_no_finding_no_command_and_nothing_that_is_well(
         look = without(read, kind, **{where: True})
         require_no_more(look, known, sound, f"{kind} of {where}")
     require_no_more(without(read, *READS, host=True, inside=True), known, sound, "all")
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [("nodes", "host"), ("persistentvolumes", "inside"), ("persistentvolumeclaims", "inside")],
+)
+def test_what_a_scheduler_says_stands_where_nodes_and_volumes_were_not_read(kind, where):
+    look = without(spoilt("volume_gone"), kind, **{where: True}, why="403 Forbidden")
+    found = next(each for each in examine(look) if (each.check, each.path) == ("pending", "ml"))
+    assert found.level is Level.INFO
+    assert found.cause.startswith("no node has room for it: ")
+    assert f"not known: this user may not list {kind} there" in found.cause
+
+
+def test_a_pod_without_volumes_asks_for_no_list_of_them():
+    lab = Lab()
+    waiting()(lab)
+    known, _ = judgement(lab.look())
+    kinds = ("persistentvolumes", "persistentvolumeclaims")
+    found, _ = judgement(without(lab.look(), *kinds, inside=True))
+    assert found.keys() == known.keys()
 
 
 def test_a_scheduler_is_not_deleted_for_a_shard_that_nobody_read():
@@ -154,6 +216,15 @@ def test_a_vcluster_whose_way_in_could_not_be_read_is_not_broken(kinds):
     (found,) = [each for each in examine(look) if each.subject == "vCluster ml"]
     assert (found.level, found.check) == (Level.ADVISORY, "vcluster")
     assert "cannot be read" in found.cause
+
+
+def test_a_vcluster_that_does_not_list_its_namespaces_is_read_all_the_same():
+    with serving() as (api, url), vcluster_secrets.serving() as (tenants, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        tenants.answers |= {path.format(""): (200, {"items": []}) for path in READS.values()}
+        tenants.answers[READS["namespaces"]] = (403, {})
+        look = seen(url)
+    assert look.teams["ml"].inside.unread("namespaces")
 
 
 def lists(times, wait, in_all=20.0):

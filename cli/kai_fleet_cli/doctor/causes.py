@@ -89,21 +89,25 @@ def explain(
     for message in texts:
         known = _of_others(cluster, message) or _of_schedulers(cluster, message, about)
         if known is not None:
-            level = "info" if known.row in _table("tenants") else "mandatory"
+            is_tenants = known.unread or known.row in _table("tenants")
+            level = "info" if is_tenants else "mandatory"
             texts = (kind, name, known.cause, known.fix, check or known.row)
-            own = {"key": known.key, "effect_of": known.effect_of}
-            return Fault(_level(level, cluster), cluster.name, *texts, **own)
+            own_level = _level(level, cluster)
+            return Fault(own_level, cluster.name, *texts, key=known.key, effect_of=known.effect_of)
     return None
 
 
 class _Known(NamedTuple):
-    """What a message means: the name of its row, and the columns of a fault."""
+    """What a message means: the name of its row, and the columns of a fault; `unread` is why it is
+    not known to be the platform's, "" where that is known.
+    """
 
     row: str
     cause: str
     fix: str
     key: str
     effect_of: str = ""
+    unread: str = ""
 
 
 def _of_others(cluster: Cluster, message: str) -> _Known | None:
@@ -128,11 +132,11 @@ def _of_schedulers(cluster: Cluster, message: str, about: Around) -> _Known | No
     row, values = known
     cause, fix = (part.format_map(_places(cluster, **values)) for part in (row.cause, row.fix))
     key = row.cause.format_map({**values, "text": ""})
-    if about.unread and row.is_of_nodes:
-        cause += f". What its nodes and volumes say is not known: {about.unread}"
-        key += about.unread
-        fix = "" if row.is_by_objects else fix
-    return _Known(row.name, cause, fix, key)
+    if not about.unread or not row.is_of_nodes:
+        return _Known(row.name, cause, fix, key)
+    cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
+    fix = "" if row.is_by_objects else fix
+    return _Known(row.name, cause, fix, key + about.unread, unread=about.unread)
 
 
 def _cause_of(row: str, what: str) -> str:

@@ -423,13 +423,16 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                 signals.check()
                 errors = run.report.own_errors()
                 text = "\n".join([str(why), *errors.values()])
-                away = failures.of_removal(text, stack.name, run.again) if what == _REMOVAL else ""
+                away = ""
+                if what == _REMOVAL:
+                    about = (text, stack.name, run.again)
+                    away = failures.of_removal(*about, refreshed=run.refreshed)
                 if away:
                     message = f"{what} failed: {away}"
                 elif teams := run.failed_teams(why):
-                    about = (run.again, teams, run.failed)
+                    held = (run.again, teams, run.failed)
                     lead = f"{what} failed for"
-                    message = held_up.explain(lead, stack, *about, refreshed=run.refreshed)
+                    message = held_up.explain(lead, stack, *held, refreshed=run.refreshed)
                 else:
                     message = failures.explain(
                         what,

@@ -141,9 +141,9 @@ def explain(
     return f"{what} failed; the lines above say where and why"
 
 
-def of_removal(text: str, stack: str, again: str) -> str:
+def of_removal(text: str, stack: str, again: str, *, refreshed: bool = False) -> str:
     """Cause and repair of a removal whose cluster does not answer; "" of another failure."""
-    return of_stack(text, stack, again, {}, part="removal")
+    return of_stack(text, stack, again, {}, part="removal", refreshed=refreshed)
 
 
 def of_stack(

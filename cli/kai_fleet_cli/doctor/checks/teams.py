@@ -92,11 +92,10 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         return
     logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
     if not _is_ready(item):
-        why = _not_ready(state, host, item)
-        if why is not None:
-            fix = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-            values = {"cause": why.cause, "fix": why.fix or fix}
-            yield fault("vcluster-not-ready", host, name, **values)
+        waits = _not_ready(state, host, item)
+        look = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
+        values = {"cause": waits.cause, "fix": waits.fix or look, "effect_of": waits.effect_of}
+        yield fault("vcluster-not-ready", host, name, **values)
     elif state.inside is None and not state.foreign and not state.hidden:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
         why = state.unreached + _hint(team)
@@ -110,16 +109,17 @@ def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
 
 
 def _is_ready(item: KubeObject) -> bool:
-    return item.status.get("readyReplicas", 0) >= item.spec.get("replicas", 1)
+    return bool(item.status.get("readyReplicas", 0) >= item.spec.get("replicas", 1))
 
 
-def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why | None:
-    """Why a control plane is not ready; None where `killed` says it."""
+def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why:
+    """Why a control plane is not ready; the effect of a pod that was killed for memory is that."""
+    pods = [] if host.unread("pods") else [*state.control_plane_pods(host)]
+    for pod in pods:
+        if last := killed_lately(host, [pod]):
+            return Why(last.sentence, "", f"pod {pod.name}")
     if unread := host.unread("pods", "persistentvolumeclaims"):
         return Why(f"why is not known: {unread}", "")
-    pods = [*state.control_plane_pods(host)]
-    if killed_lately(host, pods):
-        return None
     claims = host.within("persistentvolumeclaims", state.team.namespace)
     of_it = (claim for claim in claims if state.team.name in claim.name)
     # What a claim's events say is closer than that its pod waits for it.
