@@ -1,5 +1,7 @@
 """Ports and addresses of Services: who chooses them, and what is written back."""
 
+import ipaddress
+
 import pytest
 from kubernetes.client.exceptions import ApiException
 
@@ -131,3 +133,23 @@ def test_who_installs_a_vcluster_chooses_the_port_of_its_api(host, free, team):
         denied(own, "POST", path, service("web", **spec))
         denied(Http(host.accounts[f"stack {team} delegate"]), "POST", path, service(team, **spec))
         Http(host.admin).post(path, service(team, **spec), dryRun="All")
+
+
+def is_taken_for_of_the_range(api, path, address):
+    """What a vCluster learns by asking for an address: see GetServiceCIDR in its pkg/util/servicecidr."""
+    body = service(clusterIP=str(address), ipFamilyPolicy="SingleStack")
+    body["metadata"] = {"generateName": "test-service-delete-me-"}
+    with pytest.raises(ApiException) as refused:
+        api.ask("POST", path, body, dryRun="All")
+    return says(refused.value, "is already allocated")
+
+
+@pytest.mark.parametrize("team", EVERY_MODE)
+def test_a_vcluster_finds_the_range_of_addresses(host, team):
+    admin, api = Http(host.admin), Http(host.accounts[f"vcluster {team}"])
+    cidrs = admin.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")["spec"]["cidrs"]
+    whole = ipaddress.ip_network(cidrs[0])
+    for length in range(whole.prefixlen - 3, whole.prefixlen + 9):
+        part = ipaddress.ip_network(f"{whole[300]}/{length}", strict=False)
+        found = [is_taken_for_of_the_range(api, services(team), part[end]) for end in (1, -2)]
+        assert all(found) == (length >= whole.prefixlen), part
