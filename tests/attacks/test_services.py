@@ -136,7 +136,7 @@ def test_who_installs_a_vcluster_chooses_the_port_of_its_api(host, free, team):
 
 
 def is_taken_for_of_the_range(api, path, address):
-    """What a vCluster learns by asking for an address: see GetServiceCIDR in its pkg/util/servicecidr."""
+    """What a vCluster learns by asking for an address: GetServiceCIDR in pkg/util/servicecidr."""
     body = service(clusterIP=str(address), ipFamilyPolicy="SingleStack")
     body["metadata"] = {"generateName": "test-service-delete-me-"}
     with pytest.raises(ApiException) as refused:
