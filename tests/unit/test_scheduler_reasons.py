@@ -134,6 +134,19 @@ def test_cordoned_nodes_are_named_with_the_command(message):
     assert sentence.endswith("is over: kubectl uncordon ml-0 ml-1")
 
 
+def test_a_pod_that_asks_for_gpus_of_cordoned_nodes_is_not_too_large():
+    lab = Lab()
+    lab.host["nodes"] = [cordoned("ml-0"), cordoned("ml-1")]
+    lab.ml["nodes"] = [cordoned("ml-0"), cordoned("ml-1")]
+    waits = waiting(MESSAGES[0])
+    waits["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+    lab.ml["pods"] = [waits]
+    lab.ml["podgroups"] = [{"metadata": meta("pg-w", "default")}]
+    causes = [entry.cause for entry in lab.ill()]
+    assert not any("it never runs" in cause for cause in causes)
+    assert any("which take no new pods: nodes ml-0 and ml-1" in cause for cause in causes)
+
+
 def test_nodes_of_other_pools_that_are_cordoned_are_not_the_cause():
     lab = Lab()
     lab.host["nodes"].append(cordoned("x-0", **{"kai-fleet/pool": "x"}))

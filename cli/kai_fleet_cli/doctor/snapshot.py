@@ -193,9 +193,9 @@ class Cluster:
 
     @cached_property
     def most_gpus(self) -> float:
-        """The most GPUs that one node here has for a pod."""
-        gpus = self.desired.gpu_resource
-        return max((node.gpus(gpus) for node in self.all("nodes") if node.takes_pods), default=0.0)
+        """The most GPUs that one Ready node has; a cordoned one has them when it is uncordoned."""
+        ready = [node for node in self.all("nodes") if node.is_true("Ready")]
+        return max((node.gpus(self.desired.gpu_resource) for node in ready), default=0.0)
 
     @cached_property
     def schedulers(self) -> list[KubeObject]:
