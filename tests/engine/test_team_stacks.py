@@ -151,8 +151,8 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
         found, ill = reported(stack)
         assert found.count(Level.MANDATORY) == 0, ill
         well = {each.check for each in found.findings if each.level is Level.OK}
-        # Lists of the whole cluster, which `isolation` asks for, are not its to read: that is undecided.
-    assert well >= {"vcluster", "nodes", "kai-parts", "queues", "guard"}
+        # `isolation` asks for lists of the whole cluster, which the account may not read.
+        assert well >= {"vcluster", "nodes", "kai-parts", "queues", "guard"}
         # Its account may not list the host's cluster-wide objects; the platform's context may.
         assert ("readable" in ill) == (stack == "sandbox-vision")
     core = client.CoreV1Api(host)
