@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 25_353
+WANTED, CEILING = 20_000, 25_356
 
 
 def lines(*paths: str) -> int:

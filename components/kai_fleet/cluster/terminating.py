@@ -21,6 +21,7 @@ AGGREGATION: Final = "apiregistration.k8s.io"
 _DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
 _CONTENT: Final = "NamespaceDeletionContentFailure"
 _REMAINING: Final = "NamespaceContentRemaining"
+_FINALIZERS: Final = "NamespaceFinalizersRemaining"  # their names
 # Of discovery: `external.metrics.k8s.io/v1beta1: stale GroupVersion discovery: …`
 _GROUP: Final = re.compile(r"([a-z0-9.-]+)/(v[a-z0-9]+): ")
 # Of what remains: `pods. has 1 resource instances, widgets.example.com has 2 resource instances`
@@ -83,8 +84,10 @@ def sentence(space: KubeObject, found: Sequence[Cause]) -> str:
 
 def why(space: KubeObject, found: Sequence[Cause]) -> str:
     """The words of causes; of none, those of Kubernetes about what remains."""
-    words = "; ".join(each.words for each in found)
-    return words or plain(_message(space, _REMAINING), _QUOTED)
+    if found:
+        return "; ".join(each.words for each in found)
+    left = [_message(space, kind) for kind in (_REMAINING, _FINALIZERS)]
+    return plain("; ".join(filter(None, left)), _QUOTED)
 
 
 def _message(space: KubeObject, kind: str) -> str:
