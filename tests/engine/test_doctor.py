@@ -84,7 +84,7 @@ def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch)
                 finds("queues", "serve", "its parent nosuch is not there")
             for node in nodes:
                 core.patch_node(node.metadata.name, {"spec": {"unschedulable": True}})
-            finds("nodes", "none of the 2 nodes with these labels is Ready")
+            finds("nodes", "is cordoned", "uncordon")
     finally:
         inside.patch_namespaced_config_map("holds", "stuck", {"metadata": {"finalizers": None}})
         for node in nodes:
