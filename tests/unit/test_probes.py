@@ -278,7 +278,7 @@ class Inside:
     def get(self, api, path):
         if path.endswith("/secrets/vc-ml"):
             return {"data": vcluster_secrets.data()}
-        assert (api.host, path) == ("https://1.2.3.4:31000", wait.SYSTEM)
+        assert (api.host, path) == ("https://1.2.3.4:31000", "/api/v1/namespaces/kube-system")
         if isinstance(self.uid, Exception):
             raise self.uid
         return {"metadata": {"uid": self.uid}}
@@ -314,6 +314,13 @@ def test_of_a_vcluster_that_does_not_answer_now_nothing_is_dropped(monkeypatch):
     """A clean-up that was not done would leave webhooks without a server."""
     _of_ml(monkeypatch, "0d9f", Inside(AWAY))
     with pytest.raises(UnreachableError):
+        wait.remaining()
+
+
+def test_an_answer_without_a_uid_is_none_of_another_vcluster(monkeypatch):
+    """Its tenant's API server gives it."""
+    _of_ml(monkeypatch, "0d9f", Inside(""))
+    with pytest.raises(wait.NotReadyError, match="namespace kube-system of vCluster ml has no UID"):
         wait.remaining()
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
-from kai_fleet.cluster.kube.identity import uid_of
+from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.reasons import key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
@@ -117,7 +117,7 @@ def wait() -> None:
             raise NotReadyError(explain(name, namespace, error, kind)) from None
         found.update(server=server, uid=uid_of(Api.of_kubeconfig(way_in, seconds=5.0)))
         if not found["uid"]:
-            raise NotReadyError("its namespace kube-system has no UID")
+            raise NotReadyError(f"its namespace {SYSTEM} has no UID")
         # The pod before a change may still answer; of several, one always does.
         workload = control_plane(api, name, namespace)
         path = f"/apis/apps/v1/namespaces/{namespace}/{workload}s/{name}"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
+from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.wording import plain
@@ -17,9 +18,6 @@ from kai_fleet.wording import plain
 Phrases = Callable[[], list[str]]
 _ROUND_SECONDS: Final = 60.0
 _FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
-
-
-SYSTEM: Final = "/api/v1/namespaces/kube-system"  # its UID stands for a cluster
 HOST_FAILED: Final = 75  # exit code; by its words a tenant's API server could look like the host's
 
 
@@ -72,7 +70,9 @@ def remaining() -> Api | None:
         inside = cluster()
         why = "is another one now"
         try:
-            found = inside.get(SYSTEM)["metadata"]["uid"]
+            found = uid_of(inside)
+            if not found:
+                raise NotReadyError(f"namespace {SYSTEM} of vCluster {team} has no UID")
             if uid in (None, found):
                 return inside
         except UnreachableError:
