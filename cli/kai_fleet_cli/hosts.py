@@ -1,19 +1,26 @@
-"""The API server of a stack's host cluster, as its file names it."""
+"""The API servers of a stack: of its host cluster, as its file names it, and of its vClusters."""
 
 import os
 import subprocess
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from pulumi import automation
+
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import UnreachableError
+from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
+from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.kube.round import OF_OPERATORS
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.settings import Settings
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 
 SECONDS: Final = 10.0  # for all requests to one API server
+# Where a cluster cannot be asked, or answers what no Kubernetes does.
+NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
 _PULUMI_SECONDS: Final = 30.0  # a state may be far away
 
 
@@ -26,6 +33,15 @@ def host_of_stack(stack: str) -> Api:
         return opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None
+
+
+def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
+    """The API server of a team's vCluster, as the last update exported it; without a team of the
+    host. Raises one of NO_ANSWER.
+    """
+    if team:
+        return Api.of_kubeconfig(state.kubeconfig(stack, team), in_all=SECONDS)
+    return host_of_stack(stack.name)
 
 
 def context_of(settings: Settings, chosen: str | None = None) -> str | None:

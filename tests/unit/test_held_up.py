@@ -11,6 +11,7 @@ from pulumi import automation
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.vcluster_kubeconfig import another
+from kai_fleet_cli import hosts
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.recovery import held_up, state
@@ -51,9 +52,7 @@ def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, ref
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
-        patch.setattr(
-            held_up, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url))
-        )
+        patch.setattr(hosts, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
         teams = {"ml": {urn: message}}
         return held_up.explain("done, but for", stack, again, teams, {}, refreshed=refreshed)
 
@@ -309,7 +308,7 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
 
 
 def test_a_namespace_that_names_kinds_without_end_is_looked_at_for_a_while(vcluster, monkeypatch):
-    monkeypatch.setattr(held_up, "_SECONDS", 1.0)
+    monkeypatch.setattr(hosts, "SECONDS", 1.0)
     api, url = vcluster
     kinds = " ".join(f"kind{n}. has 1 resource instances" for n in range(2000))
     monkeypatch.setattr(api, "otherwise", (200, {"items": []}))

@@ -9,6 +9,7 @@ from pulumi import automation
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.objects import KubeObject, moment
 from kai_fleet.cluster.terminating import causes, live
+from kai_fleet_cli import hosts
 from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_cli.engine import deletions
@@ -189,7 +190,7 @@ def looked(broken, monkeypatch, capsys):
     """What is said while the engine waits for a namespace, within a second."""
     monkeypatch.setattr(deletions, "_EVERY_SECONDS", 0.05)
     opened = Api.of_kubeconfig(kubeconfig(broken.url))
-    monkeypatch.setattr(deletions, "host_of_stack", lambda _: opened)
+    monkeypatch.setattr(hosts, "host_of_stack", lambda _: opened)
 
     def run(op="delete"):
         watching = Deletions(SimpleNamespace(name="prod"))

@@ -8,26 +8,18 @@ from typing import Final
 
 from pulumi import automation
 
-from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError
-from kai_fleet.cluster.kube.objects import MALFORMED, KubeObject
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
-from kai_fleet.cluster.terminating import causes, is_terminating, live, sentence
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.names import NAMESPACE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet_cli.display.terminal import say
-from kai_fleet_cli.hosts import host_of_stack
+from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import state
 
 _EVERY_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 60.0  # what no cause is known of may still go by itself
-_READ_SECONDS: Final = 10.0
 _DELETED: Final = ("delete", "delete-replaced")
-_NO_ANSWER: Final = (
-    *(KubeError, TenantKubeconfigError, automation.errors.CommandError),
-    *MALFORMED,
-)
 
 
 @dataclass
@@ -75,27 +67,20 @@ class Deletions:
     def _watch(self) -> None:
         while not self._over.wait(_EVERY_SECONDS):
             for each in list(self._going.values()):
-                with suppress(*_NO_ANSWER):
+                with suppress(*NO_ANSWER):
                     self._look(each)
 
     def _look(self, each: _Going) -> None:
         """Say once what keeps a namespace."""
         kubectl = f"kubectl --kubeconfig {each.team}.kubeconfig" if each.team else "kubectl"
-        with closing(self._api(each.team)) as api:
+        with closing(cluster_of_stack(self._stack, each.team)) as api:
             space = KubeObject(api.get(f"/api/v1/namespaces/{each.name}"))
-            found = causes(space, live(api)) if is_terminating(space) else []
+            found = causes(space, live(api))
         late = time.monotonic() - each.since > _QUIET_SECONDS
-        words = sentence(space, found) if found or (late and is_terminating(space)) else ""
+        words = sentence(space, found) if found or (late and space.is_going) else ""
         commands = [f"{kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
         if commands:
             words += f". Meanwhile run: {' && '.join(commands)}"
         if words not in ("", each.said):
             each.said = words
             say(words)
-
-    def _api(self, team: str) -> Api:
-        """The API server of a team's vCluster, or of the host."""
-        if team:
-            content = state.kubeconfig(self._stack, team)
-            return Api.of_kubeconfig(content, in_all=_READ_SECONDS)
-        return host_of_stack(self._stack.name)

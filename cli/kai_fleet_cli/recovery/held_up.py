@@ -14,12 +14,9 @@ from typing import Any, Final
 import psutil
 from pulumi import automation
 
-from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError
-from kai_fleet.cluster.kube.objects import MALFORMED, KubeObject, moment
+from kai_fleet.cluster.kube.objects import KubeObject, moment
 from kai_fleet.cluster.probes.wait import HOST_FAILED
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
-from kai_fleet.cluster.terminating import causes, is_terminating, live, sentence
+from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, RELEASE, STACK
 from kai_fleet.releases.keys import KAI_NAMESPACE
@@ -27,17 +24,14 @@ from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
 from kai_fleet.vcluster_values import store_of
 from kai_fleet.wording import ending, listed
-from kai_fleet_cli.hosts import host_of_stack
+from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # of the engine's own words
-_SECONDS: Final = 10.0  # for all that a vCluster is asked
 _HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _GOING: Final = re.compile("is being deleted|being terminated")
-# Where the cluster cannot be asked, or answers what no Kubernetes does.
-_NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
 
 
 def by_team(
@@ -174,10 +168,10 @@ def _cause(error: _Error) -> str:
         if found is None:
             continue
         if row.finds:
-            with suppress(*_NO_ANSWER):
+            with suppress(*NO_ANSWER):
                 cause, command = _FINDS[row.finds](error)
                 return failures.repaired(cause, command)
-        with suppress(*_NO_ANSWER):
+        with suppress(*NO_ANSWER):
             return _sentence(row, error, found)
     if on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
@@ -190,10 +184,10 @@ def _cause(error: _Error) -> str:
 
 
 def _sentence(row: failures.Failure, error: _Error, found: Mapping[str, str]) -> str:
-    """Cause and repair of a row. Raises one of _NO_ANSWER where its cluster is of no help."""
+    """Cause and repair of a row. Raises one of NO_ANSWER where its cluster is of no help."""
     filled, command = error.fill() | failures.with_object(found), row.run
     if "hook" in found:
-        config, of_kai = _webhook(state.kubeconfig(error.stack, error.team), found["hook"])
+        config, of_kai = _webhook(error, found["hook"])
         filled["config"] = _object(config)
         command = row.run_kai if of_kai and row.run_kai else command
     if "{held}" in command:
@@ -207,7 +201,7 @@ def _sentence(row: failures.Failure, error: _Error, found: Mapping[str, str]) ->
 def _store(error: _Error) -> tuple[str, str]:
     """Of a full store of a vCluster: cause and command."""
     values = (error.of_release(f"{error.team}-release").get("inputs") or {}).get("values")
-    with closing(host_of_stack(error.stack.name)) as api:
+    with closing(cluster_of_stack(error.stack)) as api:
         return full_store.repair(api, error.team, store_of(values), error.message)
 
 
@@ -230,10 +224,10 @@ def _namespace(error: _Error) -> tuple[str, str]:
     name = metadata["name"] if error.is_namespace else metadata["namespace"]
     if not error.is_namespace and not _GOING.search(error.message):
         raise KeyError(name)
-    with closing(_inside(error) if error.inside else host_of_stack(error.stack.name)) as api:
+    with closing(cluster_of_stack(error.stack, error.team if error.inside else "")) as api:
         space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
-        found = causes(space, live(api)) if is_terminating(space) else []
-    if not is_terminating(space):
+        found = causes(space, live(api))
+    if not space.is_going:
         return f"namespace {name} is there, and is not being deleted any more", ""
     kubectl = error.kubectl if error.inside else "kubectl"
     commands = [error.login] if error.inside and any(each.kubectl for each in found) else []
@@ -241,16 +235,12 @@ def _namespace(error: _Error) -> tuple[str, str]:
     return sentence(space, found), " && ".join(commands)
 
 
-def _inside(error: _Error) -> Api:
-    return Api.of_kubeconfig(state.kubeconfig(error.stack, error.team), in_all=_SECONDS)
-
-
 _FINDS: Final = {"store": _store, "namespace": _namespace}
 
 
-def _webhook(kubeconfig: str, hook: str) -> tuple[str, bool]:
+def _webhook(error: _Error, hook: str) -> tuple[str, bool]:
     """Kind and name of the object that has a webhook, and whether KAI serves it."""
-    with closing(Api.of_kubeconfig(kubeconfig, in_all=_SECONDS)) as api:
+    with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _HOOKS:
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
             for item in (api.find(path) or {}).get("items", []):

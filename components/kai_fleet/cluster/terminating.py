@@ -41,11 +41,6 @@ class Cause:
     kubectl: str = ""
 
 
-def is_terminating(space: Mapping[str, Any]) -> bool:
-    """Whether a namespace is being deleted."""
-    return "deletionTimestamp" in (space.get("metadata") or {})
-
-
 def live(api: Api) -> Read:
     """Read what is asked for from an API server. Raises KubeError."""
 
@@ -65,10 +60,13 @@ def live(api: Api) -> Read:
 
 
 def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[Cause]:
-    """What keeps a namespace that is being deleted, the first thing to mend first.
+    """What keeps a namespace that is being deleted, the first thing to mend first; nothing of one
+    that is not.
 
     Whoever may not read a kind is told of it as the condition does.
     """
+    if not space.is_going:
+        return []
     now = now or datetime.now(UTC)
     found = [*_discovery(space, read), *_content(space, read, now), *_own_finalizers(space, now)]
     if not found and (message := _message(space, _CONTENT)):

@@ -12,7 +12,6 @@ from kai_fleet.cluster.terminating import (
     api_service_cause,
     causes,
     is_silent,
-    is_terminating,
     why,
 )
 from kai_fleet.names import TEAM_LABEL
@@ -330,7 +329,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         return [item for item in items if not namespace or item.namespace == namespace]
 
     for item in cluster.all("namespaces"):
-        found = causes(item, read, cluster.now) if is_terminating(item) else []
+        found = causes(item, read, cluster.now)
         since = seconds_since(item["metadata"].get("deletionTimestamp"), cluster.now)
         if found or since >= STUCK:
             commands = [f"`{cluster.kubectl} {each.kubectl}`" for each in found if each.kubectl]
@@ -342,7 +341,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 def api_services(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """APIServices that do not answer: until they do, no namespace that is deleted goes."""
-    going = any(is_terminating(item) for item in cluster.all("namespaces"))
+    going = any(item.is_going for item in cluster.all("namespaces"))
     if going or not cluster.asked("apiservices"):  # few accounts may read them
         return
     for item in cluster.all("apiservices"):
