@@ -4,9 +4,10 @@ components share.
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, Final, NotRequired, TypedDict, TypeVar
+from typing import Any, Final, NotRequired, TypedDict, TypeVar, cast
 
 import pulumi
+from pulumi.runtime import is_dry_run
 
 T = TypeVar("T")
 LEVELS: Final = ("baseline", "restricted", "off")  # of isolation
@@ -81,6 +82,19 @@ def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
 def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
     """Join texts in their order."""
     return resolved(between.join, list(parts))
+
+
+def or_last(value: pulumi.Output[T], last: T) -> pulumi.Output[T]:
+    """The value, without what it depends on; the last one where this update left it unknown,
+    because a resource failed. A preview leaves it as it is.
+    """
+
+    async def known() -> T:
+        if await value.is_known():
+            return cast(T, await value.future())
+        return last
+
+    return value if is_dry_run() else pulumi.Output.from_input(known())
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from kai_fleet.arguments import Arguments
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_access import host_access
 from kai_fleet.host_guards import HostGuards
+from kai_fleet.inputs import or_last
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
@@ -106,11 +107,11 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.
             "mode": declared.scheduler.mode,
             "scheduler": declared.scheduler.version,
             "namespace": team.namespace,
-            "server": _or_last(team.server, (last or {}).get("server")),
+            "server": or_last(team.server, (last or {}).get("server")),
             "gpus": declared.counted,
             "queues": [declared.queue] if declared.queue else team.leaves,
         }
-        kubeconfigs[name] = pulumi.Output.secret(_or_last(team.kubeconfig, kubeconfig))
+        kubeconfigs[name] = pulumi.Output.secret(or_last(team.kubeconfig, kubeconfig))
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
 
@@ -120,12 +121,3 @@ def export_ciphertexts(state: deployed.Deployed) -> None:
     file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
     if known := secrets.known_since(state.outputs.get(secrets.OUTPUT, {}), file):
         pulumi.export(secrets.OUTPUT, known)
-
-
-def _or_last(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
-    """The value; the last one where this update left it unknown, because a resource failed."""
-
-    async def known() -> Any:
-        return await value.future() if await value.is_known() else last
-
-    return value if pulumi.runtime.is_dry_run() else pulumi.Output.from_input(known())

@@ -14,6 +14,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet import deployed
 from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.cluster.connection import ClusterConnection
+from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
@@ -110,7 +111,7 @@ class KubeconfigSecret:
 
         def compare(now: Mapping[str, str]) -> None:
             if now["uid"] != before:
-                lead = f"vCluster {self.name} is another one than the last update saw"
+                lead = f"vCluster {self.name} {ANOTHER}"
                 lost = "everything that was in the old one is lost, but for what is declared"
                 pulumi.log.warn(f"{lead}: {lost}", self.component)
 
@@ -157,8 +158,8 @@ class KubeconfigSecret:
 def another(name: str, stack: str) -> str:
     """A sentence about a vCluster that is not the one that the last update saw."""
     return (
-        f"vCluster {name} is another one than the last update saw: its store is new, and everything"
-        " that was in the old one is lost. If there is a backup, restore it. To have this one"
+        f"vCluster {name} {ANOTHER}: its store is new, and everything that was in the old one is"
+        " lost. If there is a backup, restore it. To have this one"
         f" filled: {FLEET} up --stack {stack}, which names what is lost and asks; for plain pulumi"
         f" {REMOVE_VARIABLE}={name} says it"
     )

@@ -20,7 +20,7 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, resolved
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of, registry_secret
@@ -283,16 +283,20 @@ class VirtualCluster(pulumi.ComponentResource):
         self.probe_environment = environment
         # Stands for this vCluster. Another one, even at the same address, replaces it (S1), which
         # deletes it first, and with it all that is inside: the engine asks no cluster about that.
-        first = child_of(self, opts, ordered=False, delete_before_replace=True)
+        deleted_first = child_of(self, opts, ordered=False, delete_before_replace=True)
         self.identity = command.local.Command(
-            f"{name}{IDENTITY}", triggers=[self.cluster], opts=first
+            f"{name}{IDENTITY}", triggers=[self.cluster], opts=deleted_first
         )
         # Never replaced: of a resource whose provider is gone the engine (v3.274) can refresh,
         # remove or create nothing, where the run that replaced them failed in its middle.
         always = child_of(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
+        # Nor skipped where the wait failed: with --continue-on-error the engine (v3.274) panics
+        # where it skips a provider that exists.
+        last_kubeconfig = deployed.read().output("kubeconfigs", name)
+        usable = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
         self.provider = kubernetes_provider(
             name,
-            ClusterConnection(kubeconfig=_settled(self.kubeconfig, name)),
+            ClusterConnection(kubeconfig=pulumi.Output.secret(usable)),
             always,
             cluster_identifier=name,
             inside=True,
@@ -309,22 +313,6 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.identity
         )
-
-
-def _settled(kubeconfig: pulumi.Output[str], name: str) -> pulumi.Output[str]:
-    """The kubeconfig for a provider, without what it depends on; the last one if the wait failed.
-
-    With --continue-on-error the engine (v3.274) panics where it skips a provider that exists.
-    """
-
-    async def known() -> str:
-        if await kubeconfig.is_known():
-            return str(await kubeconfig.future())
-        return str(deployed.read().output("kubeconfigs", name) or f"# vCluster {name} is not ready")
-
-    if is_dry_run():
-        return kubeconfig
-    return pulumi.Output.secret(pulumi.Output.from_input(known()))
 
 
 def _digest(values: Mapping[str, Any]) -> str:

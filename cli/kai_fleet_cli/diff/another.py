@@ -6,6 +6,7 @@ The UID of a vCluster's namespace `kube-system` tells it. One that does not answ
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.names import QUEUES, RELEASE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
@@ -13,10 +14,7 @@ from kai_fleet.wording import listed, plural
 from kai_fleet_cli.diff.changes import Item
 from kai_fleet_cli.recovery.state import Resource, State, clusters_of
 
-WORDS: Final = (
-    "is another one than the last update saw: its store is new, and everything that was in the old"
-    " one is lost: "
-)
+WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 
 
 def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.values import get
 
 SYSTEM: Final = "kube-system"
+ANOTHER: Final = "is another one than the last update saw"  # a vCluster by the UID
 LOOK_SECONDS: Final = 3.0  # for a look that a run waits for: who gives no answer says nothing
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
