@@ -32,6 +32,7 @@ from kai_fleet.cluster.provider.serving import Values, engine_address, plain, pr
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
+from kai_fleet.urns import read_urn
 
 if TYPE_CHECKING:
     from kai_fleet.cluster.provider.constructing import Components
@@ -182,8 +183,8 @@ def _with_refused(tree: dict[str, Any], refused: Properties) -> dict[str, Any]:
 
 
 def _is_check(urn: str) -> bool:
-    """Whether a resource is a QueueCheck, by the last type in its URN."""
-    return urn.split("::", 3)[2].rpartition("$")[2] == QUEUE_CHECK
+    """Whether a resource is a QueueCheck."""
+    return read_urn(urn).type == QUEUE_CHECK
 
 
 def _checked(declared: Values, *, preview: bool) -> dict[str, PropertyValue]:
