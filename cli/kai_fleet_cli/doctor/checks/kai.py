@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
-from kai_fleet.cluster.provider.queues import TREE
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, TREE
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Why, fault, going, reason
@@ -13,7 +13,6 @@ from kai_fleet_cli.doctor.usage import queue_of
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 
-_BY_CHART: Final = ("default-parent-queue", "default-queue")
 # What an update makes, or what it makes makes; "*" is in rules of all kinds.
 _MADE: Final = frozenset(
     {"*", "*/*", "namespaces", "pods", "services", "secrets", "configmaps", "serviceaccounts"}
@@ -226,7 +225,7 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
         return fault("queue-left", cluster, name)
     if tree is not None and tree not in trees:
         return fault("queue-of-others", cluster, name, tree=tree)
-    return fault("queue-by-chart" if name in _BY_CHART else "queue-by-hand", cluster, name)
+    return fault("queue-by-chart" if name in DEFAULT_QUEUES else "queue-by-hand", cluster, name)
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
