@@ -284,8 +284,12 @@ class VirtualCluster(pulumi.ComponentResource):
         # Stands for this vCluster. Another one, even at the same address, replaces it (S1), which
         # deletes it first, and with it all that is inside: the engine asks no cluster about that.
         deleted_first = child_of(self, opts, ordered=False, delete_before_replace=True)
+        # Its place is here, too: outputs of a component are unknown after a run that failed in it.
         self.identity = command.local.Command(
-            f"{name}{IDENTITY}", triggers=[self.cluster], opts=deleted_first
+            f"{name}{IDENTITY}",
+            environment={"VCLUSTER_NAMESPACE": namespace, "VCLUSTER_SERVER": self.server},
+            triggers=[self.cluster],
+            opts=deleted_first,
         )
         # Never replaced: of a resource whose provider is gone the engine (v3.274) can refresh,
         # remove or create nothing, where the run that replaced them failed in its middle.

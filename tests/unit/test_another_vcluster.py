@@ -12,7 +12,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.probes import vcluster as probe
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.finding import Level
-from kai_fleet.names import PROVIDERS, QUEUES, VIRTUAL_CLUSTER
+from kai_fleet.names import IDENTITY, PROVIDERS, QUEUES
 from kai_fleet.settings import load
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.diff import another
@@ -32,7 +32,7 @@ SECRET = "/api/v1/namespaces/team-ml/secrets/vc-ml"
 SYSTEM = "/api/v1/namespaces/kube-system"
 
 
-def state(uid="old", server="https://127.0.0.1:1", older=False, teams=("ml",)):
+def state(uid="old", server="https://127.0.0.1:1", teams=("ml",)):
     """The state after an update of the lab, where ml's vCluster had that UID and server."""
     written = yaml.safe_load(LAB)["config"]
     settings = {key.removeprefix("kai-fleet:"): value for key, value in written.items()}
@@ -40,9 +40,12 @@ def state(uid="old", server="https://127.0.0.1:1", older=False, teams=("ml",)):
     planned = recorder.record("lab", settings)
     inside = next(item.urn for item in planned if item.urn.endswith(f"{PROVIDERS}kubernetes::ml"))
     for item in planned:
+        if item.name.endswith(IDENTITY) and item.name.removesuffix(IDENTITY) not in teams:
+            continue  # no update has waited for it
         inputs = dict(item.inputs)
-        if older and item.urn == inside:
-            inputs["clusterIdentifier"] = uid
+        if item.name == f"ml{IDENTITY}":
+            place = inputs["environment"] | {"VCLUSTER_SERVER": server}
+            inputs |= {"triggers": [uid], "environment": place}
         provider = f"{item.provider}::id" if item.provider else ""
         resources[item.urn] = {
             "urn": item.urn,
@@ -52,15 +55,11 @@ def state(uid="old", server="https://127.0.0.1:1", older=False, teams=("ml",)):
             "inputs": inputs,
             "deletedWith": inside if item.type == QUEUES else "",
         }
-        if item.type == VIRTUAL_CLUSTER and item.name in teams:
-            outputs = {"namespace": f"team-{item.name}", "server": server}
-            resources[item.urn]["outputs"] = outputs if older else outputs | {"cluster": uid}
     return State(resources)
 
 
-@pytest.mark.parametrize("older", [False, True], ids=["of now", "of v0.4"])
-def test_the_state_knows_which_vcluster_it_was(older):
-    known = state("old", "https://10.0.0.5:30001", older)
+def test_the_state_knows_which_vcluster_it_was():
+    known = state("old", "https://10.0.0.5:30001")
     ml = known.vclusters["ml"]
     assert (ml.uid, ml.namespace, ml.server) == ("old", "team-ml", "https://10.0.0.5:30001")
     (item,) = another.items(another.losses(known, {"ml": "new"}))

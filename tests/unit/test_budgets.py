@@ -47,7 +47,7 @@ AREAS = {
     "isolation, guards": area(
         950, 1046, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 832, COMPONENTS, "cluster/provider"),
+    "provider": area(400, 833, COMPONENTS, "cluster/provider"),
     "releases": area(800, 1007, COMPONENTS, "releases"),
     "probes": area(450, 783, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(

@@ -63,7 +63,7 @@ def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monke
     files = {"ml": ["examples/workloads/cpu.yaml"]}
     record("lab", raw({"ml": team(port=30000)}, workloads=files))
     assert seen.pop(("lab-kind", "Command")) == ""
-    assert seen["ml/default/cpu-pod", "Pod"].endswith("$pulumi:providers:kubernetes::ml")
+    assert seen["ml/default/cpu-pod", "Pod"].endswith("::ml-identity")
     for name in (("ml-namespace", "Namespace"), ("ml-release", "Release"), ("ml-ready", "Command")):
         assert seen[name].endswith("::lab-kind"), name
 

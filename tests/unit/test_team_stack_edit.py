@@ -37,7 +37,7 @@ def put(text, keys, value):
 
 
 def edit(path, before, after):
-    return Change(StackFile("lab", path, before, {}, {}, False), after, "", "")
+    return Change(StackFile("lab", path, before, {}, {}, False), after, "lab", "", "")
 
 
 def load(text):

@@ -96,8 +96,8 @@ class Cluster:
         return ""
 
     def serves(self, kind: str) -> bool:
-        """Whether its API has a kind."""
-        self.require(kind)
+        """Whether its API has a kind, of which one namespace may be all that was read."""
+        self.require(kind, self.partial.get(kind))
         return kind not in self.unserved
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import rebuild
-from kai_fleet.names import STACK, VIRTUAL_CLUSTER
+from kai_fleet.names import IDENTITY, STACK, VIRTUAL_CLUSTER
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import get
 
@@ -53,18 +53,21 @@ class State:
         """The vClusters by name, those that an update waited for."""
         found = dict[str, KnownVcluster]()
         for urn, item in self.resources.items():
-            if item["type"] == VIRTUAL_CLUSTER and not item.get("delete"):
-                keys = ("cluster", "namespace", "server")
-                uid, *places = (get(item, "outputs", key) for key in keys)
-                if isinstance(uid := uid or self._uid(urn), str):
-                    found[read_urn(urn).name] = KnownVcluster(urn, uid, *map(str, places))
+            name = read_urn(urn).name
+            vcluster = str(item.get("parent") or "")
+            if item.get("delete") or not name.endswith(IDENTITY) or not vcluster:
+                continue
+            if read_urn(vcluster).type != VIRTUAL_CLUSTER:
+                continue
+            (uid,) = item["inputs"]["triggers"]
+            place = item["inputs"]["environment"]
+            found[name.removesuffix(IDENTITY)] = KnownVcluster(
+                urn=vcluster,
+                uid=uid,
+                namespace=place["VCLUSTER_NAMESPACE"],
+                server=place["VCLUSTER_SERVER"],
+            )
         return found
-
-    def _uid(self, vcluster: str) -> Any:
-        """The UID in the provider of a vCluster, whose component did not have it through v0.4."""
-        own = (item for item in self.resources.values() if item.get("parent") == vcluster)
-        uids = (get(item, "inputs", "clusterIdentifier") for item in own)
-        return next(filter(None, uids), None)
 
 
 def exported(workspace: automation.Workspace, stack: str) -> State:
