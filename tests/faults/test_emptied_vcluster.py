@@ -56,8 +56,10 @@ def test_the_doctor_names_the_cause_once(emptied):
     ran = emptied.fleet("doctor", "--json")
     assert ran.code == 1
     found = json.loads(ran.reported)["findings"]
-    (only,) = (each for each in found if each["level"] != "ok")
-    assert f"{SAID} {LOST}" in f"{only['subject']} {only['message']}"
+    broken = [each for each in found if each["level"] == "mandatory"]
+    assert len(broken) == 1, broken
+    (only,) = broken
+    assert f"{SAID} {LOST}" in f"{only['kind']} {only['name']} {only['cause']}"
 
 
 @pytest.mark.parametrize("command", [("up",), ("up", "--refresh")])
