@@ -11,7 +11,7 @@ from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import NAMESPACE
-from kai_fleet.options import after, chart_args, child_of, registry_secret
+from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
@@ -75,7 +75,7 @@ class GpuStack(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(GPU_STACK, name, None, opts)
+        super().__init__(GPU_STACK, name, None, component_options(opts))
         check(f"GpuStack {name}", GpuStackArgs, args, _ALLOWED)
         provider = GPU_PROVIDERS[args["provider"]]
         if provider.chart and "namespace" not in args.get("use_existing", ()):

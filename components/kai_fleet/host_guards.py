@@ -7,7 +7,7 @@ import pulumi
 from kai_fleet.argument_check import check
 from kai_fleet.guards import policies
 from kai_fleet.names import POLICY
-from kai_fleet.options import child_of
+from kai_fleet.options import child_of, component_options
 from kai_fleet.owners import HostObject, refuse_others, require
 
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
@@ -43,7 +43,7 @@ class HostGuards(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(HOST_GUARDS, name, None, opts)
+        super().__init__(HOST_GUARDS, name, None, component_options(opts))
         component = f"HostGuards {name}"
         check(component, HostGuardsArgs, args)
         host_policies, bindings = policies.of_host(beside_kai=args.get("host_kai", False))

@@ -86,7 +86,7 @@ def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str
 
 def or_last(value: pulumi.Output[T], last: T) -> pulumi.Output[T]:
     """The value, without what it depends on; the last one where this update left it unknown,
-    because a resource failed. A preview leaves it as it is.
+    because a resource failed. In a preview an unknown value stays unknown.
     """
 
     async def known() -> T:
@@ -94,7 +94,9 @@ def or_last(value: pulumi.Output[T], last: T) -> pulumi.Output[T]:
             return cast(T, await value.future())
         return last
 
-    return value if is_dry_run() else pulumi.Output.from_input(known())
+    if is_dry_run():
+        return pulumi.Output(set(), value.future(), value.is_known(), value.is_secret())
+    return pulumi.Output.from_input(known())
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE
-from kai_fleet.options import after, chart_args, child_of, registry_secret
+from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import (
     DISABLED,
@@ -146,7 +146,7 @@ class KaiScheduler(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(KAI_SCHEDULER, name, None, opts)
+        super().__init__(KAI_SCHEDULER, name, None, component_options(opts))
         component, inside = f"KaiScheduler {name}", args.get("probe_environment")
         of_version = partial(unknown_version, kai, args)
         check(component, KaiSchedulerArgs, args, ALLOWED, of_version)

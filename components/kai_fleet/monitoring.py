@@ -18,7 +18,7 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
-from kai_fleet.options import child_of
+from kai_fleet.options import child_of, component_options
 from kai_fleet.releases import KAI, version_key
 
 HOST: Final = "host"  # as a scheduler's name in metrics
@@ -77,7 +77,7 @@ class FleetMonitoring(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: FleetMonitoringArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:Monitoring", name, None, opts)
+        super().__init__("kai-fleet:index:Monitoring", name, None, component_options(opts))
         child, name = child_of(self, opts, ordered=False), f"{name}-monitoring"
         namespace = args.get("namespace", _NAMESPACE)
         rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
@@ -111,7 +111,7 @@ class TeamMonitoring(pulumi.ComponentResource):
         inside: pulumi.ResourceOptions,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
+        super().__init__("kai-fleet:index:TeamMonitoring", name, None, component_options(opts))
         own: Args = args["monitoring"]
         child = child_of(self, opts, ordered=False)
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))

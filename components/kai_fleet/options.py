@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,19 @@ def source_positions() -> Iterator[None]:
         yield
     finally:
         sys.tracebacklimit = before
+
+
+def component_options(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions | None:
+    """The options of a component itself: without `depends_on`, which its children have.
+
+    With --continue-on-error the engine skips a component that depends on what failed, and with it
+    every child. It (v3.274) panics where that is a provider that exists.
+    """
+    if opts is None:
+        return None
+    unordered = copy(opts)
+    unordered.depends_on = None
+    return unordered
 
 
 def child_of(

@@ -9,7 +9,7 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.inputs import resolved, without_none
 from kai_fleet.names import QUEUE_CHECK, QUEUES
-from kai_fleet.options import child_of
+from kai_fleet.options import child_of, component_options
 from kai_fleet.queue_specs import labels_of, leaves, mistakes, specs_of
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
@@ -111,7 +111,7 @@ class QueueTree(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(QUEUE_TREE, name, None, opts)
+        super().__init__(QUEUE_TREE, name, None, component_options(opts))
         component = f"QueueTree {name}"
         check(component, QueueTreeArgs, args, ALLOWED, lambda: mistakes(args["queues"]))
         queues, parent = args["queues"], args.get("parent")

@@ -11,7 +11,7 @@ from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
-from kai_fleet.options import after, child_of
+from kai_fleet.options import after, child_of, component_options
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import takes_external_pod_groups
@@ -84,7 +84,7 @@ class Team(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(TEAM, name, None, opts)
+        super().__init__(TEAM, name, None, component_options(opts))
         check(f"Team {name}", TeamArgs, args, _ALLOWED)
         first, self.ready = child_of(self, opts), list[pulumi.Resource]()
         if (namespace_args := args.get("namespace")) is not None:

@@ -15,7 +15,7 @@ from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
-from kai_fleet.options import after, child_of, noted, registry_secret
+from kai_fleet.options import after, child_of, component_options, noted, registry_secret
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
@@ -203,7 +203,7 @@ class TeamNamespace(pulumi.ComponentResource):
     ) -> None:
         check(f"TeamNamespace {name}", TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
-        super().__init__(TEAM_NAMESPACE, name, None, opts)
+        super().__init__(TEAM_NAMESPACE, name, None, component_options(opts))
         ns_name, child = args.get("name", f"team-{name}"), child_of(self, opts)
         if "use_existing" not in args:
             refuse_others(self, f"TeamNamespace {name}", _on_host(name, args), _INSTEAD)

@@ -14,7 +14,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards.policies import ACCOUNTS, Object, binding, content, declare, policy
 from kai_fleet.guards.rights import declare_role, service_account, team_stack_on_host
-from kai_fleet.options import after, child_of
+from kai_fleet.options import after, child_of, component_options
 from kai_fleet.releases.queue_bounds import NAME, display_pattern, of_guards
 
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
@@ -42,7 +42,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         teams: Mapping[str, Mapping[str, Any]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
+        super().__init__("kai-fleet:index:TeamStackAccess", name, None, component_options(opts))
         child = child_of(self, opts)
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
         rules = content("rights")["team_stack_in_namespace"]

@@ -23,7 +23,7 @@ from kai_fleet.cluster.connection import (
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
-from kai_fleet.options import after, chart_args, child_of, registry_secret
+from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, declare_groups
@@ -186,7 +186,7 @@ class VirtualCluster(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__(VIRTUAL_CLUSTER, name, None, opts)
+        super().__init__(VIRTUAL_CLUSTER, name, None, component_options(opts))
         component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
         of_version = partial(unknown_version, vcluster, args)
         check(component, VirtualClusterArgs, args, ALLOWED, of_version)

@@ -4,6 +4,7 @@ import pytest
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.settings import load
+from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -45,7 +46,30 @@ def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
     tree = virtual[("Queues", "ml-queues")]
     # Another vCluster of the same name replaces it all, and nobody asks the API of the old one.
     identity = virtual[("Command", "ml-identity")].inputs
-    assert identity == {"triggers": [tree.inputs["cluster"]]} == {"triggers": [UNKNOWN]}
+    assert identity["triggers"] == [tree.inputs["cluster"]] == [UNKNOWN]
+    place = {"VCLUSTER_NAMESPACE": "team-ml", "VCLUSTER_SERVER": UNKNOWN}
+    assert identity["environment"] == place
+
+
+def test_no_component_is_skipped_with_what_it_follows(monkeypatch):
+    """Its children follow: one that is a provider of the state must not be skipped."""
+    following = {}
+    register = recorder._Recorder.RegisterResource
+
+    def note(self, request):
+        following[request.type, request.name] = [*request.dependencies]
+        return register(self, request)
+
+    monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
+    record("lab", {"cluster": CLUSTER, **HOST})
+    of_components = {
+        key: urns for key, urns in following.items() if key[0].startswith("kai-fleet:index:")
+    }
+    assert ("kai-fleet:index:Team", "nlp") in of_components
+    assert ("kai-fleet:index:KaiScheduler", "host") in of_components
+    custom = {"kai-fleet:index:Queues", "kai-fleet:index:QueueCheck"}
+    assert not [key for key, urns in of_components.items() if urns and key[0] not in custom]
+    assert any(following.values())
 
 
 def test_the_gpus_are_bounded_on_the_host(virtual):
