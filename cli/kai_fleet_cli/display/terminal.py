@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-
 from typing import Final
 
 from rich import box
