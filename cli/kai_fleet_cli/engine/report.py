@@ -139,7 +139,7 @@ def show_teams(
 
 
 def _is_new_team(step: Any) -> bool:
-    return step.type == TEAM and step.op == "create"
+    return bool(step.type == TEAM and step.op == "create")
 
 
 def _cells(team: str, about: Mapping[str, Any]) -> list[str]:

@@ -146,7 +146,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
 
 def form_of(pattern: str) -> str:
     """What a text of a pattern is, in words; every pattern of a stack file has such words."""
-    forms = _TEXTS["forms"].items()
+    forms: Iterable[tuple[str, str]] = _TEXTS["forms"].items()
     return next(form for start, form in forms if pattern.startswith(start))
 
 
