@@ -7,6 +7,7 @@ import sys
 import typer
 
 from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
+from kai_fleet_cli.display.terminal import pulumi_first, say
 from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -40,6 +41,8 @@ def main() -> None:
         app()
     except UserError as why:
         sys.stderr.write(f"error: {why}\n")
+        if first := pulumi_first(str(why)):
+            say(first)
         code = 1
     except SystemExit as end:
         code = end.code

@@ -1,6 +1,7 @@
 """TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -34,6 +35,8 @@ _INSTEAD: Final = (
     " goes, write use_existing: true; if an update of this stack that was cut off made it, write"
     " use_existing: false"
 )
+_NETWORKS: Final = ("private", "cidrs", "api_cidrs", "ingress_cidrs")
+_WITH_MASK: Final = "a network with its mask: 10.20.0.0/16, or 10.20.0.1/32 for one address"
 USED: Final = {USED_LABEL: "used"}
 
 
@@ -306,7 +309,12 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
-    """Guards that are missing, and bounds that are written twice."""
+    """Guards that are missing, bounds that are written twice, and networks that are none."""
+    network: Mapping[str, Any] = args.get("isolation", {}).get("network", {})
+    for field in _NETWORKS:
+        for text in network.get(field, ()):
+            if not _is_network(text):
+                yield f"isolation.network.{field} has {text!r}; write {_WITH_MASK}"
     for key in args.get("annotations", {}):
         if key.startswith(policies.BOUNDS):
             yield f"annotations.{key} is a bound, which other arguments write; drop it"
@@ -316,3 +324,12 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
             ' HostGuards("guards", {}) once for the host, and write "guards": guards.ready, or'
             " isolation.level off"
         )
+
+
+def _is_network(text: str) -> bool:
+    """Whether it is a network with its mask, which NetworkPolicies need."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text

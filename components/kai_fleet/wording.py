@@ -18,6 +18,8 @@ _CONTROLS: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\[bfru]")  # in JSON
 _COLOUR: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
 MOST: Final = 2000
+_WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+_DECIMAL: Final = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
 _ENDLESS: Final = re.compile(r"\S{200,}")
 _PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
 _PLURAL_ENDS: Final = ("s", "x", "ch", "sh")
@@ -73,6 +75,12 @@ def spelt_like(key: str, known: Sequence[str]) -> str | None:
 def quoted(value: object) -> str:
     """A value as YAML text between quotes: `true` for a boolean, `0.5` for a number."""
     return f'"{str(value).lower() if isinstance(value, bool) else text(value)}"'
+
+
+def number_in(value: object, *, whole: bool = True) -> str:
+    """The number that a text is, such as `128`; "" for other values."""
+    form = _WHOLE if whole else _DECIMAL
+    return value if isinstance(value, str) and form.fullmatch(value) else ""
 
 
 def on_one_line(message: str) -> str:

@@ -35,7 +35,7 @@ def record(usage: Usage) -> dict[str, Any]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """Return a table that fits 80 columns."""
+    """Return a table, of 80 columns for usual names."""
     view = usage.snapshot
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)

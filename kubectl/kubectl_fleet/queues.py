@@ -31,7 +31,7 @@ def record(usage: Usage) -> dict[str, Any]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """Return a table that fits 80 columns, and below it what is not in it."""
+    """Return a table, of 80 columns for usual names, and below it what is not in it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
     table.add_column("", no_wrap=True)

@@ -2,13 +2,19 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 UNLIMITED: Final = -1.0
 BAR_WIDTH: Final = 10
+_WIDEST: Final = 100_000
 _COLOURS: Final = ("green", "yellow", "cyan", "dim")
 # Control characters, and Unicode's invisible and directional ones: events quote what people wrote.
 _CONTROLS: Final = re.compile(
@@ -28,6 +34,26 @@ def bar(parts: Sequence[float]) -> Text:
         text.append(character * (upto - drawn), colour)
         drawn = upto
     return text
+
+
+def keep_whole(page: RenderableType) -> None:
+    """Break no name in a page's tables: their columns are as wide as their longest line, the same
+    in all; the last one wraps between words.
+    """
+    tables = list(_tables(page))
+    for columns in zip(*(table.columns for table in tables), strict=True):
+        cells = list(chain.from_iterable((each.header, *each.cells) for each in columns))
+        is_last = columns[0] is tables[0].columns[-1]
+        for column in columns:
+            column.ratio = None
+            column.width = None if is_last else _longest(cells, str.splitlines)
+            column.min_width = _longest(cells, str.split)
+
+
+def width_of(page: RenderableType, console: Console) -> int:
+    """The width that breaks no word of a page: the console's, or more where it takes more."""
+    unbounded = console.options.update(width=_WIDEST)
+    return max(console.width, Measurement.get(console, unbounded, page).minimum)
 
 
 def plain(text: object, most: int = 2000) -> str:
@@ -79,6 +105,18 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])}, … ({len(names) - most} more)"
     return " or ".join(filter(None, (", ".join(names[:-1]), "".join(names[-1:]))))
+
+
+def _tables(page: RenderableType) -> Iterator[Table]:
+    if isinstance(page, Table):
+        yield page
+    for part in page.renderables if isinstance(page, Group) else ():
+        yield from _tables(part)
+
+
+def _longest(cells: Iterable[object], split: Callable[[str], list[str]]) -> int:
+    parts = chain.from_iterable(split(str(cell)) for cell in cells)
+    return max(map(cell_len, parts), default=0)
 
 
 def _two_digits(number: float) -> str:

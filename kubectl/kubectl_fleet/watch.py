@@ -15,6 +15,7 @@ from rich.text import Text
 from kubectl_fleet.cluster import Cluster
 from kubectl_fleet.gpu import kai_version
 from kubectl_fleet.kubeconfig import UserError
+from kubectl_fleet.table import keep_whole, width_of
 from kubectl_fleet.tree import Usage
 
 # What reading a malformed object may raise.
@@ -30,7 +31,7 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
     As JSON that is a document, or one a line for each change. A first reading that fails ends it,
     a later one is tried again. Raises UserError.
     """
-    console = Console(highlight=False)
+    console, ordinary = Console(highlight=False), Console(highlight=False)
 
     @_in_words()
     def page() -> RenderableType:
@@ -39,8 +40,11 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
         return Group(command.show(usage), *notes)
 
     def text() -> str:
+        shown = page()
+        keep_whole(shown)
+        console.width = width_of(shown, ordinary)
         with console.capture() as captured:
-            console.print(page())
+            console.print(shown, crop=False)
         return captured.get() + ("\n" if every else "")
 
     @_in_words()

@@ -102,6 +102,16 @@ def test_what_decides_about_resources_is_plain(name, field):
             {"isolation": {"level": "strict"}},
             "isolation.level is 'strict'; write baseline, restricted or off",
         ),
+        (
+            "TeamNamespace",
+            {"isolation": {"network": {"api_cidrs": ["10.20.0.1"]}}},
+            "isolation.network.api_cidrs has '10.20.0.1'; write a network with its mask",
+        ),
+        (
+            "TeamNamespace",
+            {"isolation": {"network": {"private": ["fred"]}}},
+            "isolation.network.private has 'fred'; write a network with its mask",
+        ),
         ("VirtualCluster", {"access": {"type": "NodePort"}}, "access.host is missing"),
         ("VirtualCluster", {"groups": {"a": "cluster-admin"}}, "groups.a is 'cluster-admin'; wri"),
         (

@@ -50,6 +50,18 @@ def test_a_diff_in_each_format(format):
     golden.check(f"diff.{format}", text)
 
 
+def test_a_digest_that_only_makes_a_wait_run_again_is_no_row():
+    record = golden.record()
+    named(record, "dev-release")["inputs"]["values"] = {"controlPlane": {"a": 1}}
+    wait = named(record, "dev-ready")["inputs"]
+    wait["environment"] |= {"VCLUSTER_VALUES": "0a1b2c3d"}
+    wait["triggers"] = ["4e5f6a7b"]
+    page = as_markdown.diff_page(report(record))
+    assert "0a1b2c3d" not in page and "4e5f6a7b" not in page and "Command" not in page
+    assert "controlPlane" in page
+    assert "1 resource differs" in page, "the count is of what is shown"
+
+
 def test_nothing_changes():
     found = report(golden.record())
     assert (found.exit_code, found.verdict) == (0, "nothing changes")

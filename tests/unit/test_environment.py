@@ -106,9 +106,18 @@ def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
     assert not {KUBERNETES_PROVIDER, COMMAND_PROVIDER} & set(asked)
 
 
+def charts(sandbox, monkeypatch):
+    monkeypatch.setenv("KAI_FLEET_CHARTS", str(sandbox / "charts"))
+
+
+def state_file(sandbox, monkeypatch):
+    (sandbox / "sandbox.json").write_text("{}")
+
+
+@pytest.mark.parametrize("mark", [charts, state_file])
 @pytest.mark.parametrize("elsewhere", ["context: prod", "kind: {}", "kubeconfig: {secure: v1:x}"])
 def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_is_made(
-    sandbox, monkeypatch, elsewhere
+    sandbox, monkeypatch, elsewhere, mark
 ):
     """After `eval "$(fleet sandbox env)"` its state would go where `make down` deletes it."""
     file = sandbox / "Pulumi.prod.yaml"
@@ -116,6 +125,17 @@ def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_i
     monkeypatch.setenv("PULUMI_HOME", str(sandbox / "pulumi-home"))
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{sandbox / 'state'}")
     monkeypatch.setattr(toolbox, "ensure", lambda *_: pytest.fail("tools were looked for"))
+    mark(sandbox, monkeypatch)
     assert "and make down deletes it" in refusal("prod")
     assert offline.plan("prod").ok
     for_stack("lab")
+
+
+def test_own_folders_of_the_same_names_are_no_sandbox(sandbox, monkeypatch):
+    (sandbox / "Pulumi.prod.yaml").write_text(PLATFORM.replace("kai-fleet-sandbox", "prod"))
+    monkeypatch.setenv("PULUMI_HOME", str(sandbox / "pulumi-home"))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{sandbox / 'state'}")
+    monkeypatch.delenv("KAI_FLEET_CHARTS", raising=False)
+    tool = toolbox.Tool("pulumi", "3.274.1", sandbox / "cli" / "pulumi", "path")
+    monkeypatch.setattr(toolbox, "ensure", lambda *_: {"pulumi": tool})
+    assert for_stack("prod").variables["PATH"].startswith(str(sandbox / "cli"))

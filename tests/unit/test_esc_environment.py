@@ -27,6 +27,8 @@ def test_what_is_not_there_is_not_called_missing(written):
     plan = offline.plan("lab")
     assert not plan.ok and [each.path for each in plan.problems] == ["environment"]
     assert SAID in plan.problems[0].message
+    assert "logged in to Pulumi Cloud" in plan.problems[0].fix
+    assert "make preview STACK=lab" in plan.problems[0].fix
     with pytest.raises(UserError, match=SAID):
         reading.settings_of("lab")
 

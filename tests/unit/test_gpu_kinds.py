@@ -53,7 +53,9 @@ def inside(found):
         ({"example.com/npu": 1}, "other devices in isolation.devices"),
         ({SLICE: 0.5}, f"has {SLICE}: 0.5; write a whole number"),
         ({SLICE: True}, f"has {SLICE}: True; write a whole number"),
-        ("8", "is '8'; write a whole number up to 1000000, or one for each kind"),
+        ("8", "is '8'; write it without quotes: 8"),
+        ({SLICE: "14"}, f"has {SLICE}: '14'; write it without quotes: 14"),
+        ("8.5", "is '8.5'; write a whole number up to 1000000, or one for each kind"),
         (10**7, "is 10000000; write a whole number up to 1000000"),
         ({"amd.com/gpu": 8}, "the host's GPUs are nvidia.com/gpu"),
     ],
@@ -167,7 +169,7 @@ def test_pools_of_several_kinds_add_up_by_kind():
     [
         ({"gpus": 8}, "gpus", "is 8, and its pools have 24 together; drop it"),
         ({"queues": {"big": {}}}, "queues.big.shard", "is missing, and the team has pools"),
-        ({"pools": {"a100": "8"}}, "pools.a100", "write a whole number"),
+        ({"pools": {"a100": "8"}}, "pools.a100", "write it without quotes: 8"),
         ({"scheduler": {"mode": "default"}, "queues": {}}, "pools", "has no use in mode default"),
     ],
 )

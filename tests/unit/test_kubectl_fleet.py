@@ -21,6 +21,26 @@ def test_queues_as_a_tree_with_bars(team):
     assert lines[-1] == "4 pods have a node, 1 waits: kubectl fleet pending"
 
 
+@pytest.mark.parametrize("command", ["queues", "pods", "pending"])
+def test_no_name_is_broken(team, command, monkeypatch):
+    """In a pipe, and on a terminal of 80 columns: what is copied from it is in one piece."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name, other = (
+        "a-queue-of-some-forty-characters-which-is",
+        "llama-3-pretraining-on-four-nodes-w0",
+    )
+    tree = [queue("default", gpu=8), queue(name, "default", gpu=(4, 8), memory=(64000, 64000))]
+    team.has("queues", tree)
+    waits = pod("w-" + other, name, asks={GPU: "9"}, namespace="a-namespace-of-a-long-name")
+    team.has("pods", [pod(other, name, "ml-0", asks={GPU: "4"}), waits])
+    text = team.run(command)
+    named = {"queues": [name], "pods": [other, name], "pending": [f"w-{other}", name, name]}
+    for each in set(named[command]):
+        assert text.count(each) == named[command].count(each)
+    assert max(map(len, text.splitlines())) <= 160
+    assert "…" not in text
+
+
 def test_queues_for_machines(team):
     found = team.json("queues")
     assert (found["kai"], found["countedFrom"], found["notes"]) == ("v0.16.8", "pods", [])

@@ -163,3 +163,34 @@ def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     own = Arguments(tenant.settings).vcluster("ml")
     assert own["image_pull_secrets"] == [OF_STACK, OF_TEAM]
     assert [*own["registries"]] == [OWN]
+
+
+AWS_HOST = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
+ZEROS = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("user", "lifetime"),
+    [("AWS", "twelve hours"), ("oauth2accesstoken", "one hour"), (ZEROS, "three hours")],
+)
+def test_an_account_whose_password_ends_is_advised_against_where_it_is_written(user, lifetime):
+    ends = {"username": user, "password": "[secret]"}
+    of_mirror = {"registry": MIRROR, "account": ends}
+    written = [
+        (stack(registries={AWS_HOST: ends}), f"kai-fleet:registries.{AWS_HOST}"),
+        (stack({OWN: ends}), f"kai-fleet:teams.ml.registries.{OWN}"),
+        (stack(registries={}, mirror=of_mirror), "kai-fleet:mirror.account"),
+    ]
+    for raw, path in written:
+        (found,) = advised(raw)
+        assert found.path == path
+        assert f"lives {lifetime}" in found.cause and "role" in found.fix
+
+
+def test_an_account_of_a_name_of_its_own_lasts():
+    assert advised(stack({OWN: account()}, mirror={"registry": MIRROR, "account": account()})) == []
+
+
+def advised(raw):
+    problems = validation.validate(raw).problems
+    return [each for each in problems if each.check == "registry-account-lasts"]

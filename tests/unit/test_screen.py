@@ -97,10 +97,23 @@ def test_what_a_wait_reported_is_not_printed_again_below_its_error(capsys):
         "    its last line",
     ]
     repeated = [f"    {wait} (5 s)", "    KAI v0.16.8: waiting for deployment binder (9 s)"]
-    output = Output()
+    output = Output(set())
     for line in (*shown[:2], *repeated, shown[2]):
         output.show(line)
     assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_a_warning_of_a_plugin_is_shown_once_in_all_runs_of_a_command(capsys):
+    warning = "    warning: the plugin of another version than its SDK is used here"
+    step = " ~  kubernetes:core/v1:ConfigMap ml updated (0.1s)"
+    run = _Run(None, "", Signals(), Deletions(None))
+    for _ in ("refresh", "update"):
+        show = run.options(Report())["on_output"]
+        for line in (step, warning):
+            show(line)
+    shown = capsys.readouterr().out
+    assert shown.count("the plugin of another version") == 1
+    assert shown.count("ConfigMap ml updated") == 2, "steps are of each run"
 
 
 def test_a_finding_is_a_line_of_its_own():

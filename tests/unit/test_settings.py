@@ -42,7 +42,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
     assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
     assert found["kai-fleet:tems"] == "is an unknown key; write teams"
     assert "is an unknown key; the keys here are displayName, " in found["kai-fleet:queues.b.limit"]
-    assert "whole number" in found["kai-fleet:teams.dev.gpus"]
+    assert "write it without quotes: 4" in found["kai-fleet:teams.dev.gpus"]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,23 @@
 """A slip in a stack file is a sentence that says what to write, and never the end of a team."""
 
+import json
 from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 from pulumi.runtime import config
 
+from kai_fleet import settings
 from kai_fleet.settings import read_config
+from kai_fleet.settings.files import yaml_file
+from kai_fleet.settings.mistakes import form_of
+from kai_fleet.values import QUANTITY
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import parse
 from kai_fleet_policies import validation
 
+SETTINGS = Path(settings.__file__).parent
 CLUSTER = {"name": "prod", "context": "prod"}
 HEAD = "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"
 OTHER_NUMBERS = (
@@ -180,11 +187,48 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
         ),
         ({**HOST, "queues": {"a": {"gpu": {"overQuotaWeight": 2}}}}, "unknown key; write weight"),
         ({"gpu": {"provider": "none", "provders": 1}}, "unknown key; write provider"),
+        (
+            {**HOST, "queues": {"a": {"gpu": {"weight": "0.5"}}}},
+            "is '0.5'; write it without quotes: 0.5",
+        ),
+        ({**HOST, "queues": {"a": {"priority": "7"}}}, "is '7'; write it without quotes: 7"),
+        ({**HOST, "queues": {"a": {"priority": "7.5"}}}, "is '7.5'; write a valid integer"),
+        (
+            {"teams": {"ml": {**TEAM, "autoscaled": "true"}}},
+            "is 'true'; write true or false, without quotes",
+        ),
+        (
+            {"isolation": {"network": {"apiCidrs": ["10.20.0.1"]}}},
+            "is '10.20.0.1', which does not fit; write a network with its mask: 10.20.0.0/16",
+        ),
+        (
+            {"vcluster": {"storageClass": "Fast"}},
+            "is 'Fast', which does not fit; write lower-case letters, digits, dashes and dots",
+        ),
     ],
 )
 def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, reported):
     problems = validation.validate({"cluster": CLUSTER, **raw}).refused
     assert [problem for problem in problems if reported in str(problem)]
+
+
+def patterns_in(schema):
+    """The patterns of texts in a JSON schema."""
+    if isinstance(schema, list):
+        return [found for each in schema for found in patterns_in(each)]
+    if not isinstance(schema, dict):
+        return []
+    here = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+    return [*here, *(found for each in schema.values() for found in patterns_in(each))]
+
+
+def test_every_form_of_a_text_is_said_in_words():
+    own = (f"^({QUANTITY.pattern})$", yaml_file.PATH["pattern"])  # said by what reads them
+    schema = json.loads((SETTINGS / "stack.schema.json").read_text())
+    patterns = set(patterns_in(schema)).difference(own)
+    assert len(patterns) > 15
+    for pattern in patterns:
+        assert form_of(pattern)
 
 
 @pytest.mark.parametrize(

@@ -221,8 +221,7 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
             lists["changed"].append(Item(change.team or HOST, name, words))
         if change.type.startswith("kai-fleet:"):
             continue
-        row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
-        row = UPGRADES_DRIVERS if change.ends_gpu_pods else row
+        row = UPGRADES_DRIVERS if change.ends_gpu_pods else _row_of(change)
         part = row.part if row else "changed"
         # Of a removed team only its pods and volumes; of shared components every loss.
         most = change.type in (NAMESPACE, RELEASE) or read_urn(change.top).types != (TEAM,)
@@ -244,6 +243,16 @@ def _fits(row: Consequence, change: Change) -> bool:
     return component.endswith(row.component) and (
         any_field or any(path.startswith(row.fields) for path in paths)
     )
+
+
+def carries_out(change: Change) -> bool:
+    """Whether a change only carries out others: what it shows are digests and triggers."""
+    row = _row_of(change)
+    return row is not None and not row.part
+
+
+def _row_of(change: Change) -> Consequence | None:
+    return next((row for row in CONSEQUENCES if _fits(row, change)), None)
 
 
 def _item(change: Change, consequence: str) -> Item:

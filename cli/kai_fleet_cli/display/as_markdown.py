@@ -7,7 +7,7 @@ from typing import Any, Final
 from kai_fleet.finding import Finding, Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted, without_controls
-from kai_fleet_cli.diff.changes import HEADINGS, UNSET
+from kai_fleet_cli.diff.changes import HEADINGS, UNSET, carries_out
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
@@ -45,12 +45,13 @@ def diff_page(report: DiffReport) -> str:
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
+    changes = [change for change in report.changes if not carries_out(change)]
     rows = [
         (change, *cells)
-        for change in report.changes
+        for change in changes
         for cells in [(each.path, *each.shown()) for each in change.fields] or [("", "", "")]
     ]
-    return _page("diff", now.problems, report=report, trees=trees, rows=rows)
+    return _page("diff", now.problems, report=report, trees=trees, rows=rows, differ=len(changes))
 
 
 def _page(name: str, problems: Iterable[Finding], **values: Any) -> str:

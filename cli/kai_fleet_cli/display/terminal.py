@@ -4,8 +4,11 @@ No line is broken here: the terminal wraps it, and what is copied from it is in 
 """
 
 import os
+import re
+import shutil
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from rich import box
 from rich.console import Console
@@ -13,8 +16,11 @@ from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
+
+_RUNS_PULUMI: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
@@ -32,6 +38,16 @@ def say(text: str) -> None:
 def result(text: str) -> None:
     """Print a line of a command's result on stdout."""
     print_line(Console(), text)
+
+
+def pulumi_first(text: str) -> str:
+    """What to run before a printed command of Pulumi's that this shell does not find; else ""."""
+    if _RUNS_PULUMI.search(text) is None or shutil.which("pulumi"):
+        return ""
+    return (
+        "pulumi is not on the PATH of this shell; where the stack is on the sandbox, first:"
+        f' eval "$({FLEET} sandbox env)"'
+    )
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

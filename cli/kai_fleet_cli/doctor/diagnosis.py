@@ -12,7 +12,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
-from kai_fleet_cli.display.terminal import print_line
+from kai_fleet_cli.display.terminal import print_line, pulumi_first
 from kai_fleet_cli.doctor.checks import AHEAD, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Snapshot, UnreadError
@@ -96,6 +96,8 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     if not diagnosis.blind:
         refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
         print_line(console, f"other differences from what is declared: `{refresh}`")
+        if first := pulumi_first(refresh):
+            print_line(console, first)
 
 
 def show_ahead(stack: str, console: Console) -> None:

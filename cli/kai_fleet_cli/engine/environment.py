@@ -83,10 +83,16 @@ def is_elsewhere(platform: str | None) -> bool:
 
 
 def _in_sandbox_shell() -> bool:
-    """Whether this shell has the variables of `fleet sandbox env`."""
+    """Whether this shell has the variables of `fleet sandbox env`.
+
+    Others may call their folders as the sandbox's are; the charts are those of no one else.
+    """
     home = Path(os.environ.get("PULUMI_HOME", ""))
-    state = f"file://{home.parent / 'state'}"
-    return home.name == "pulumi-home" and os.environ.get("PULUMI_BACKEND_URL") == state
+    directory = home.parent
+    uses_state = os.environ.get("PULUMI_BACKEND_URL") == f"file://{directory / 'state'}"
+    has_charts = os.environ.get("KAI_FLEET_CHARTS") == str(directory / "charts")
+    is_sandbox = has_charts or (directory / "sandbox.json").is_file()
+    return home.name == "pulumi-home" and uses_state and is_sandbox
 
 
 def require_sandbox() -> None:

@@ -17,6 +17,7 @@ _PASSING: Final = re.compile(
 _WAITED: Final = re.compile(r" {4}\w+ \S+: waiting for .*")
 _OF_RESOURCE: Final = re.compile(r"  \S+:\S+ \(\S+\):")
 _LABEL: Final = re.compile(rf"^.*?\b(error|warning): {LEAD.pattern}")
+_IS_WARNING: Final = re.compile(r"\bwarning: ")
 _SHORTEST: Final = 20  # characters; a shorter line is no message, and may come again
 
 
@@ -25,10 +26,15 @@ class Output:
 
     A finding of the policy pack is shown where the pack prints it, the heading of a resource with
     what follows it.
+
+    Args:
+        warned: The warnings of the command's runs before; those of this one are added.
     """
 
-    def __init__(self) -> None:
-        self._shown, self._heading = set[str](), ""
+    def __init__(self, warned: set[str]) -> None:
+        self._warned = warned
+        self._shown = set(warned)
+        self._heading = ""
 
     def show(self, line: str) -> None:
         """Print a line, unless it is repeated or says only that something goes on."""
@@ -56,4 +62,6 @@ class Output:
             return True
         if len(words) > _SHORTEST:
             self._shown.add(words)
+            if _IS_WARNING.search(plain):
+                self._warned.add(words)
         return False

@@ -10,10 +10,11 @@ from pulumi import automation
 from rich.console import Console
 
 from kai_fleet.marks import SECRET_MARK
-from kai_fleet.names import PROVIDERS, STACK
+from kai_fleet.names import PROVIDERS, STACK, TEAM
 from kai_fleet.settings.files.project import FLEET, preview_command
+from kai_fleet.urns import read_urn
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import print_line, print_table
+from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
@@ -105,7 +106,7 @@ def compare_command(stack: str) -> str:
 def show_teams(
     name: str, report: Report, standins: Sequence[str], console: Console, *, compared: bool
 ) -> None:
-    """Print the teams of a stack as a table, what is simulated, and how to reach them.
+    """Print the teams of a stack as a table, what is simulated, and how to reach a new one.
 
     `compared`: the state was refreshed from the clusters before.
     """
@@ -117,12 +118,16 @@ def show_teams(
         as_declared = f"Nothing changed: {counted(same, 'resource', 'is')} as declared"
         last = "." if compared else f" since the last update. {compare_command(name)}"
         print_line(console, f"{as_declared}{last}")
+        if first := pulumi_first(last):
+            print_line(console, first)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    if not teams:
+    created = {read_urn(step.urn).name for step in report.steps if _is_new_team(step)}
+    new = [team for team in teams if team in created]
+    if not new:
         return
-    virtual = [team for team, about in teams.items() if about["mode"] == "virtual"]
-    team = next(iter(virtual or teams))
+    virtual = [team for team in new if teams[team]["mode"] == "virtual"]
+    team = (virtual or new)[0]
     print_line(
         console,
         f"Next:\n{_SANDBOX_TOOLS if standins else ''}"
@@ -131,6 +136,10 @@ def show_teams(
         f"  {FLEET} doctor --stack {name}\n"
         f"  edit a team in Pulumi.{name}.yaml, then: {preview_command(name)}",
     )
+
+
+def _is_new_team(step: Any) -> bool:
+    return bool(step.type == TEAM and step.op == "create")
 
 
 def _cells(team: str, about: Mapping[str, Any]) -> list[str]:

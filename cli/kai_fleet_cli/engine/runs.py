@@ -203,7 +203,7 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 class _Run:
     """An operation of a stack; `again` is the command that goes on after it was cut off.
 
-    `refreshed`: it refreshed the state.
+    `refreshed`: it refreshed the state. `warned`: the warnings that were shown.
     """
 
     stack: automation.Stack
@@ -214,6 +214,7 @@ class _Run:
     refreshed: bool = False
     failed: dict[str, Resource] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
 
     def up(self, left_out: Mapping[str, str]) -> None:
         """Update all but what is in the vClusters of these resources. Raises CommandError."""
@@ -366,7 +367,7 @@ class _Run:
 
     def options(self, report: Report) -> dict[str, Any]:
         """Show the output, a line once, and report the events."""
-        output = Output()
+        output = Output(self.warned)
 
         def show(line: str) -> None:
             self.signals.note(line)

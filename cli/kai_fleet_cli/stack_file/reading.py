@@ -9,6 +9,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Settings, key_path, load
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
+from kai_fleet.settings.files.project import preview_command
 from kai_fleet.settings.mistakes import misspelt, own_keys
 from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 from kai_fleet.values import pairs
@@ -95,7 +96,11 @@ def from_environment(file: Path) -> Finding | None:
     if not yaml_file.mapping(file).get("environment"):
         return None
     cause = "takes values of Pulumi ESC, which only the engine has: they are not read here"
-    fix = "run the preview where you are logged in: the engine has them"
+    preview = preview_command(file.stem.removeprefix("Pulumi."))
+    fix = (
+        f"where you are logged in to Pulumi Cloud, which no other backend replaces, run: {preview}."
+        " Or write below config: what a plan here needs"
+    )
     check = "config-environment"
     return Finding(Level.ADVISORY, "environment", "file", file.name, cause, fix, check)
 

@@ -16,7 +16,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.releases import table
 from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
-from kai_fleet.wording import on_one_line, quoted, spelt_like
+from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
@@ -106,6 +106,7 @@ def _without(raw: Any, places: Iterable[Location]) -> Any:
 
 
 _TEXTS: Final = table("mistakes", __package__)
+_IS_WHOLE: Final = {"int_type": True, "float_type": False}
 _SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
 
 
@@ -127,11 +128,10 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         about = example or f"… ({(field and field.description) or 'it is required'})"
         return f"is missing; write {place[-1]}: {about}"
     if kind == "string_pattern_mismatch":
-        pattern = str(context["pattern"])
-        forms = _TEXTS["forms"].items()
-        form = next((form for start, form in forms if pattern.startswith(start)), None)
         name = "has a name" if place[-1] == "[key]" else f"is {shown},"
-        return f"{name} which does not fit; write {form or f'text like {pattern}'}"
+        return f"{name} which does not fit; write {form_of(str(context['pattern']))}"
+    if kind in _IS_WHOLE and (number := number_in(detail["input"], whole=_IS_WHOLE[kind])):
+        return f"is {shown}; write it without quotes: {number}"
     if kind not in _TEXTS["messages"]:
         fix = re.sub("^Input should be ", "write ", detail["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
@@ -142,6 +142,12 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     message = _TEXTS["messages"][kind].format(value=shown, **context)
     typed = kind in ("string_type", "dict_type", "model_type")
     return f"is {shown}; write {example}" if example and typed else message
+
+
+def form_of(pattern: str) -> str:
+    """What a text of a pattern is, in words; every pattern of a stack file has such words."""
+    forms: Iterable[tuple[str, str]] = _TEXTS["forms"].items()
+    return next(form for start, form in forms if pattern.startswith(start))
 
 
 def _shown(value: Any) -> str:

@@ -200,6 +200,7 @@ class Cluster:
         platform: Stack that has the host, in a team's own stack; else "".
         charts: Charts of the host besides KAI and vCluster; from resources those of every release
             in a component of this program.
+        registry_users: Names of accounts of registries, by their keys in the stack file.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
@@ -217,6 +218,7 @@ class Cluster:
     platform: str = ""
     charts: tuple[Chart, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
+    registry_users: Mapping[str, str] = field(default_factory=dict)
     scheduled_by: Cluster | None = None
     team_queue: str | None = None
     declared: bool = False

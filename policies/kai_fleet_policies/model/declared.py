@@ -47,6 +47,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
         path=key_path(("cluster",)),
         teams=tuple(_team(arguments, name, state or Deployed()) for name in settings.teams),
         sources=settings.known_sources,
+        registry_users=_registry_users(settings),
         gpu_resource=gpu.resource,
         kai=() if kai is None else (_kai(settings, kai, key, registries=settings.registries),),
         platform=settings.platform_stack,
@@ -65,6 +66,20 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
         charts=tuple(charts),
         objects=tuple(_device_plugin(settings)),
     )
+
+
+def _registry_users(settings: Settings) -> dict[str, str]:
+    """The names of accounts of registries, by their keys in the stack file."""
+    users = dict[str, str]()
+    for name, account in settings.registries.items():
+        users[key_path(("registries", name))] = account.username
+    if settings.mirror is not None and settings.mirror.account is not None:
+        users.pop(key_path(("registries", settings.mirror.registry)), None)
+        users[key_path(("mirror", "account"))] = settings.mirror.account.username
+    for team, declared in settings.teams.items():
+        for name, account in declared.registries.items():
+            users[f"{settings.team_path(team)}.registries.{name}"] = account.username
+    return users
 
 
 def _of_gpus(settings: Settings) -> Chart:

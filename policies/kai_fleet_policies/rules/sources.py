@@ -21,6 +21,12 @@ _BARE: Final = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
 _HOST: Final = re.compile(r"[^/]*[.:][^/]*/|localhost/")
 # Manifests for the inside of a vCluster name the images of its users.
 _USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
+# How long passwords live that a cloud gives to an account of this name.
+_LIFETIMES: Final = {
+    "AWS": "twelve hours",
+    "oauth2accesstoken": "one hour",
+    "00000000-0000-0000-0000-000000000000": "three hours",
+}
 _NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
@@ -86,6 +92,19 @@ def sources_used(cluster: Cluster) -> Findings:
                 yield Place("source", name, f"kai-fleet:sources.{kind}[{number}]").warn(
                     *row(which, registry=registry)
                 )
+
+
+@advisory("registry-account-lasts", "medium")
+def registry_account_lasts(cluster: Cluster) -> Findings:
+    """Accounts of registries have passwords that last.
+
+    Amazon's ECR gives passwords of twelve hours to the user AWS, Google's registries tokens of one
+    hour to oauth2accesstoken, Azure's tokens of three to a user of zeros. An update writes them
+    into Secrets once; later no pod that starts, and no chart, is pulled.
+    """
+    for path, user in cluster.registry_users.items():
+        if lifetime := _LIFETIMES.get(user):
+            yield Place("account", user, path).warn(*row("account-ends", lifetime=lifetime))
 
 
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:

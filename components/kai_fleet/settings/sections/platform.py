@@ -18,6 +18,7 @@ from kai_fleet.settings.sections.kubernetes import (
     Toleration,
 )
 from kai_fleet.settings.sections.models import Grants, Strict, like, refuse
+from kai_fleet.wording import number_in
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -45,6 +46,8 @@ def _gpus(value: Any) -> Any:
         if type(count) is not int or not 0 <= count <= _MOST:
             cause = f"has {name}:" if name else "is"
             fix = f"write a whole number up to {_MOST}, or one for each kind, such as {_KINDS}"
+            if number := number_in(count):
+                fix = f"write it without quotes: {number}"
             raise ValueError(f"{cause} {'empty' if count is None else repr(count)[:60]}; {fix}")
     return value
 
