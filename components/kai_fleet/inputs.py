@@ -89,13 +89,14 @@ def or_last(value: pulumi.Output[T], last: T) -> pulumi.Output[T]:
     because a resource failed. In a preview an unknown value stays unknown.
     """
 
+    async def present() -> T:
+        return cast(T, await value.future())
+
     async def known() -> T:
-        if await value.is_known():
-            return cast(T, await value.future())
-        return last
+        return await present() if await value.is_known() else last
 
     if is_dry_run():
-        return pulumi.Output(set(), value.future(), value.is_known(), value.is_secret())
+        return pulumi.Output(set(), present(), value.is_known(), value.is_secret())
     return pulumi.Output.from_input(known())
 
 
