@@ -157,6 +157,16 @@ def test_an_update_looks_at_it_and_a_file_that_is_refused_is_the_programs(cluste
     assert updates.lost_vclusters("lab", state("old", known["ml"].server)) == []
 
 
+def test_where_nobody_can_be_asked_only_the_teams_that_lose_nothing_else_wait(capsys):
+    others = another.items({"ml": "KAI v0.16.8", "nlp": "KAI v0.9.3"})
+    assert [item.team for item in updates.without_undecided("lab", others, ["nlp"])] == ["nlp"]
+    out, err = capsys.readouterr()
+    assert "vCluster ml is another one" in out and "nlp" not in out
+    assert "the other teams go on. To agree: .venv/bin/fleet up --stack lab --yes ml" in err
+    assert updates.without_undecided("lab", others, ["lab"]) == others
+    assert capsys.readouterr() == ("", "")
+
+
 def ill(lab):
     found = examine(replace(lab.look(), lost={"ml": "KAI v0.16.8 and all that its users made"}))
     return [finding for finding in found if finding.level is not Level.OK]

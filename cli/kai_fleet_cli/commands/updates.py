@@ -1,6 +1,6 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +71,10 @@ def up(
         if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):
             raise UserError(validation.report(renamed))
         gone = reading.read(reading.path_of(stack)).get("removed") or []
-        lost = [*looked.result(), *losses.losses(known, plan.resources)]
-        return confirm(stack, lost, named, gone)
+        lost, others = losses.losses(known, plan.resources), looked.result()
+        if not (refresh or terminal.asks()):  # a refresh drops what tells what was in them
+            others = without_undecided(stack, others, [*named, *gone, *teams_of(lost)])
+        return confirm(stack, [*others, *lost], named, gone)
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
@@ -97,6 +99,31 @@ def lost_vclusters(stack: str, known: "State") -> "list[Item]":
     return another.items(another.losses(known, uids(source, vclusters)))
 
 
+def teams_of(items: Iterable["Item"]) -> list[str]:
+    """The teams that lose something, each once."""
+    return list(dict.fromkeys(item.team for item in items))
+
+
+def without_undecided(stack: str, others: Sequence["Item"], known: Sequence[str]) -> "list[Item]":
+    """Of vClusters that are other ones, those of teams that `known` names: it is agreed to, goes,
+    or loses something else. All where it names the stack.
+
+    Where nobody can be asked, the program leaves each other one alone: that team fails, and the
+    others go on. Print its loss and the command that agrees to it.
+    """
+    from kai_fleet_cli.display import as_text
+
+    left = [item for item in others if not {stack, item.team} & {*known}]
+    as_text.show_summary({"lost": left}, out)
+    for item in left:
+        command = f"{FLEET} up --stack {stack} --yes {item.team}"
+        terminal.say(
+            f"there is no terminal to ask at, so nothing of team {item.team} is filled, and the"
+            f" other teams go on. To agree: {command}"
+        )
+    return [item for item in others if item not in left]
+
+
 def confirm(
     stack: str, items: Sequence["Item"], named: Sequence[str], gone: Sequence[str] = ()
 ) -> list[str]:
@@ -108,7 +135,7 @@ def confirm(
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.doctor.diagnosis import with_alive
 
-    names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
+    names = [team for team in teams_of(items) if team not in gone]
     names = [stack] if HOST in names else names
     if missing := [name for name in names if name not in named]:
         as_text.show_summary({"lost": with_alive(stack, items, out)}, out)
