@@ -81,7 +81,7 @@ def test_the_other_teams_go_on_where_nobody_can_be_asked(emptied, reference):
     ran = emptied.fleet("up")
     assert ran.code == 1
     assert f"{SAID} {LOST}" in ran.reported and f"To agree: {COMMAND}" in ran.reported
-    assert "the update is done, but for team ml: its vCluster is another one" in ran.reported
+    assert "the update is done, but for team ml\nteam ml: its vCluster is another" in ran.reported
     assert uid(emptied) == begun
     refused = emptied.fleet("up", "--refresh")
     assert refused.last.endswith(f"run: {COMMAND}") and LOST in refused.reported

@@ -40,7 +40,7 @@ def up(
     Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
     stack's where all teams lose something.
     """
-    from kai_fleet_cli.diff import losses
+    from kai_fleet_cli.diff import another, losses
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import report, runs
@@ -55,7 +55,10 @@ def up(
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
 
+    before: list[State] = []
+
     def agree(known: "State") -> list[str]:
+        before.append(known)
         if not known.resources:
             from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
 
@@ -79,7 +82,10 @@ def up(
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
-    as_text.show_summary(of_steps(ran.steps), out)
+    summary = of_steps(ran.steps)
+    for known in before:
+        summary["lost"][:0] = another.items(another.filled(known, ran.steps), advice="")
+    as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
