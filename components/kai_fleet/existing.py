@@ -39,6 +39,8 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+# ClusterRole `system:discovery` lets every account that has logged in ask this, and nobody else.
+_ANY_USER: Final = "/api"
 _POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
 _ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
@@ -48,8 +50,8 @@ _WITHOUT_PRIORITIES: Final = "v0.16.7"
 Answer = Mapping[str, Any]
 _UNREACHED: Final = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
-    " made. Write a context of your kubeconfig that reaches it as a user with rights there (kubectl"
-    " --context NAME get namespaces), or log in. Without a cluster: .venv/bin/fleet plan"
+    " made. Write a context of your kubeconfig that reaches it as a user (kubectl --context NAME"
+    " auth whoami), or log in. Without a cluster: .venv/bin/fleet plan"
 )
 
 
@@ -65,11 +67,9 @@ class HostObjects:
     deployed: Deployed
     warned: bool = False
 
-    def require(self, namespace: str) -> None:
-        """Raise pulumi.RunError where the host does not answer, or not this user: of a namespace,
-        whether or not it is there, who runs an update may know.
-        """
-        if problem := self._answer(f"{_PATHS[NAMESPACE]}{namespace}").get("problem"):
+    def require(self) -> None:
+        """Raise pulumi.RunError where the host does not answer, or does not know this user."""
+        if problem := self._answer(_ANY_USER).get("problem"):
             raise pulumi.RunError(_UNREACHED.format(problem))
 
     def _answer(self, path: str) -> Answer:
@@ -141,7 +141,7 @@ def find(
         return answer or {}
 
     objects = HostObjects(read, deployed)
-    objects.require(f"team-{next(iter(settings.teams))}" if of_team else "default")
+    objects.require()
     return {} if of_team else existing_of(settings, objects)
 
 

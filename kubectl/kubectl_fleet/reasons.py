@@ -16,7 +16,12 @@ from kubectl_fleet.tree import SLACK, Usage
 
 _PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
 _FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
-_CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
+_START_SECONDS: Final = 120.0  # on a node; a pull of an image takes long
+_CANNOT_START: Final = (
+    *("ImagePullBackOff", "ErrImagePull", "CreateContainerError", "CreateContainerConfigError"),
+)
+# Events of a node about a pod that it has.
+_OF_NODE: Final = ("FailedCreatePodSandBox", "FailedMount")
 
 
 class Reasons:
@@ -69,13 +74,16 @@ class Reasons:
                 waiting = (container.get("state") or {}).get("waiting") or {}
                 texts.append(plain(f"{waiting.get('reason', '')} {waiting.get('message', '')}"))
         for event in self._events[pod.namespace, pod.name]:
-            if event.get("reason") == "FailedCreatePodSandBox":
+            if event.get("reason") in _OF_NODE:
                 texts.append(event.get("message") or "")
         if known := meaning(texts, self._view.kubectl):
             yield known
         for text in texts:
             if text.startswith(_CANNOT_START):
                 yield reason("container", text=text, **self._of(pod))
+        placed = condition(pod.item, "PodScheduled").get("lastTransitionTime")
+        if self._view.seconds_since(placed) > _START_SECONDS:
+            yield reason("not-started", node=pod.node, **self._of(pod))
 
     @cached_property
     def _serves(self) -> bool:

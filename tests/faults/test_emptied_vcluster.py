@@ -63,12 +63,9 @@ def test_the_doctor_names_the_cause_once(emptied):
     assert f"{SAID} {LOST}" in f"{only['kind']} {only['name']} {only['cause']}"
 
 
-@pytest.mark.parametrize("command", [("up",), ("up", "--refresh")])
-def test_it_is_said_before_anything_begins_and_filled_by_the_printed_command(
-    emptied, reference, command
-):
+def test_it_is_said_before_anything_begins_and_filled_by_the_printed_command(emptied, reference):
     begun = uid(emptied)
-    ran = emptied.fleet(*command)
+    ran = emptied.fleet("up", "--refresh")
     assert ran.code == 1
     assert f"{SAID} {LOST}" in ran.reported
     assert ran.last.endswith(f"run: {COMMAND}")
@@ -79,11 +76,25 @@ def test_it_is_said_before_anything_begins_and_filled_by_the_printed_command(
     as_declared(emptied, reference)
 
 
+def test_the_other_teams_go_on_where_nobody_can_be_asked(emptied, reference):
+    begun = uid(emptied)
+    ran = emptied.fleet("up")
+    assert ran.code == 1
+    assert f"{SAID} {LOST}" in ran.reported and f"To agree: {COMMAND}" in ran.reported
+    assert "the update is done, but for team ml\nteam ml: its vCluster is another" in ran.reported
+    assert uid(emptied) == begun
+    refused = emptied.fleet("up", "--refresh")
+    assert refused.last.endswith(f"run: {COMMAND}") and LOST in refused.reported
+    assert emptied.typed(COMMAND).code == 0
+    as_declared(emptied, reference)
+
+
 def test_plain_pulumi_fills_it_only_where_it_is_named(emptied, reference):
     refused = emptied.typed(f"pulumi up --yes --stack {STACK}")
     assert refused.code != 0 and SAID in refused.reported
     assert "+- command:local:Command ml-kai" not in refused.reported
-    assert emptied.fleet("up").last.endswith(f"run: {COMMAND}"), "the state still has what was lost"
+    again = emptied.fleet("up", "--refresh")
+    assert again.last.endswith(f"run: {COMMAND}"), "the state still has what was lost"
     ran = emptied.typed(f"KAI_FLEET_REMOVE_TEAM=ml pulumi up --yes --stack {STACK}")
     assert ran.code == 0, ran.reported
     as_declared(emptied, reference)

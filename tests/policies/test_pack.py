@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from dataclasses import replace
 
 import grpc
 import jsonschema
@@ -16,6 +17,7 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
 from kai_fleet.marks import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_policies import policy_pack_program
+from kai_fleet_policies.adapters.keys import with_keys
 from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
 from kai_fleet_policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
@@ -85,6 +87,42 @@ def test_a_violation_names_its_resource_and_the_remedy(analyzer):
     ((policy, level, urn, message),) = reported(analyzer, *TREE, bad)
     assert (policy, level, urn) == ("workload-leaf-queue", proto.MANDATORY, bad.urn)
     assert "Pod a in namespace team of ml: names queue default, which has children" in message
+
+
+CONFIG = {
+    "kai-fleet:teams": '{"ml": {}, "ml-2": {}}',
+    "kai-fleet:teamStacks": '{"nlp": {"gpus": 2}}',
+    "kai-fleet:gpu": "no JSON",
+}
+
+
+@pytest.mark.parametrize(
+    ("types", "name", "key"),
+    [
+        ("Team$kubernetes:core/v1:Pod", "ml/default/a", "kai-fleet:teams.ml"),
+        ("Team$kubernetes:core/v1:Pod", "ml-2-a", "kai-fleet:teams.ml-2"),
+        ("TeamNamespace$kubernetes:core/v1:Pod", "nlp-a", "kai-fleet:teamStacks.nlp"),
+        ("KaiScheduler$kubernetes:core/v1:Pod", "host-kai-a", "kai-fleet:kai"),
+    ],
+)
+def test_a_violation_names_the_key_of_the_stacks_file(analyzer, types, name, key):
+    bad = replace(
+        pod("a", IN_PARENT), urn=f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{types}::{name}"
+    )
+    for project, lead in (("kai-fleet", f"{key}: Pod a in"), ("other", "Pod a in")):
+        asked = proto.AnalyzerStackConfigureRequest(stack="lab", project=project, config=CONFIG)
+        analyzer.ConfigureStack(asked, None)
+        ((_, _, urn, message),) = reported(analyzer, *TREE, bad)
+        assert urn == bad.urn
+        assert message.partition("\n")[2].startswith(lead)
+
+
+def test_a_text_has_keys_in_place_of_urns():
+    urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$a:b:C::ml-release"
+    text = f"raise {urn}.gpus; or see {urn.replace('ml-', 'x-')}"
+    assert with_keys(text, {"ml": "kai-fleet:teams.ml"}) == (
+        f"raise kai-fleet:teams.ml; or see {urn.replace('ml-', 'x-')}"
+    )
 
 
 def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -66,6 +67,18 @@ def test_the_state_knows_which_vcluster_it_was():
     assert (item.team, item.subject) == ("ml", "vCluster ml")
     assert "everything that was in the old one is lost: KAI v" in item.words
     assert "queues default, serve and train, and all that its users made. If there" in item.words
+
+
+@pytest.mark.parametrize(("uid", "lost"), [("new", ["ml"]), ("old", [])])
+def test_an_update_that_filled_another_one_says_what_was_lost(uid, lost):
+    """Nobody could say it before: the namespace was gone, and with it the vCluster."""
+    known = state("old")
+    urn = next(urn for urn in known.resources if urn.endswith(f"::ml{IDENTITY}"))
+    gone = SimpleNamespace(urn=urn.replace("::ml", "::nlp"), new=None)
+    new = SimpleNamespace(urn=urn, new=SimpleNamespace(inputs={"triggers": [uid]}))
+    found = another.items(another.filled(known, [gone, new]), advice="")
+    assert [item.team for item in found] == lost
+    assert all(item.words.endswith("and all that its users made") for item in found)
 
 
 def test_objects_of_the_teams_files_are_named():
@@ -155,6 +168,16 @@ def test_an_update_looks_at_it_and_a_file_that_is_refused_is_the_programs(cluste
 
     monkeypatch.setattr(read, "of_stack", refused)
     assert updates.lost_vclusters("lab", state("old", known["ml"].server)) == []
+
+
+def test_where_nobody_can_be_asked_only_the_teams_that_lose_nothing_else_wait(capsys):
+    others = another.items({"ml": "KAI v0.16.8", "nlp": "KAI v0.9.3"})
+    assert [item.team for item in updates.without_undecided("lab", others, ["nlp"])] == ["nlp"]
+    out, err = capsys.readouterr()
+    assert "vCluster ml is another one" in out and "nlp" not in out
+    assert "the other teams go on. To agree: .venv/bin/fleet up --stack lab --yes ml" in err
+    assert updates.without_undecided("lab", others, ["lab"]) == others
+    assert capsys.readouterr() == ("", "")
 
 
 def ill(lab):

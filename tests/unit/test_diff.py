@@ -181,6 +181,15 @@ def test_the_engines_steps_make_the_same_summary():
     assert not any(created.values()), "a stack is nothing on a cluster"
 
 
+def test_what_is_made_anew_with_the_same_inputs_has_words():
+    """So is all that was in a vCluster that is another one now."""
+    every = golden.record()["resources"]
+    summary = of_steps([step("replace", item, item) for item in every])
+    items = [item for part in summary.values() for item in part]
+    assert len(items) > 10 and all(item.words for item in items)
+    assert "is replaced" in {item.words for item in summary["changed"]}
+
+
 @pytest.mark.parametrize(
     "page",
     [lambda found: golden.shown(as_text.show_diff, found), as_markdown.diff_page],

@@ -239,12 +239,17 @@ def found_by(raw, answer, monkeypatch):
         asked.append(arguments["path"])
         return SimpleNamespace(value=answer)
 
+    return found_with(raw, invoke, monkeypatch), asked
+
+
+def found_with(raw, invoke, monkeypatch):
+    """What `find` gives for a stack whose engine answers so."""
     monkeypatch.setattr(existing, "invoke", invoke)
     platform = load(PLATFORM).settings
     own = load_team_stack(raw, lambda _: Facts.of(platform)) if "team" in raw else load(raw)
     assert own.settings is not None, own.mistakes
     connection = ClusterConnection(context="lab")
-    return existing.find(own.settings, connection, Deployed(), None), asked  # type: ignore[arg-type]
+    return existing.find(own.settings, connection, Deployed(), None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("raw", [PLATFORM, TEAM_STACK], ids=["platform", "team stack"])
@@ -265,12 +270,23 @@ def test_without_the_host_there_is_no_preview(raw, answer, says, monkeypatch):
 
 def test_a_host_that_answers_or_is_made_yet_is_enough(monkeypatch):
     nothing, asked = found_by(TEAM_STACK, {"there": False}, monkeypatch)
-    assert (nothing, asked) == ({}, ["/api/v1/namespaces/team-nlp"])
+    assert (nothing, asked) == ({}, ["/api"])
     assert found_by(PLATFORM, {"there": False}, monkeypatch)[0]["teams"] == []
     new = {"cluster": {"name": "here", "kind": {}}}
     assert found_by(new, {"problem": WRONG, "away": True}, monkeypatch) == ({}, [])
     # The offline plan's engine answers nothing.
     assert found_by(PLATFORM, None, monkeypatch)[0]["gpu"] == []
+
+
+@pytest.mark.parametrize("raw", [PLATFORM, TEAM_STACK], ids=["platform", "team stack"])
+def test_an_account_that_may_get_no_object_has_a_preview_too(raw, monkeypatch, caplog):
+    """Each account that has logged in may ask which versions the API has."""
+    denied = {"problem": "the API answers 403 Forbidden", "away": False, "denied": True}
+
+    def invoke(token, arguments, options):
+        return SimpleNamespace(value={"there": True} if arguments["path"] == "/api" else denied)
+
+    assert not any(found_with(raw, invoke, monkeypatch).values())
 
 
 def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():

@@ -86,6 +86,12 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             ".venv/bin/fleet up --refresh --stack prod",
         ),
         (
+            "exit status 1: Service ml is gone with namespace team-ml",
+            "namespace team-ml is gone, and the state still has it: somebody deleted it, or a"
+            " removal was cut off",
+            ".venv/bin/fleet up --refresh --stack prod",
+        ),
+        (
             "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",
             "its KAI does not get ready",
             f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
@@ -128,6 +134,22 @@ def line_of(message, urn=QUEUES, resources=(), **more):
 )
 def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repair):
     assert line_of(message) == f"team ml: {cause}. Repair it with: {repair}"
+
+
+@pytest.mark.parametrize("words", ["uninstall: Release not loaded: ml", "ml: release: not found"])
+def test_helm_does_not_know_that_the_namespace_is_gone_and_the_host_does(words):
+    release = {"urn": VCLUSTER, "type": "kubernetes:helm.sh/v3:Release"}
+    release["inputs"] = {"name": "ml", "namespace": "team-ml"}
+    with serving() as (api, url):
+        api.answers = {"/api/v1/namespaces/team-ml": (404, {})}
+        gone = line_of(words, VCLUSTER, [release], host=url)
+        after = line_of(words, VCLUSTER, [release], host=url, refreshed=True)
+        api.answers = {"/api/v1/namespaces/team-ml": (200, {})}
+        there = line_of(words, VCLUSTER, [release], host=url)
+    lead = "team ml: somebody deleted namespace team-ml"
+    assert gone.startswith(f"{lead}, and the state") and gone.endswith("up --refresh --stack prod")
+    assert after == f"{lead} while this ran. See who deletes it"
+    assert "somebody uninstalled a release by hand" in there
 
 
 def test_a_queue_of_somebody_else_is_taken_over_where_it_is():

@@ -138,6 +138,36 @@ def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
     assert "does not know its RuntimeClass" in team.waiting(starting)["cause"]
 
 
+MISSING = [
+    ('secret "creds" not found', 'waits for secret "creds"'),
+    ('configmap "settings" not found', 'waits for configmap "settings"'),
+]
+
+
+@pytest.mark.parametrize(("said", "cause"), MISSING)
+def test_a_pod_on_a_node_says_what_it_waits_for(team, said, cause):
+    mounts = pod("mounts", "serve", "ml-0", phase="Pending")
+    team.has("events", [event("Pod", "mounts", f'volume "v" : {said}', "FailedMount")])
+    found = team.waiting(mounts)
+    assert cause in found["cause"] and "reason=SyncError" in found["fix"]
+    team.has("events", [])
+    reads = pod("reads", "serve", "ml-0", phase="Pending")
+    waits = {"reason": "CreateContainerConfigError", "message": said}
+    reads["status"]["containerStatuses"] = [{"state": {"waiting": waits}}]
+    assert cause in team.waiting(reads)["cause"]
+    waits["message"] = "couldn't find key a in Secret default/creds"
+    assert "key a in Secret" in team.waiting(reads)["cause"]
+
+
+def test_a_pod_that_a_node_has_for_long_is_said_to_wait(team):
+    late, soon = (pod(name, "serve", "ml-0", phase="Pending") for name in ("late", "soon"))
+    for each, minutes in ((late, 9), (soon, 1)):
+        placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(minutes)}
+        each["status"]["conditions"] = [placed]
+    found = team.waiting(late, soon)
+    assert (found["name"], "containers have not started" in found["cause"]) == ("late", True)
+
+
 def maker(kind, name, spec, status, deployment=None):
     owner = {"kind": "Deployment", "name": deployment, "controller": True}
     place = {"namespace": "default", "name": name, "ownerReferences": [owner] if deployment else []}

@@ -31,6 +31,7 @@ class Host:
             f"{HERE}/secrets/vc-ml": secret,
             STATEFUL_SET: {"spec": {}},
             f"{HERE}/pods": [pod],
+            HERE: {"metadata": {"name": "team-ml"}},
             f"{HERE}/secrets": [{"metadata": {"name": "sh.helm.release.v1.ml.v1"}}],
             **objects,
         }
@@ -150,6 +151,21 @@ def test_what_somebody_deleted_is_not_waited_for(waits, lost, part):
     with pytest.raises(NotReadyError) as ended:
         waits(Host(good(), **{lost: None}), timeout="600")
     assert str(ended.value) == f"{lead}, and release ml stands. Make it again with: {AGAIN}"
+
+
+@pytest.mark.parametrize(
+    ("space", "says"),
+    [
+        (None, "Service ml is gone with namespace team-ml"),
+        ({"metadata": {"deletionTimestamp": "x"}}, "because it is being terminated"),
+        (RefusedError(403, "Forbidden"), "as after somebody uninstalled release ml"),
+    ],
+)
+def test_what_is_gone_with_its_namespace_says_so(waits, space, says):
+    gone = {f"{HERE}/services/ml": None, f"{HERE}/secrets": [], HERE: space}
+    with pytest.raises(NotReadyError) as ended:
+        waits(Host(good(), **gone), timeout="600")
+    assert str(ended.value).endswith(says)
 
 
 def pending(message="", **more):

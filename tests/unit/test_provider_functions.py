@@ -46,6 +46,7 @@ def read(plugin):
             {"handler": "nvidia", "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
             BARE | {"handler": "nvidia", "labels": {"a": "b"}},
         ),
+        ("/api", 200, {"kind": "APIVersions", "versions": ["v1"]}, BARE),
         (CLASS, 404, {}, {"there": False}),
         (CLASS, 403, {}, {"problem": REFUSED, "away": False, "denied": True}),
         (

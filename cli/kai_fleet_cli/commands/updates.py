@@ -1,6 +1,6 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +40,7 @@ def up(
     Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
     stack's where all teams lose something.
     """
-    from kai_fleet_cli.diff import losses
+    from kai_fleet_cli.diff import another, losses
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import report, runs
@@ -55,7 +55,10 @@ def up(
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
 
+    before: list[State] = []
+
     def agree(known: "State") -> list[str]:
+        before.append(known)
         if not known.resources:
             from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
 
@@ -71,13 +74,18 @@ def up(
         if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):
             raise UserError(validation.report(renamed))
         gone = reading.read(reading.path_of(stack)).get("removed") or []
-        lost = [*looked.result(), *losses.losses(known, plan.resources)]
-        return confirm(stack, lost, named, gone)
+        lost, others = losses.losses(known, plan.resources), looked.result()
+        if not (refresh or terminal.asks()):  # a refresh drops what tells what was in them
+            others = without_undecided(stack, others, [*named, *gone, *teams_of(lost)])
+        return confirm(stack, [*others, *lost], named, gone)
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
-    as_text.show_summary(of_steps(ran.steps), out)
+    summary = of_steps(ran.steps)
+    for known in before:
+        summary["lost"][:0] = another.items(another.filled(known, ran.steps), advice="")
+    as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
@@ -97,6 +105,31 @@ def lost_vclusters(stack: str, known: "State") -> "list[Item]":
     return another.items(another.losses(known, uids(source, vclusters)))
 
 
+def teams_of(items: Iterable["Item"]) -> list[str]:
+    """The teams that lose something, each once."""
+    return list(dict.fromkeys(item.team for item in items))
+
+
+def without_undecided(stack: str, others: Sequence["Item"], known: Sequence[str]) -> "list[Item]":
+    """Of vClusters that are other ones, those of teams that `known` names: it is agreed to, goes,
+    or loses something else. All where it names the stack.
+
+    Where nobody can be asked, the program leaves each other one alone: that team fails, and the
+    others go on. Print its loss and the command that agrees to it.
+    """
+    from kai_fleet_cli.display import as_text
+
+    left = [item for item in others if not {stack, item.team} & {*known}]
+    as_text.show_summary({"lost": left}, out)
+    for item in left:
+        command = f"{FLEET} up --stack {stack} --yes {item.team}"
+        terminal.say(
+            f"there is no terminal to ask at, so nothing of team {item.team} is filled, and the"
+            f" other teams go on. To agree: {command}"
+        )
+    return [item for item in others if item not in left]
+
+
 def confirm(
     stack: str, items: Sequence["Item"], named: Sequence[str], gone: Sequence[str] = ()
 ) -> list[str]:
@@ -108,7 +141,7 @@ def confirm(
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.doctor.diagnosis import with_alive
 
-    names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
+    names = [team for team in teams_of(items) if team not in gone]
     names = [stack] if HOST in names else names
     if missing := [name for name in names if name not in named]:
         as_text.show_summary({"lost": with_alive(stack, items, out)}, out)

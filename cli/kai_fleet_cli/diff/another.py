@@ -4,10 +4,10 @@ The UID of a vCluster's namespace `kube-system` tells it. One that does not answ
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.cluster.kube.identity import ANOTHER
-from kai_fleet.names import QUEUES, RELEASE
+from kai_fleet.names import IDENTITY, QUEUES, RELEASE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
@@ -15,6 +15,7 @@ from kai_fleet_cli.diff.changes import Item
 from kai_fleet_cli.recovery.state import Resource, State, clusters_of
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
+_ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
 
 
 def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
@@ -26,11 +27,23 @@ def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def items(lost: Mapping[str, str]) -> list[Item]:
+def filled(known: State, steps: Iterable[Any]) -> dict[str, str]:
+    """The same of those that an update with these steps has filled: `known` is the state before.
+
+    A vCluster whose namespace was deleted answers nothing before it.
+    """
+    now = dict[str, str]()
+    for step in steps:
+        name = read_urn(step.urn).name
+        if name.endswith(IDENTITY) and step.new is not None:
+            (now[name.removesuffix(IDENTITY)],) = step.new.inputs["triggers"]
+    return losses(known, now)
+
+
+def items(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Item]:
     """A line for each of these vClusters."""
-    advice = "If there is a backup, restore that first; else this one is filled"
     return [
-        Item(name, f"vCluster {name}", f"{WORDS}{contents}. {advice}")
+        Item(name, f"vCluster {name}", f"{WORDS}{contents}{advice}")
         for name, contents in lost.items()
     ]
 

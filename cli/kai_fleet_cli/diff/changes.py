@@ -257,7 +257,7 @@ def _row_of(change: Change) -> Consequence | None:
 
 def _item(change: Change, consequence: str) -> Item:
     words = [consequence]
-    if change.kind in ("created", "deleted"):
+    if change.kind in ("created", "deleted") or not change.fields:
         words = [consequence or f"is {change.kind}"]
     elif change.type == POLICY:
         words = [consequence or "changes what it refuses"]

@@ -11,7 +11,6 @@ import pydantic_core
 from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Settings, secrets
 from kai_fleet.settings.team_stack import FactsOf, platform_of
-from kai_fleet.urns import read_urn
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
@@ -19,17 +18,8 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import rules, validation
-from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.adapters import from_resources, keys
 
-_OWN: Final = "kai-fleet:index:"
-# By the component that makes it on the host.
-_KEYS: Final = {
-    "GpuStack": "kai-fleet:gpu",
-    "KaiScheduler": "kai-fleet:kai",
-    "QueueTree": "kai-fleet:queues",
-    "TeamStackAccess": "kai-fleet:teamStacks",
-    "Monitoring": "kai-fleet:monitoring",
-}
 UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, network. Preview does."
 
 
@@ -128,11 +118,7 @@ def plan_settings(
 
 def key_of(urn: str, settings: Settings | None) -> str:
     """The key of the stack file for what a resource declares; the URN where none has it."""
-    read = read_urn(urn)
-    teams = () if settings is None else (*settings.teams, *settings.team_stacks)
-    owners = [team for team in teams if f"{read.name}-".startswith(f"{team}-")]
-    types = {kind.removeprefix(_OWN) for kind in read.types}
-    if settings is not None and owners and types & {"Team", "TeamNamespace"}:
-        return settings.team_path(max(owners, key=len))
-    keys = (key for kind, key in _KEYS.items() if kind in types and not owners)
-    return next(keys, urn)
+    if settings is None:
+        return keys.key_of(urn, {})
+    teams = (*settings.teams, *settings.team_stacks)
+    return keys.key_of(urn, {team: settings.team_path(team) for team in teams})

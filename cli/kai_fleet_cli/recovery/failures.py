@@ -33,7 +33,7 @@ class Failure:
     Args:
         refreshed: In place of both where the run refreshed the state before it failed.
         anew: In place of both where the run made KAI anew.
-        finds: What the cluster is asked for, `store` or `namespace`, for cause and command.
+        finds: What the cluster is asked for, `store`, `namespace` or `release`, for cause and fix.
         inside: The row is about what is in a vCluster.
         api: A whole API server fails.
         release: The row is about a Helm release on the host.

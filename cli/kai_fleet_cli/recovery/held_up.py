@@ -235,7 +235,20 @@ def _namespace(error: _Error) -> tuple[str, str]:
     return sentence(space, found), " && ".join(commands)
 
 
-_FINDS: Final = {"store": _store, "namespace": _namespace}
+def _release(error: _Error) -> tuple[str, str]:
+    """Of a Helm release that is gone with its namespace: cause and command. Raises KeyError where
+    the namespace is there.
+    """
+    name = error.inputs["namespace"]
+    with closing(cluster_of_stack(error.stack, error.team if error.inside else "")) as api:
+        if api.find(f"/api/v1/namespaces/{name}") is not None:
+            raise KeyError(name)
+    if error.refreshed:
+        return f"somebody deleted namespace {name} while this ran. See who deletes it", ""
+    return f"somebody deleted namespace {name}, and the state still has it", error.again
+
+
+_FINDS: Final = {"store": _store, "namespace": _namespace, "release": _release}
 
 
 def _webhook(error: _Error, hook: str) -> tuple[str, bool]:

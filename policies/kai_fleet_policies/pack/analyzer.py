@@ -23,6 +23,7 @@ from kai_fleet.names import PACKAGE, QUEUES
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
+from kai_fleet_policies.adapters.keys import key_of, team_keys, with_keys
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import DeclaredQueue
 from kai_fleet_policies.rules import BY_NAME, RULES, check
@@ -113,6 +114,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
+        self._teams = dict[str, str]()
+        self._names_keys = False
 
     # Calls of the protocol, named as it names them.
 
@@ -132,11 +135,14 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return Empty()
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """End the run where the stack's file has a copy of a secret, or one at a key for none.
+        """Learn the keys of the stack's file, and end the run where that has a copy of a secret, or
+        one at a key for none.
 
         The program refuses the same, but a pull request may change the program.
         """
-        if request.project == PACKAGE and request.config_secret_keys:
+        self._names_keys = request.project == PACKAGE
+        self._teams = team_keys(request.config) if self._names_keys else {}
+        if self._names_keys and request.config_secret_keys:
             # Half a second of imports, which other stacks are spared.
             from kai_fleet_policies.validation import report, secret_findings
 
@@ -200,6 +206,10 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         if policy.enforcementLevel == proto.MANDATORY and finding.level is Level.ADVISORY:
             level = proto.ADVISORY  # a rule that refuses may warn besides
         what = f"{finding.subject}: {finding.message}"
+        if self._names_keys:
+            key = key_of(finding.path, self._teams)
+            lead = "" if key == finding.path else f"{key}: "
+            what = lead + with_keys(what, self._teams)
         for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
             if len(secret) >= _SHORTEST_SECRET:
                 what = what.replace(secret, MASK)

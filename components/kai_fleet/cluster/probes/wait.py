@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
+from kai_fleet.cluster.kube.api import Api, Object
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.values import get
 from kai_fleet.wording import plain
 
 Phrases = Callable[[], list[str]]
@@ -105,11 +106,19 @@ def control_plane(host: Api, name: str, namespace: str) -> str | None:
 
 
 def require_release(api: Api, part: str, namespace: str, release: str) -> None:
-    """Raise NotReadyError where a part is gone with its Helm release."""
+    """Raise NotReadyError where a part is gone with its Helm release, or with its namespace."""
     labels = f"owner=helm,name={release},status=deployed"  # not one that is uninstalling
-    if not api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
-        lost = f"{part} of namespace {namespace} is gone"
-        raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
+    if api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
+        return
+    space: Object | None = {}
+    with suppress(RefusedError):  # who may not look at it is told of the release alone
+        space = api.find(f"/api/v1/namespaces/{namespace}")
+    if space is None:
+        raise NotReadyError(f"{part} is gone with namespace {namespace}")
+    lost = f"{part} of namespace {namespace} is gone"
+    if get(space, "metadata", "deletionTimestamp"):
+        raise NotReadyError(f"{lost} with it, because it is being terminated")
+    raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
 
 
 def until_ready(

@@ -282,7 +282,7 @@ def _about(found: Properties) -> dict[str, Any]:
         nodes = map(KubeObject, found["items"])
         taints = [{"labels": n.labels, "taints": n.spec.get("taints") or []} for n in nodes]
         return {"nodes": taints}
-    own = KubeObject(found)
+    own = KubeObject({"metadata": {}, **found})  # what the API says of itself has none
     helm = [own.annotations.get(f"meta.helm.sh/release-{key}") for key in ("namespace", "name")]
     return {
         "handler": found.get("handler"),
