@@ -66,7 +66,9 @@ WALKS = {
     "a run was killed while it wrote": (
         f"{STATE}::test_attributes_that_a_kill_left_empty_are_no_broken_state"
     ),
-    "something of that name exists": f"{TROUBLES}::test_something_of_that_name_is_there",
+    "something of that name exists": (
+        "tests/engine/test_existing_objects.py::test_what_does_not_fit_is_named_and_nothing_is_made"
+    ),
     # As messages only, which the page says.
     "the stack file is too large": f"{MESSAGES}::test_a_known_error_says_what_to_do",
     "a chart registry fails": f"{MESSAGES}::test_a_known_error_says_what_to_do",
