@@ -3,7 +3,6 @@ end of the update names puts it right.
 """
 
 import base64
-import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,8 +16,9 @@ from tests.attacks import own_api_server
 from tests.attacks.hold_ups import ACTS, LINE, QUEUES, STAYS, is_at_work
 from tests.attacks.http import Http
 from tests.attacks.own_api_server import answering
-from tests.engine.sandbox_commands import typed, until
+from tests.engine.sandbox_commands import until
 from tests.faults.case import CONFIG, ML, Case, Ran, client_of
+from tests.faults.desired import Followed, converge
 from tests.temporary import temporary
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(900)]
@@ -80,17 +80,6 @@ def ask(case, what="quota"):
     return desired
 
 
-def printed(case, command):
-    """Run a line as a person does in the checkout, with the sandbox's tools."""
-    tools = [case.tool(item).parent for item in ("kubectl", "helm", "pulumi")]
-    variables = {
-        "KAI_FLEET_SANDBOX": str(case.sandbox),
-        "KUBECONFIG": str(case.host),
-        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
-    }
-    return typed(case.checkout, command, **variables)
-
-
 def held(ran: Ran):
     """What the end of a run says of team ml, and the command; of no other team it says anything."""
     assert ran.code == 1, ran.reported
@@ -102,11 +91,6 @@ def held(ran: Ran):
     return cause, command
 
 
-def mended(case, command):
-    done = printed(case, command)
-    assert done.returncode == 0, done
-
-
 # The first of them, in less time: tests/engine/test_commands.py.
 @pytest.mark.parametrize("act", ACTS[1:], ids=lambda act: act.name)
 def test_what_a_tenant_does_inside_holds_up_its_own_team(case, act):
@@ -115,11 +99,11 @@ def test_what_a_tenant_does_inside_holds_up_its_own_team(case, act):
     until(lambda: is_at_work(act, tenant))
     look = version if act.version else quota
     desired = ask(case, "version" if act.version else "quota")
-    cause, command = held(case.fleet("up"))
+    ran = case.fleet("up")
+    cause, _ = held(ran)
     assert look(case, "research") == desired
     assert act.says in cause
-    mended(case, command)
-    case.up()
+    converge(case, failed=ran)
     assert [look(case, name) for name in TEAMS] == [desired, desired]
 
 
@@ -152,14 +136,13 @@ def test_what_a_tenant_does_to_its_secret_holds_up_its_own_team(case, do, says):
     assert observed.code == 0
     assert "research-queues" in observed.reported
     assert "Secret vc-ml of namespace team-ml" in observed.reported, "a warning"
-    cause, command = held(case.fleet("up"))
+    ran = case.fleet("up")
+    cause, _ = held(ran)
     assert quota(case, "research") == desired
     assert cause == says
-    known = printed(case, ".venv/bin/fleet team kubeconfig ml --stack faults")
-    assert "client-key-data" in known.stdout, known
-    mended(case, command)
-    until(lambda: _found(case, SECRET))
-    case.up()
+    known = case.typed(".venv/bin/fleet team kubeconfig ml --stack faults")
+    assert "client-key-data" in known.reported, known
+    converge(case, failed=ran)
     assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
@@ -182,33 +165,32 @@ def _found(case, path):
 def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says, refresh):
     with answering(case, "ml", answer):
         desired = ask(case)
-        cause, command = held(case.start("up", *refresh).end(600))
+        ran = case.start("up", *refresh).end(600)
+        cause, _ = held(ran)
         assert quota(case, "research") == desired
         assert cause == says
-        if "rollout" in command:
-            mended(case, command)
+        assert case.typed(Followed(case).next(ran)).code == 0
     until(lambda: _answers(case))
-    case.up()
+    converge(case)
     assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
 def test_a_full_store_is_told_what_keeps_its_data(case):
     """Each command that is printed is run, and none twice: at last its volume is to grow."""
-    followed = []
+    followed = Followed(case)
     with answering(case, "ml", own_api_server.is_full):
         desired = ask(case)
         for said in ("StorageClass sandbox lets no volume grow", "is full"):
-            cause, command = held(case.fleet("up"))
+            ran = case.fleet("up")
+            cause, _ = held(ran)
             assert cause.startswith("the store of its vCluster is full")
             assert said in cause
-            assert command not in followed
-            mended(case, command)
-            followed.append(command)
+            assert case.typed(followed.next(ran)).code == 0
         last = case.fleet("up").last
         assert "claim data-ml-0 of its full store is to grow and has 5Gi still" in last
         assert quota(case, "research") == desired
     until(lambda: _answers(case))
-    case.up()
+    converge(case)
     assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
@@ -234,13 +216,12 @@ def test_finalizers_hold_up_their_own_team(case):
         del config["kai-fleet:teams"]["ml"]["queues"]
 
     case.edit(without_kai)
-    for kept in ("queue/train", "configmaps/stays -n kai-scheduler"):
-        cause, command = held(case.start("up", "--yes", "ml").end(400))
-        assert cause == f"finalizers keep {kept}"
-        assert quota(case, "research") == desired
-        mended(case, command)
-    done = case.fleet("up", "--yes", "ml")
-    assert done.code == 0, done.reported
+    ran = case.start("up", "--yes", "ml").end(400)
+    cause, _ = held(ran)
+    assert cause == "finalizers keep queue/train"
+    assert quota(case, "research") == desired
+    reported = converge(case, ("up", "--yes", "ml"), failed=ran)
+    assert "finalizers keep configmaps/stays -n kai-scheduler" in "".join(reported)
     case.file.write_text(before)
     case.up()
 

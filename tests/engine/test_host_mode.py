@@ -11,8 +11,9 @@ from kubernetes import client
 from kai_fleet.finding import Level
 from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.engine import runs
 from kai_fleet_cli.stack_file import reading
-from tests.engine.broken_things import kai_pod, pods
+from tests.engine.broken_things import QUEUES, kai_pod, pods, queue
 from tests.engine.guarded_pods import GROUPED, HALF, pod, sent
 from tests.engine.kubectl_plugin import asked
 from tests.engine.product import (
@@ -24,7 +25,7 @@ from tests.engine.product import (
     project,
     queues,
 )
-from tests.engine.sandbox_commands import until
+from tests.engine.sandbox_commands import run, until
 from tests.stack_files import queue_tree
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -110,6 +111,33 @@ def test_a_quota_change_touches_that_queue_only(first, product, host):
     product.edit(edit)
     assert set(product.up().changed) == {"Queues host-queues"}
     assert queues(host)["engineering-team"]["spec"]["resources"]["gpu"]["limit"] == 3
+
+
+def test_a_queue_of_somebody_else_is_taken_over_by_the_printed_command(
+    first, product, host, sandbox
+):
+    """All other queues and teams are up to date meanwhile."""
+    name = "engineering-team"
+    objects = client.CustomObjectsApi(host)
+    objects.delete_cluster_custom_object(*QUEUES, name)
+    objects.create_cluster_custom_object(*QUEUES, queue(name, "ml-department"))
+
+    def edit(config):
+        department = config["kai-fleet:queues"]["ml-department"]["children"]
+        department["engineering-team"]["gpu"] = {"quota": 1, "limit": 3}
+        department["research-team"]["gpu"] = {"quota": 5}
+
+    product.edit(edit)
+    with pytest.raises(runs.EngineError) as why:
+        runs.up(product.stack)
+    lead, line = str(why.value).split("\n")
+    assert lead == "the update is done, but for team nlp"
+    assert f"somebody else made queue {name} on the host" in line
+    assert queues(host)["research-team"]["spec"]["resources"]["gpu"]["quota"] == 5
+    command = line.partition("run: ")[2].partition(", then run")[0]
+    run(sandbox, *command.split())
+    runs.up(product.stack)
+    assert queues(host)[name]["spec"]["resources"]["gpu"]["quota"] == 1
 
 
 def test_on_the_host_the_teams_namespace_is_guarded(first, host):

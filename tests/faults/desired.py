@@ -1,17 +1,25 @@
 """What the stack is changed to, what undisturbed runs leave, and how a person gets there again."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from tests.faults import dumps
-from tests.faults.case import ML, STACK, Case
+from tests.faults.case import ML, STACK, Case, Ran
 
 # The command at the end of a message.
-_COMMAND = re.compile(r"(?:Repair it with|run): (.+?)(?:, then run|, or|\. |$)")
+_COMMAND = re.compile(r"(?:Repair it with|run|go on): (.+?)(?:, then run|, or|\. |$)")
+_AGAIN = "run the same command again"
+# What no printed command has: the end of a team, of a volume, of the stack.
+_GIVES_UP = re.compile(
+    r"team remove|destroy|stack rm"
+    r"|delete\b[^&;|]*(\b(pvc?|persistentvolume\w*)\b|namespaces?[ /]team-)"
+)
+_AGREES = re.compile(r"fleet up\b[^&;|]*? --yes((?: \w[\w-]*)*)")
+_SECONDS = 600.0
 MOST = 3  # commands after a fault
 # What a command prints when it starts the engine.
 BEGUN = f"Updating ({STACK})"
@@ -48,25 +56,49 @@ def without_ml(config: Any) -> None:
     config["kai-fleet:teams"].pop("ml", None)
 
 
-def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
-    """What a person does after a fault: reads the last line, and does what it says.
+@dataclass
+class Followed:
+    """The commands that were printed and run: at most three, none twice, and none gives up a team.
 
-    Whatever broke, at most three commands mend it, none of them twice, and none removes a team.
+    `lost` are teams that may lose what is theirs: the user asked for it, or was shown what.
     """
-    reported: list[str] = []
-    printed, followed = "", list[str]()
-    for _ in range(8):
-        ran = case.typed(printed) if printed else case.fleet(*command)
+
+    case: Case
+    lost: Collection[str] = ()
+    commands: list[str] = field(default_factory=list)
+
+    def next(self, ran: Ran, command: Sequence[str] = ("up",)) -> str:
+        """The command that the end of a failed run says; "" for the one that failed."""
+        found = _COMMAND.search(ran.last)
+        assert found or _AGAIN in ran.last, ran.reported
+        printed = found[1] if found else ""
+        assert not _GIVES_UP.search(printed), printed
+        agreed = {name for names in _AGREES.findall(printed) for name in names.split()}
+        assert not agreed & self.case.teams() - {*self.lost}, f"{printed} agrees to a loss unasked"
+        said = printed or " ".join(command)
+        assert said not in self.commands, f"{said} is printed again:\n{ran.reported}"
+        self.commands.append(said)
+        assert len(self.commands) <= MOST, "\n".join([*self.commands, ran.reported])
+        return printed
+
+
+def converge(
+    case: Case,
+    command: Sequence[str] = ("up",),
+    failed: Ran | None = None,
+    lost: Collection[str] = (),
+) -> list[str]:
+    """What a person does after a fault: reads the last line, and does what it says, to a good end.
+
+    `failed` is the run of the command that failed, where there was one. Gives what each run said.
+    """
+    followed = Followed(case, {*lost, *command})
+    ran = failed or case.start(*command).end(_SECONDS)
+    reported, printed = [ran.reported], ""
+    assert "Traceback" not in ran.reported, ran.reported
+    while ran.code or (printed and not re.search("fleet up .*--yes", printed)):
+        printed = followed.next(ran, command) if ran.code else ""
+        ran = case.typed(printed) if printed else case.start(*command).end(_SECONDS)
         reported.append(ran.reported)
         assert "Traceback" not in ran.reported, ran.reported
-        if ran.code == 0 and (not printed or re.search("fleet up .*--yes", printed)):
-            return reported
-        found = _COMMAND.search(ran.last) if ran.code else None
-        assert found or not ran.code or "run the same command again" in ran.last, ran.reported
-        printed = found[1] if found else ""
-        if printed:
-            assert printed not in followed, f"{printed} is printed again:\n{ran.reported}"
-            assert not re.search("team remove|delete (pvc|pv|namespace team-)", printed), printed
-            followed.append(printed)
-            assert len(followed) <= MOST, "\n".join([*followed, *reported])
-    raise AssertionError("eight runs were not enough:\n" + "\n".join(reported))
+    return reported

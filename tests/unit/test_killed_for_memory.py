@@ -114,10 +114,11 @@ def test_a_webhook_of_others_is_named_with_its_service_and_its_object():
     lab.host["endpointslices"] = [piece]
     assert lab.ill() == []
     lab.host["endpointslices"] = []
-    lab.host["validatingwebhookconfigurations"][0]["webhooks"][0]["rules"] = [
-        {"resources": ["widgets"]}
-    ]
+    (hook,) = lab.host["validatingwebhookconfigurations"][0]["webhooks"]
+    hook["rules"] = [{"resources": ["widgets"]}]
     assert lab.ill() == []
+    hook["rules"] = [{"resources": ["resourcequotas"]}]
+    assert [entry.subject for entry in lab.ill()] == [found.subject]
 
 
 @pytest.mark.parametrize("escaped", [False, True])
@@ -136,5 +137,5 @@ def test_a_removal_whose_host_is_gone_names_what_forgets_the_stack_last():
     sentence = failures.of_removal(text, "lab", "fleet destroy --refresh --stack lab")
     first, last = sentence.split("Only where the host itself is gone for good")
     assert "kubectl get nodes" in first
-    assert last.endswith("pulumi stack rm --force --yes --stack lab")
+    assert last.endswith("pulumi stack rm --force --preserve-config --yes --stack lab")
     assert failures.of_removal("error: no space left", "lab", "again") == ""

@@ -17,6 +17,8 @@ from kai_fleet_policies.model.queues import QueueIndex
 _MADE: Final = frozenset(
     {"*", "*/*", "namespaces", "pods", "services", "secrets", "configmaps", "serviceaccounts"}
     | {"persistentvolumeclaims", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"}
+    | {"resourcequotas", "networkpolicies", "roles", "rolebindings", "clusterroles"}
+    | {"clusterrolebindings", "customresourcedefinitions", "runtimeclasses", "priorityclasses"}
 )
 _DAY: Final = 86400.0  # seconds
 _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
