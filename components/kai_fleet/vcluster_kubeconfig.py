@@ -32,8 +32,9 @@ class Found:
     """What the host has of a vCluster whose wait has run before.
 
     Args:
-        number: For the triggers of its wait: it grows where that has to run again, because the
-            release was uninstalled by hand, its Secret cannot be used, or it is another vCluster.
+        number: For the triggers of its wait. It grows where the wait has to run again: the release
+            was uninstalled by hand, its Secret cannot be used, it is another vCluster, or it does
+            not answer where it was and its Service has another address.
         uid: That of another vCluster, which the wait will print; "" for that of the last one.
         refusal: Why nothing is declared in another vCluster: nobody agreed to the loss.
     """
@@ -45,13 +46,19 @@ class Found:
 
 @dataclass(frozen=True)
 class KubeconfigSecret:
-    """The Secret `vc-NAME` of a vCluster in a host namespace; `values` are those of its chart."""
+    """The Secret `vc-NAME` of a vCluster in a host namespace; `values` are those of its chart.
+
+    `access` is the type of its Service's access, `endpoint` the host or address that overrides the
+    Service's, "" for none.
+    """
 
     name: str
     component: pulumi.Resource
     host: ClusterConnection
     namespace: pulumi.Input[str]
     values: Mapping[str, Any]
+    access: str
+    endpoint: pulumi.Input[str]
 
     def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
         """Build a kubeconfig for a server; of the Secret only certificates and key are used."""
@@ -87,13 +94,14 @@ class KubeconfigSecret:
             return release.apply(lambda _: Found(number))  # it runs in any case
         last = self.last()
 
-        def judged(problem: str, uid: str) -> Found:
+        def judged(problem: str, uid: str, server: str) -> Found:
             if problem:
                 if is_dry_run():
                     pulumi.log.warn(f"{problem}. The update waits for it", self.component)
                 return Found(number + 1)
             if uid in ("", last.get("uid", "")):
-                return Found(number)
+                has_moved = not uid and server not in ("", last.get("server", ""))
+                return Found(number + has_moved)
             if named_losses() & {self.name, pulumi.get_stack()}:
                 return Found(number + 1, uid)
             refusal = another(self.name, pulumi.get_stack())
@@ -103,7 +111,7 @@ class KubeconfigSecret:
 
         read = self._read(release, last.get("server", ""))
         # Nothing of it shows the Secret's content.
-        return pulumi.Output.unsecret(read.apply(lambda read: judged(read[1], read[2])))
+        return pulumi.Output.unsecret(read.apply(lambda read: judged(*read[1:])))
 
     def warn_of_loss(self, printed: pulumi.Output[dict[str, str]]) -> None:
         """Warn where an update has found another vCluster: the host lost the one before."""
@@ -119,22 +127,26 @@ class KubeconfigSecret:
             printed.apply(compare)
 
     def _read(self, later: pulumi.Output[str], server: str = "") -> pulumi.Output[Any]:
-        """The Secret's data, why it has no usable kubeconfig, and the UID of the vCluster that
-        answers at `server`, once `later` is known. The state does not have the Secret.
+        """The Secret's data, why it has no usable kubeconfig, the UID of the vCluster that answers
+        at `server`, and the URL by its Service, once `later` is known. The last two are "" where
+        they are not known. The state does not have the Secret.
 
         A provider function: for a read resource (`.get`) the engine writes its whole state twice in
         each run, even if nothing changed; with fifteen teams that was half of its work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
-        query |= {"server": server} if server else {}
+        if server:
+            query |= {"server": server, "vcluster": self.name}
+            query |= {"access": self.access, "host": self.endpoint}
         options = pulumi.InvokeOptions(parent=self.component)
 
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        async def read(known: dict[str, Any]) -> tuple[Any, str, str]:
+        async def read(known: dict[str, Any]) -> tuple[Any, str, str, str]:
             answer = await invoke_async(SECRET, known, options)
             problem = self._problem(answer, known["namespace"])
-            return answer.get("data"), problem, answer.get("cluster") or ""
+            cluster, address = answer.get("cluster") or "", answer.get("server") or ""
+            return answer.get("data"), problem, cluster, address
 
         return pulumi.Output.all(query, later).apply(lambda values: read(values[0]))
 

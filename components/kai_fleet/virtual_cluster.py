@@ -234,10 +234,11 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=after(child, *before),
         )
         hold_to(component, helm, "vcluster", release.chart_version)
-        secret = KubeconfigSecret(name, self, host, namespace, values)
         endpoint, port = access.get("host", ""), access.get("port", 443)
-        if access.get("type") in ("Ingress", "Gateway"):
+        access_type = access.get("type", "LoadBalancer")
+        if access_type in ("Ingress", "Gateway"):
             endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
+        secret = KubeconfigSecret(name, self, host, namespace, values, access_type, endpoint)
         found = secret.found(helm.id)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
         place: Any = {"PROBE_PLACE": args.get("stack_key", component), **host.environment()}
@@ -252,7 +253,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
                 "VCLUSTER_VALUES": resolved(_digest, values),
-                "VCLUSTER_ACCESS": access.get("type", "LoadBalancer"),
+                "VCLUSTER_ACCESS": access_type,
                 "VCLUSTER_HOST": endpoint,
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),

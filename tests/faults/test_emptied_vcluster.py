@@ -70,7 +70,7 @@ def test_it_is_said_before_anything_begins_and_filled_by_the_printed_command(emp
     assert f"{SAID} {LOST}" in ran.reported
     assert ran.last.endswith(f"run: {COMMAND}")
     assert "Refreshing (" not in ran.reported and "Updating (" not in ran.reported
-    assert len(converge(emptied, command, failed=ran, lost=["ml"])) == 2
+    assert len(converge(emptied, ("up", "--refresh"), failed=ran, lost=["ml"])) == 2
     assert uid(emptied) == begun
     as_declared(emptied, reference)
 

@@ -26,6 +26,7 @@ QUEUES = "/apis/scheduling.run.ai/v2/queues"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 NO = "the test refuses it"
 FILE = "workloads/ml.yaml"
+FILE_OF_DEV = "workloads/dev.yaml"
 # The second is in the first: it is declared after it.
 LAB = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}},
@@ -54,8 +55,8 @@ class Rig:
     def http(self, name: str = "") -> Http:
         return Http(client_of(self.case.inside(name) if name else self.case.host))
 
-    def manifests(self, documents: list[Any]) -> None:
-        file = self.case.checkout / FILE
+    def manifests(self, documents: list[Any], name: str = FILE) -> None:
+        file = self.case.checkout / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(yaml.safe_dump_all(documents))
 
@@ -122,10 +123,12 @@ def refusing(http: Http, resources: str, operation: str, probe: str, body: Any) 
     paths = [f"{ADMISSION}/validatingadmissionpolic{end}" for end in ("ies", "ybindings")]
     http.post(paths[0], name | {"spec": spec})
     http.post(paths[1], name | {"spec": {**bound, "policyName": "test-refuses"}})
-    until(lambda: _is_refused(http, operation, probe, body))
-    yield
-    for path in paths:
-        http.ask("DELETE", f"{path}/test-refuses")
+    try:
+        until(lambda: _is_refused(http, operation, probe, body))
+        yield
+    finally:
+        for path in paths:
+            http.ask("DELETE", f"{path}/test-refuses")
     until(lambda: not _is_refused(http, operation, probe, body))
 
 
@@ -139,6 +142,15 @@ def _is_refused(http: Http, operation: str, path: str, body: Any) -> bool:
 
 
 NAMED: Any = {"metadata": {"name": "probe"}}
+# A queue that the guard of a team's queues lets in.
+NO_SHARE = {"quota": 0, "limit": 0, "overQuotaWeight": 0}
+PROBE: Any = {
+    **NAMED,
+    "spec": {
+        "parentQueue": "default",
+        "resources": dict.fromkeys(("cpu", "gpu", "memory"), NO_SHARE),
+    },
+}
 OF_HOST = "/api/v1/namespaces/team-ml"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/team-ml/networkpolicies"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-ml/roles"
@@ -148,7 +160,7 @@ PARTS = [
     ("", "networking.k8s.io/networkpolicies", POLICIES, {**NAMED, "spec": {"podSelector": {}}}),
     ("ml", "/namespaces", "/api/v1/namespaces", NAMED),
     ("ml", "/configmaps", "/api/v1/namespaces/lab/configmaps", NAMED),
-    ("ml", "scheduling.run.ai/queues", QUEUES, {**NAMED, "spec": {"resources": {}}}),
+    ("ml", "scheduling.run.ai/queues", QUEUES, PROBE),
 ]
 
 
@@ -244,20 +256,20 @@ def test_in_the_new_vcluster_something_fails_twice(rig):
 @pytest.mark.slow
 def test_a_new_team_that_fails(rig):
     """Then it is taken back."""
-    rig.manifests([{**LAB[0], "metadata": {"name": "lab", "labels": {"a": "not valid!"}}}])
+    broken = {**LAB[0], "metadata": {"name": "lab", "labels": {"a": "not valid!"}}}
+    rig.manifests([broken], FILE_OF_DEV)
 
     def add(config: Any) -> None:
         config["kai-fleet:teams"]["dev"] = CONFIG["kai-fleet:teams"]["dev"]
-        config["kai-fleet:workloads"] = {"dev": [FILE]}
+        config["kai-fleet:workloads"]["dev"] = [FILE_OF_DEV]
 
     before = rig.case.file.read_text()
     rig.ask(add)
     rig.fails_alone(of="dev")
     rig.ask()
     rig.fails_alone(of="dev")
-    rig.manifests([LAB[0]])
+    rig.manifests([LAB[0]], FILE_OF_DEV)
     rig.heals("new team, a manifest refused twice", "the new team fails alone")
-    rig.manifests(LAB)
     rig.case.file.write_text(before)
     removed = rig.case.fleet("up", "--yes", "dev")
     assert removed.code == 0, removed.reported

@@ -14,6 +14,7 @@ NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
+NAMED = {"metadata": {"name": "ml", "namespace": "team-ml"}}  # a Service without a port
 BARE = {"there": True, "labels": {}, "release": "None/None"}
 BARE |= {"handler": None, "value": None, "spec": {}}
 REFUSED = "the API answers 403 Forbidden"
@@ -80,12 +81,33 @@ def test_with_a_secret_comes_which_vcluster_answers_at_a_server(read, answer, fo
     data = vcluster_secrets.data()
     with vcluster_secrets.serving() as (inside, server):
         inside.answers["/api/v1/namespaces/kube-system"] = answer
-        asked = {**NAMES, "server": server}
-        assert plain(read(SECRET, 200, {"data": data}, **asked)) == {"data": data, **found}
-    gone = plain(read(SECRET, 200, {"data": data}, **asked))
+        asked = {**NAMES, "server": server, "vcluster": "ml", "access": "NodePort", "host": ""}
+        assert plain(read(SECRET, 200, {**NAMED, "data": data}, **asked)) == {"data": data, **found}
+    gone = plain(read(SECRET, 200, {**NAMED, "data": data}, **asked))
     assert gone == {"data": data}, "one that does not answer says nothing"
     planted = {"data": {"config": "bm9uZQ=="}}
-    assert plain(read(SECRET, 200, planted, **asked)) == planted
+    assert plain(read(SECRET, 200, {**NAMED, **planted}, **asked)) == planted
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "found"),
+    [
+        (200, {"spec": {"ports": [{"nodePort": 30007}]}}, {"server": "https://10.0.0.5:30007"}),
+        (200, {"spec": {"ports": [{}]}}, {}),
+        (404, {}, {}),
+        (403, {}, {}),
+    ],
+)
+def test_with_a_secret_comes_where_its_service_is_now(plugin, status, body, found):
+    data = vcluster_secrets.data()
+    asked = {**NAMES, "server": "https://10.0.0.5:1", "vcluster": "ml"}
+    asked |= {"access": "NodePort", "host": "10.0.0.5"}
+    service = {"metadata": {"name": "ml", "namespace": "team-ml"}, **body}
+    with serving() as (api, url):
+        api.answers["/api/v1/namespaces/team-ml/secrets/vc-ml"] = (200, {"data": data})
+        api.answers["/api/v1/namespaces/team-ml/services/ml"] = (status, service)
+        answer = plain(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
+    assert answer == {"data": data, **found}
 
 
 def test_what_hinders_is_an_answer(read):

@@ -99,6 +99,20 @@ def test_a_release_that_was_uninstalled_by_hand_is_waited_for_again():
     assert Found(good(), waited("3", version=None)).number == "4"
 
 
+@pytest.mark.parametrize(
+    ("answers", "number"),
+    [
+        ({"server": "https://1.2.3.4:444"}, "4"),
+        ({"server": "https://1.2.3.4:443"}, "3"),
+        ({"server": "https://1.2.3.4:444", "cluster": "0d9f"}, "3"),
+        ({}, "3"),
+    ],
+    ids=["moved", "away", "answers where it was", "not read"],
+)
+def test_one_whose_service_was_made_again_is_waited_for_at_its_new_address(answers, number):
+    assert Found({**good(), **answers}, waited("3")).number == number
+
+
 def planted():
     document = vcluster_secrets.config()
     document["users"][0]["user"]["tokenFile"] = "/etc/hostname"

@@ -30,7 +30,7 @@ from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 from kai_fleet.urns import read_urn
 
@@ -245,7 +245,8 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
         path = "/api/v1/namespaces/{namespace}/secrets/{name}".format_map(arguments)
     try:
         content, context = (arguments.get(key) or "" for key in ("kubeconfig", "context"))
-        found = Api(_opened(content, context), in_all=_READ_SECONDS).find(path)
+        api = Api(_opened(content, context), in_all=_READ_SECONDS)
+        found = api.find(path)
     except KubeError as error:
         problem = f"{'cannot be read: ' if of_secret else ''}{complaint(error)}"
         status = error.status if isinstance(error, RefusedError) else None
@@ -258,20 +259,37 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
         if found is None:
             return {"problem": "is not there"}
         data = found.get("data") or {}
-        return {"data": data, **_identity(data, str(arguments.get("server") or ""))}
+        server = str(arguments.get("server") or "")
+        if not server:
+            return {"data": data}
+        return {"data": data, **_identity(data, server), **_address(api, arguments)}
     return {"there": False} if found is None else {"there": True, **_about(found)}
 
 
 def _identity(data: Properties, server: str) -> dict[str, Any]:
     """The UID of a vCluster as `cluster`, by its Secret, at a server; none where it gives none."""
-    if not server:
-        return {}
     try:
         content = of_secret(data, server, "look")
         uid = uid_of(Api.of_kubeconfig(content, in_all=LOOK_SECONDS))
     except (TenantKubeconfigError, KubeError):
         return {}
     return {"cluster": uid} if uid else {}
+
+
+def _address(api: Api, arguments: Properties) -> dict[str, Any]:
+    """The URL of a vCluster by its Service as `server`; none where that has none, or is not read.
+
+    A Service that somebody deleted and made again has another node port or load balancer.
+    """
+    path = "/api/v1/namespaces/{namespace}/services/{vcluster}"
+    try:
+        service = api.find(path.format_map(arguments))
+    except KubeError:
+        return {}
+    if service is None:
+        return {}
+    address = address_of(service, str(arguments["access"]), str(arguments["host"]) or None)
+    return {"server": f"https://{address}"} if address else {}
 
 
 def _about(found: Properties) -> dict[str, Any]:
