@@ -1,6 +1,7 @@
 """The deployed state of the running stack, after its last update, complete or failed."""
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from kai_fleet.vcluster_values import ChartStore, kubernetes_of, store_of
 # resources in the last checkpoint of a stack.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
+# A file backend moves the state away for a moment while the engine writes it.
+_ATTEMPTS: Final = 5
+_PAUSE_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -118,15 +122,16 @@ def read() -> Deployed:
 @lru_cache(maxsize=1)
 def _of_run(run: Any) -> Deployed:
     stack = {"stackName": full_name(pulumi.get_stack())}
-    try:
+    for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             answer: Any = invoke(_READ_STATE, stack).value
-        except Exception:  # retry: without the state no foreign object is recognized
-            answer = invoke(_READ_STATE, stack).value
-    except Exception as error:
-        # Without it every new version replaces its release, which is slower but safe.
-        pulumi.log.debug(f"the stack's state cannot be read: {error}")
-        return Deployed(readable=False)
+            break
+        except Exception as error:
+            # Without it every new version replaces its release, which is slower but safe.
+            pulumi.log.debug(f"the stack's state cannot be read: {error}")
+        if not attempts_left:
+            return Deployed(readable=False)
+        time.sleep(_PAUSE_SECONDS)
     resources = (answer or {}).get("outputs") or {}
     return of_resources((urn, item["type"], item["outputs"]) for urn, item in resources.items())
 

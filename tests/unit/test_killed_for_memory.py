@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import reasons
 from kai_fleet_cli.recovery import failures
-from tests.unit.doctor_samples import Lab, daemon_set, endpoints, meta, pod, webhook
+from tests.unit.doctor_samples import Lab, daemon_set, endpoints, event, meta, pod, webhook
 
 BACK_OFF = {
     "reason": "CrashLoopBackOff",
@@ -55,6 +55,19 @@ def test_a_control_plane_and_its_etcd_name_theirs(state, app, key):
     (found,) = lab.ill()
     assert "container c was killed for memory (OOMKilled" in found.cause
     assert key in found.fix and "kai-fleet:teams.ml" in found.fix
+
+
+def test_what_a_scheduler_said_is_over_once_a_node_has_the_pod():
+    lab = Lab()
+    waiting = {"waiting": {"reason": "CreateContainerError", "message": "no such device"}}
+    plane = killed("ml-0", "team-ml", "vcluster", waiting)
+    del plane["status"]["containerStatuses"][0]["lastState"]
+    plane["spec"]["nodeName"] = "node-1"
+    lab.host["pods"].append(plane)
+    lab.host["events"].append(event(plane, "0/2 nodes are available: 2 node(s) were cordoned."))
+    lab.named("statefulsets", "ml", "host")["status"]["readyReplicas"] = 0
+    (found,) = lab.ill()
+    assert "no such device" in found.cause
 
 
 def test_what_was_killed_days_ago_and_runs_is_well():

@@ -23,6 +23,7 @@ from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 
+_UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event
 _EVENTS: Final = 20  # of one object that are judged, the last ones
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 _MAY_NOT: Final = str(HTTPStatus.FORBIDDEN.value)
@@ -221,10 +222,16 @@ class Cluster:
         return events
 
     def messages_of(self, *items: KubeObject) -> list[str]:
-        """The messages about pods or their owners: the last events first, then their own status."""
+        """The messages about pods or their owners: the last events first, then their own status.
+
+        What a scheduler said of a pod that has a node by now is over.
+        """
         texts: list[str] = []
         for item in items:
-            texts += [str(event.get("message") or "") for event in self.events_of(item)]
+            is_placed = bool(item.spec.get("nodeName"))
+            for event in self.events_of(item):
+                if not is_placed or event.get("reason") != _UNSCHEDULED:
+                    texts.append(str(event.get("message") or ""))
             texts += item.messages
         return [text for text in texts if text]
 
