@@ -5,9 +5,11 @@ import time
 import pytest
 from pulumi import automation
 
-from kai_fleet_cli.engine import stuck
+from kai_fleet_cli.engine import runs, stuck
 from kai_fleet_cli.engine.report import Report
+from kai_fleet_cli.recovery import held_up, resume
 from kai_fleet_cli.recovery.resume import Signals
+from kai_fleet_cli.recovery.state import State
 
 URN = "urn:pulumi:prod::kai-fleet::kubernetes:helm.sh/v3:Release::ml-kai-release"
 OTHER = "urn:pulumi:prod::kai-fleet::kubernetes:core/v1:Secret::nlp"
@@ -69,3 +71,40 @@ def test_what_is_done_and_what_only_stands_for_a_replacement_is_no_step(ends):
 @pytest.mark.parametrize("op", ["update", "create", "create-replacement", "delete"])
 def test_what_the_engine_answers_for_itself_ends_nothing(ends, op):
     assert not ends(begun(URN, op), failed(URN, op))
+
+
+def test_the_next_engine_of_a_command_can_be_ended_too(monkeypatch):
+    sent = []
+
+    class Engine:
+        def send_signal(self, number):
+            sent.append(number)
+
+    monkeypatch.setattr(resume, "_engines", lambda: [Engine()])
+    signals = Signals()
+    signals.end_engine()
+    signals.note("^C received; cancelling. If you would like to terminate immediately, press ^C")
+    signals.end_engine()
+    assert len(sent) == 1, "a second signal would drop its state"
+    signals.begin_engine()
+    signals.end_engine()
+    assert len(sent) == 2
+
+
+def test_what_failed_is_known_with_what_it_is_deleted_with(monkeypatch):
+    """The second run leaves out all that is in the same vCluster, by that."""
+    vcluster = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team$kai-fleet:index:VirtualCluster"
+    identity = f"{vcluster}$command:local:Command::ml-identity"
+    in_state = {"urn": URN, "type": "x", "deletedWith": identity}
+    beside = {
+        "urn": OTHER,
+        "type": "y",
+        "provider": f"{vcluster}$pulumi:providers:kubernetes::ml::id",
+    }
+    known = State({URN: in_state, OTHER: {**beside, "deletedWith": identity}})
+    monkeypatch.setattr(runs, "_state", lambda stack: known)
+    run = runs._Run(None, "again", Signals(), None)
+    for each in STAYS:
+        run.report.note(each)
+    _, resources = run.known()
+    assert held_up.beside({URN: "no"}, resources) == {URN, OTHER}

@@ -223,6 +223,7 @@ class _Run:
         # With dependents the engine would remove nothing: it goes on from what they depend on.
         are_new = not excluded <= resources.keys()
         self.report = Report()
+        self.signals.begin_engine()
         sys.unraisablehook = _print_unraisable
         with stuck.ended(self.report, self.signals):
             try:
@@ -254,7 +255,11 @@ class _Run:
         """The parents of resources, and the resources, of the state and of what failed."""
         known = _state(self.stack)
         parents = {**known.parents, **self.parents, **self.report.parents}
-        return parents, {**known.resources, **self.failed, **self.report.failed}
+        resources = dict(known.resources)
+        for urn, failed in (self.failed | self.report.failed).items():
+            # An event does not say what a resource is deleted with; the state does.
+            resources[urn] = {**resources.get(urn, {}), **failed}
+        return parents, resources
 
     def prepare(
         self, *, refresh: bool, agree: Callable[[State], Sequence[str]] | None = None

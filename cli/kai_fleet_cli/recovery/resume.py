@@ -45,6 +45,11 @@ class Signals:
         if " received; cancelling" in line:
             self.received.set()
 
+    def begin_engine(self) -> None:
+        """Begin with an engine that was not told to end, unless the command itself was."""
+        if not self.number:
+            self.received.clear()
+
     def end_engine(self) -> None:
         """Have the engine end its steps, unless it was told so already: at a second signal it drops
         its state.
