@@ -134,10 +134,14 @@ def refusing(http: Http, resources: str, operation: str, probe: str, body: Any) 
 
 def _is_refused(http: Http, operation: str, path: str, body: Any) -> bool:
     method = {"CREATE": "POST", "DELETE": "DELETE"}[operation]
+    # KAI's webhook for queues judges no dry run.
+    query = {} if path == QUEUES else {"dryRun": "All"}
     try:
-        http.ask(method, path, body, dryRun="All")
+        http.ask(method, path, body, **query)
     except ApiException as why:
         return NO in str(why.body)
+    if not query:
+        http.ask("DELETE", f"{path}/{body['metadata']['name']}")
     return False
 
 
