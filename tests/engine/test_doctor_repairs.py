@@ -165,6 +165,12 @@ def test_a_kai_of_another_program_on_the_host_is_named_without_a_command(host, r
         core.delete_namespace("kai-scheduler")
 
 
+def test_a_scheduler_whose_shard_is_gone(ml, repair):
+    left = things.deployment("kai-scheduler-old")
+    client.AppsV1Api(ml).create_namespaced_deployment("kai-scheduler", left)
+    repair("leftovers", "its SchedulingShard is gone")
+
+
 def test_pods_that_have_to_be_made_again(ml, repair, monkeypatch):
     monkeypatch.setattr(gpu, "PATIENCE", 0.0)
     node = client.CoreV1Api(ml).list_node().items[0].metadata.name
