@@ -33,9 +33,6 @@ WALKS = {
     ),
     "a removal was cut off": f"{KILLS}::test_killed_while_a_team_is_removed",
     "a release was uninstalled by hand": f"{BY_HAND}::test_it_is_gone_already",
-    "a vCluster's release was uninstalled": (
-        f"{TROUBLES}::test_what_kai_mounts_went_with_its_vclusters_release"
-    ),
     "a vCluster's Service or control plane": (
         f"{TROUBLES}::test_a_part_of_a_vcluster_is_deleted_by_hand"
     ),
@@ -70,6 +67,9 @@ WALKS = {
         "tests/engine/test_existing_objects.py::test_what_does_not_fit_is_named_and_nothing_is_made"
     ),
     # As messages only, which the page says.
+    "a vCluster's release was uninstalled": (
+        "tests/unit/test_held_up.py::test_a_team_is_named_with_what_refused_and_the_command"
+    ),
     "the stack file is too large": f"{MESSAGES}::test_a_known_error_says_what_to_do",
     "a chart registry fails": f"{MESSAGES}::test_a_known_error_says_what_to_do",
     "a chart registry gives other content": f"{MESSAGES}::test_a_known_error_says_what_to_do",
