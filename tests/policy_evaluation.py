@@ -13,7 +13,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext.ext_optional import ExtOptional
 from cel_expr_python.ext.ext_strings import ExtStrings
 
-from kai_fleet.guards.policies import Kind, as_annotations, policy
+from kai_fleet.guards.policies import as_annotations, policy
 
 _INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
@@ -47,7 +47,7 @@ def controller() -> dict[str, Any]:
 
 
 def refusals(
-    kind: Kind,
+    kind: str,
     body: Mapping[str, Any],
     request: Mapping[str, Any],
     bounds: Mapping[str, str] | None = None,
