@@ -1,14 +1,18 @@
-"""What one team may have on the host, as the guards' policies read it: annotations of its
-namespace, and the bindings that keep it off the nodes of others.
+"""The bounds of one team on the host.
 
-Args are those of a TeamNamespace.
+The guards' policies read them: as annotations of the team's namespace, and as bindings that keep
+the team's pods off the nodes of other teams.
+
+`args` are TeamNamespaceArgs.
 """
+
+from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_network
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pulumi
 
@@ -17,16 +21,29 @@ from kai_fleet.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
 
-Args = Mapping[str, Any]
-Inputs = Mapping[str, pulumi.Input[str]]
+if TYPE_CHECKING:  # team_namespace imports this module
+    from kai_fleet.team_namespace import IsolationArgs, NetworkArgs, TeamNamespaceArgs
+
+Args = Mapping[str, object]
+Bounds = dict[str, pulumi.Input[str]]  # texts by the name of the bound
+Labels = Mapping[str, pulumi.Input[str]]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
-_OF_V1: Final = {"apiGroups": [""], "apiVersions": ["v1"]}
-# What comes with its node.
-_PLACED: Final = [
-    {**_OF_V1, "operations": ["CREATE"], "resources": ["pods"]},
-    {**_OF_V1, "operations": ["CREATE", "UPDATE"], "resources": ["persistentvolumeclaims"]},
+# Objects that name a node when they are created, before any scheduler sees them.
+_NAMING_A_NODE: Final = [
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    },
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["persistentvolumeclaims"],
+    },
 ]
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
@@ -34,150 +51,261 @@ _GPU_NAME: Final = re.compile(
 )
 
 
-def isolation(args: Args) -> Args:
-    """The part about isolation, empty where it is not given."""
-    part: Args = args.get("isolation", {})
-    return part
+def namespace_args(args: Args) -> TeamNamespaceArgs:
+    """The arguments with their type: some callers have them as a plain mapping."""
+    return cast("TeamNamespaceArgs", args)
 
 
-def network(args: Args) -> Args:
-    """The part about the network, empty where it is not given."""
-    part: Args = isolation(args).get("network", {})
-    return part
+def isolation(args: Args) -> IsolationArgs:
+    """The argument `isolation`, empty by default."""
+    return namespace_args(args).get("isolation", {})
+
+
+def network(args: Args) -> NetworkArgs:
+    """The argument `isolation.network`, empty by default."""
+    return isolation(args).get("network", {})
 
 
 def level(args: Args) -> str:
-    """How strictly the team is kept from others."""
-    return str(isolation(args).get("level", "baseline"))
+    """The isolation level: `baseline` (the default), `restricted` or `off`."""
+    return isolation(args).get("level", "baseline")
+
+
+def scheduler(args: Args) -> str:
+    """The KAI that schedules the team's pods: `inside` (the default), `host` or `none`."""
+    return namespace_args(args).get("scheduler", "inside")
 
 
 def shares_nodes(args: Args) -> bool:
-    """Whether pods of other teams may be on its nodes."""
-    return args.get("scheduler", "inside") != "inside" or not args.get("node_pool")
+    """Whether pods of other teams may run on the team's nodes.
+
+    The rules refuse a team whose scheduler is inside its vCluster and that shares its nodes.
+    """
+    return scheduler(args) != "inside" or not namespace_args(args).get("node_pool")
 
 
 def closes_network(args: Args) -> bool:
-    """Whether network policies are declared."""
-    return level(args) != "off" and bool(network(args).get("enabled", True))
+    """Whether the team's namespace has NetworkPolicies."""
+    return level(args) != "off" and network(args).get("enabled", True)
 
 
-def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
-    """What the team's pods may have, by the name of the bound. One that is absent grants nothing;
-    neither does an Output that turns out to be empty.
+def pod_bounds(team: str, args: Args) -> Bounds:
+    """The bounds of the team's pods, without the empty ones.
+
+    A policy grants nothing for a bound that is absent, or an Output that resolves to "".
     """
-    own, net, place = isolation(args), network(args), args.get("scheduler", "inside")
-    open_network, private = not net.get("enabled", True), net.get("private", ())
-    gpu, pool = args.get("gpu_resource", GPU_RESOURCE), args.get("node_pool", {})
-    others = sorted({*args.get("devices", {}), *args.get("slices", {})} - {gpu})
-    by_host, restricted = place == "host", level(args) == "restricted"
-    priorities = [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
-    grace = own.get("bounds", {}).get("grace_seconds", 3600)
-    every = (*content("limits")["never_public"], *private)
-    networks = (ip_network(cidr, strict=False) for cidr in every if ":" not in cidr)
-    bounds: dict[str, pulumi.Input[str]] = {
+    typed_args = namespace_args(args)
+    bounds = {
         "team": team,
-        "kai": place,
-        "devices": ",".join([gpu, *others]),
-        "gpus": ",".join([gpu, *filter(_GPU_NAME.search, others)]),
-        "deviceClasses": sorted_names(args.get("device_classes", {})),
-        "runtimeClasses": sorted_names(own.get("runtime_classes", NO_GPU_CLASSES)),
-        # A team whose scheduler is inside has its nodes to itself: the rules see to that.
-        "sharedNodes": "true" if shares_nodes(args) else "false",
-        "queuesOnly": _flag(by_host),
-        "pool": _labels(pool),
-        "controlPool": _labels(args.get("control_pool", {})),
-        "foreignPools": joined(",", (_labels(each, "&") for each in args.get("foreign_pools", ()))),
-        "namesNodes": _flag(place == "inside"),
-        "priorities": joined(",", priorities),
-        "besideKai": _flag(args.get("host_kai")),
-        "queues": joined(",", args.get("queues", ()) if by_host else ()),
-        "queuePrefix": args.get("queue_prefix", ""),
-        "foreignQueues": sorted_names(args.get("foreign_queues", ())),
-        "endpoints": _flag(net.get("endpoints") or open_network),
-        # As numbers: every Kubernetes with policies compares those, and networks only newer ones.
-        "privateRanges": ",".join(f"{int(net[0])}-{int(net[-1])}" for net in networks),
-        "privateV6": _flag(any(":" in cidr for cidr in private)),
-        "annotations": sorted_names([*own.get("annotations", ()), *_annotations(args)]),
-        "volumes": sorted_names(own.get("volumes", ())),
-        "volumeClasses": sorted_names(own.get("volume_classes", ())),
-        # A whole number; other languages send every number as a fraction.
-        "graceSeconds": resolved(lambda known: str(int(known)), grace),
-        "tolerations": sorted_names(map(toleration_text, args.get("tolerations", ()))),
-        "nvFractions": resolved(_flag, args.get("nv_fractions")) if by_host else "",
-        "restricted": _flag(restricted),
-        "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
+        **_device_bounds(typed_args),
+        **_node_bounds(typed_args),
+        **_scheduler_bounds(typed_args),
+        **_network_bounds(typed_args),
+        **_exceptions(typed_args),
+        **_restricted_bounds(typed_args),
     }
     return without_empty(bounds)
 
 
-def _annotations(args: Args) -> list[str]:
-    """Keys and domains that other arguments than `annotations` let pods have."""
-    net, read = network(args), content("limits")["annotations"]
-    joins_others = net.get("attachments") or not net.get("enabled", True)
-    inside = args.get("scheduler", "inside") == "inside"
-    return [*(read["kai_inside"] if inside else ()), *(read["networks"] if joins_others else ())]
+def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Extended resources and DeviceClasses that pods may request."""
+    gpu = args.get("gpu_resource", GPU_RESOURCE)
+    granted = {*args.get("devices", {}), *args.get("slices", {})}
+    other_devices = sorted(granted - {gpu})
+    other_gpus = filter(_GPU_NAME.search, other_devices)
+    return {
+        "devices": ",".join([gpu, *other_devices]),
+        "gpus": ",".join([gpu, *other_gpus]),
+        "deviceClasses": sorted_names(args.get("device_classes", {})),
+    }
 
 
-def without_empty(bounds: Inputs) -> dict[str, pulumi.Input[str]]:
-    """Leave out what is empty. An Output stays, whatever it turns out to be."""
-    return {key: value for key, value in bounds.items() if value or has_output(value)}
+def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Nodes that pods may run on, and taints that they may tolerate."""
+    foreign_pools = [_labels(pool, "&") for pool in args.get("foreign_pools", [])]
+    return {
+        "sharedNodes": "true" if shares_nodes(args) else "false",
+        "pool": _labels(args.get("node_pool", {})),
+        "controlPool": _labels(args.get("control_pool", {})),
+        "foreignPools": joined(",", foreign_pools),
+        "namesNodes": _flag(scheduler(args) == "inside"),
+        "tolerations": sorted_names(map(toleration_text, args.get("tolerations", []))),
+    }
 
 
-def node_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
-    """What keeps the team's pods off nodes of others, by the last part of the resources' names.
+def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """The KAI that schedules pods, and the queues and priority classes that pods may name."""
+    priorities = isolation(args).get("priority_classes", [])
+    bounds: Bounds = {
+        "kai": scheduler(args),
+        "besideKai": _flag(args.get("host_kai")),
+        "priorities": joined(",", priorities),
+        "queuePrefix": args.get("queue_prefix", ""),
+        "foreignQueues": sorted_names(args.get("foreign_queues", [])),
+    }
+    if scheduler(args) == "host":
+        bounds["queuesOnly"] = _flag(True)
+        bounds["queues"] = joined(",", args.get("queues", []))
+        bounds["priorities"] = joined(",", [*KAI_PRIORITIES, *priorities])
+        bounds["nvFractions"] = resolved(_flag, args.get("nv_fractions"))
+    return bounds
 
-    Of a team with a pool whose pods name their nodes: off whatever lacks any label of the pool. Of
-    a team without: off the pools of others. Pods of other teams are held to their pool by its
-    labels.
+
+def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Addresses that Services, Endpoints and EndpointSlices may lead to."""
+    rules = network(args)
+    private = rules.get("private", [])
+    is_open = not rules.get("enabled", True)
+    return {
+        "endpoints": _flag(rules.get("endpoints") or is_open),
+        "privateRanges": _ipv4_ranges([*content("limits")["never_public"], *private]),
+        "privateV6": _flag(any(":" in cidr for cidr in private)),
+    }
+
+
+def _ipv4_ranges(cidrs: Iterable[str]) -> str:
+    """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
+
+    Every Kubernetes with ValidatingAdmissionPolicies compares numbers, only newer ones networks.
     """
-    pool, selectors = args.get("node_pool"), list[Object]()
-    if pool and args.get("scheduler", "inside") == "inside":
-        selectors = [_selecting(key, "NotIn", [value]) for key, value in _sorted(pool)]
-    elif not pool:
-        # One selector for all pools that differ in the value of one label, one for each other pool.
-        foreign = [_sorted(each) for each in args.get("foreign_pools", ())]
-        values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
-        for key, value in (labels[0] for labels in foreign if len(labels) == 1):
-            values[key].append(value)
-        selectors = [_selecting(key, "In", among) for key, among in sorted(values.items())]
-        selectors += [{"matchLabels": dict(labels)} for labels in foreign if len(labels) > 1]
+    ranges = []
+    for cidr in cidrs:
+        if ":" in cidr:
+            continue
+        addresses = ip_network(cidr, strict=False)
+        ranges.append(f"{int(addresses[0])}-{int(addresses[-1])}")
+    return ",".join(ranges)
+
+
+def _exceptions(args: TeamNamespaceArgs) -> Bounds:
+    """Values of pods and volume claims that the platform allows the team in addition."""
+    exceptions = isolation(args)
+    grace_seconds = exceptions.get("bounds", {}).get("grace_seconds", 3600)
+    annotations = [*exceptions.get("annotations", []), *_implied_annotations(args)]
+    return {
+        "runtimeClasses": sorted_names(exceptions.get("runtime_classes", NO_GPU_CLASSES)),
+        "annotations": sorted_names(annotations),
+        "volumes": sorted_names(exceptions.get("volumes", [])),
+        "volumeClasses": sorted_names(exceptions.get("volume_classes", [])),
+        "graceSeconds": resolved(_whole_number, grace_seconds),
+    }
+
+
+def _implied_annotations(args: TeamNamespaceArgs) -> list[str]:
+    """Keys and domains of annotations that pods may have because of other arguments."""
+    rules = network(args)
+    keys = content("limits")["annotations"]
+    annotations: list[str] = []
+    if scheduler(args) == "inside":
+        annotations += keys["kai_inside"]
+    if rules.get("attachments") or not rules.get("enabled", True):
+        annotations += keys["networks"]
+    return annotations
+
+
+def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """The level `restricted`, and the registries of KAI's images that it admits."""
+    if level(args) != "restricted":
+        return {}
+    return {
+        "restricted": _flag(True),
+        "kaiImages": resolved(_image_prefixes, args.get("kai_images", KAI_IMAGES)),
+    }
+
+
+def without_empty(bounds: Mapping[str, pulumi.Input[str]]) -> Bounds:
+    """Drop the bounds that are "". Outputs are kept, whatever they resolve to."""
+    return {name: value for name, value in bounds.items() if value or has_output(value)}
+
+
+def node_bindings(team: str, namespace: pulumi.Input[str], args: Args) -> dict[str, Object]:
+    """The bindings of the policy `nodes`, by the last part of their resources' names.
+
+    Each bars the nodes that a label selector of its own selects:
+
+    - If the team has a pool and its scheduler picks nodes, one binding for each label of the pool
+      bars every node that lacks the label.
+    - If the team has no pool, they bar the pools of other teams.
+    - Any other team needs none: the node selector of its pods keeps them in its pool.
+    """
+    typed_args = namespace_args(args)
+    # Only a team without a pool is asked about pods that a scheduler binds: pods with a pool have
+    # its node selector, and those of the control plane that of their own pool.
+    match = {"resourceRules": _NAMING_A_NODE} if typed_args.get("node_pool") else None
     bindings = {}
-    for number, selector in enumerate(selectors):
-        nth = f".{number}" if number else ""
-        bindings[f"nodes-binding{nth}"] = binding(
-            f"kai-fleet-nodes-{team}{nth}",
+    for number, selector in enumerate(_barred_nodes(typed_args)):
+        suffix = f".{number}" if number else ""
+        bindings[f"nodes-binding{suffix}"] = binding(
+            f"kai-fleet-nodes-{team}{suffix}",
             policy_name("nodes"),
             namespace=namespace,
-            # Pods of a pool are bound to it by their node selector, their control plane to its own.
-            match={"resourceRules": _PLACED} if pool else None,
-            # Where no such node is, there is none to keep off.
+            match=match,
+            # If the host has no such node, the policy has nothing to refuse.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )
     return bindings
 
 
-def _selecting(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> Object:
-    among = resolved(lambda every: sorted({*every}), list(values))
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": among}]}
+def _barred_nodes(args: TeamNamespaceArgs) -> list[Object]:
+    """Label selectors of nodes that the team's pods may not run on, one for each binding."""
+    pool = args.get("node_pool")
+    if not pool:
+        return _pool_selectors(args.get("foreign_pools", []))
+    if scheduler(args) != "inside":
+        return []
+    return [_selector(key, "NotIn", [value]) for key, value in _sorted(pool)]
 
 
-def _sorted(labels: Inputs) -> list[tuple[str, pulumi.Input[str]]]:
+def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
+    """Label selectors of the nodes of some pools.
+
+    Pools of one label with the same key share a selector; each other pool has one. A pool without
+    labels has none.
+    """
+    values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
+    selectors_of_several_labels = []
+    for pool in pools:
+        labels = _sorted(pool)
+        if len(labels) == 1:
+            key, value = labels[0]
+            values[key].append(value)
+        elif labels:
+            selectors_of_several_labels.append({"matchLabels": dict(labels)})
+    selectors = [_selector(key, "In", values[key]) for key in sorted(values)]
+    return selectors + selectors_of_several_labels
+
+
+def _selector(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> Object:
+    """A label selector with one expression; its values are sorted, without duplicates."""
+    sorted_values = resolved(lambda texts: sorted(set(texts)), list(values))
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": sorted_values}]}
+
+
+def _sorted(labels: Labels) -> list[tuple[str, pulumi.Input[str]]]:
+    """Labels in the order of their keys."""
     return [(key, labels[key]) for key in sorted(labels)]
 
 
-def _flag(on: Any) -> str:
+def _labels(labels: Labels, separator: str = ",") -> pulumi.Input[str]:
+    """Labels in the order of their keys, such as `a=1,b=2`."""
+    return joined(separator, [joined("=", label) for label in _sorted(labels)])
+
+
+def _flag(on: object) -> str:
+    """A switch as a bound: "true", or "" if it is off."""
     return "true" if on else ""
 
 
+def _whole_number(number: float) -> str:
+    """A number without a fraction: languages other than Python send every number as a float."""
+    return str(int(number))
+
+
 def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
-    """A list as a bound has it, the same text in whichever order it was given."""
-    return resolved(lambda every: ",".join(sorted(every)), list(names))
+    """Names in alphabetical order with commas between them, so that no other order is a change."""
+    return resolved(lambda texts: ",".join(sorted(texts)), list(names))
 
 
-def _labels(pool: Inputs, between: str = ",") -> pulumi.Input[str]:
-    return joined(between, [joined("=", label) for label in _sorted(pool)])
-
-
-def _places(images: Iterable[str]) -> str:
-    """Each up to a slash: else a name that only begins so would pass, too."""
-    return ",".join(f"{place.rstrip('/')}/" for place in images)
+def _image_prefixes(images: Iterable[str]) -> str:
+    """Registry paths, each with a slash at the end: `ghcr.io/kai` does not admit `ghcr.io/kai2`."""
+    return ",".join(f"{path.rstrip('/')}/" for path in images)
