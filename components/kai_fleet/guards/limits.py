@@ -1,8 +1,13 @@
-"""The quotas and NetworkPolicies of a team's namespace, with the constants of limits.yaml."""
+"""The ResourceQuotas and NetworkPolicies of a team's namespace, with the tables of limits.yaml.
 
-from collections.abc import Iterable, Mapping
+`args` are TeamNamespaceArgs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv6Address, ip_network
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pulumi
 
@@ -12,6 +17,7 @@ from kai_fleet.guards.bounds import (
     closes_network,
     isolation,
     level,
+    namespace_args,
     network,
     shares_nodes,
 )
@@ -19,104 +25,201 @@ from kai_fleet.guards.policies import NAME_LABEL, SYSTEM_SCOPE, content
 from kai_fleet.inputs import resolved
 from kai_fleet.releases.keys import GPU_RESOURCES
 
+if TYPE_CHECKING:  # team_namespace imports this module
+    from kai_fleet.team_namespace import NetworkArgs, TeamNamespaceArgs
+
+Spec = dict[str, object]
+Amounts = dict[str, pulumi.Input[str]]  # by the resource of a quota
+
 _DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 _NAT64: Final = IPv6Address("64:ff9b::")
 _DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
-_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of a vCluster's pod
-_HOST_API: Final = (443, 6443)
-Peer = dict[str, Any]
+_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
+_HOST_API_PORTS: Final = [443, 6443]
+_SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
 
 
-def quotas(args: Args) -> dict[str, dict[str, Any]]:
-    """The quotas of a team with these TeamNamespaceArgs by name: each its spec."""
-    # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
-    granted = {args.get("gpu_resource", GPU_RESOURCE): args.get("gpus", 0)}
-    granted |= args.get("slices", {})
+def quotas(args: Args) -> dict[str, Spec]:
+    """The specs of the team's ResourceQuotas, by name.
+
+    With isolation `off` only `gpus`. Otherwise also `pods`, `objects`, and `system-priority`, which
+    admits no pod of Kubernetes' own priority classes.
+    """
+    typed_args = namespace_args(args)
+    granted_gpus = _granted_gpus(typed_args)
     if level(args) == "off":
-        return {"gpus": {"hard": _requests(granted)}}
-    read, classes = content("limits"), args.get("device_classes", {})
-    bounds = read["defaults"] | isolation(args).get("bounds", {})
-    # Devices by name; GPUs of another vendor and DRA claims none, unless granted.
-    devices = _requests(dict.fromkeys(GPU_RESOURCES, 0) | granted | args.get("devices", {}))
-    devices |= {f"{name}.{_DEVICES}": _amount(count) for name, count in classes.items()}
-    claims = bounds["objects"] if classes else 0
-    hard = {"gpus": devices | {f"count/{kind}": _amount(claims) for kind in read["claims"]}}
-    for name, rows in read["quotas"].items():
-        known = {key: bounds[bound] for key, bound in rows.items() if bounds.get(bound) is not None}
-        hard[name] = {resource: _amount(bound) for resource, bound in known.items()}
-    huge_pages = bounds.get("huge_pages")
-    if huge_pages is None and shares_nodes(args):
-        huge_pages = "0"
-    if huge_pages is not None:
-        sizes = [f"hugepages-{size}" for size in read["huge_pages"]]
-        hard["pods"] |= _requests(dict.fromkeys(sizes, huge_pages))
-    specs = {name: {"hard": amounts} for name, amounts in hard.items()}
-    return {**specs, "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}}
+        return {"gpus": {"hard": _requests(granted_gpus)}}
+    tables = content("limits")
+    bounds = tables["defaults"] | isolation(args).get("bounds", {})
+    specs: dict[str, Spec] = {
+        "gpus": {"hard": _device_amounts(typed_args, granted_gpus, bounds["objects"])}
+    }
+    for name, bound_by_resource in tables["quotas"].items():
+        amounts = _bounded_amounts(bound_by_resource, bounds)
+        if name == "pods":
+            amounts |= _huge_pages(args, bounds.get("huge_pages"))
+        specs[name] = {"hard": amounts}
+    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
+    return specs
 
 
-def network_policies(team: str, args: Args) -> dict[str, dict[str, Any]]:
-    """The NetworkPolicies of a team with these TeamNamespaceArgs by name: each its spec."""
+def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
+    """The number of GPUs and MIG slices, by resource.
+
+    A scheduler inside the vCluster sees every GPU of the team's nodes; the quota is what stops it
+    (V1, V7).
+    """
+    gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
+    return {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
+
+
+def _device_amounts(
+    args: TeamNamespaceArgs,
+    granted_gpus: Mapping[str, pulumi.Input[float]],
+    max_claims: pulumi.Input[float],
+) -> Amounts:
+    """The quota of devices and of ResourceClaims.
+
+    GPUs of another vendor and ResourceClaims are 0 unless granted.
+    """
+    no_gpus = dict.fromkeys(GPU_RESOURCES, 0)
+    amounts = _requests({**no_gpus, **granted_gpus, **args.get("devices", {})})
+    classes = args.get("device_classes", {})
+    for name, count in classes.items():
+        amounts[f"{name}.{_DEVICES}"] = _amount(count)
+    for resource in content("limits")["claims"]:
+        amounts[f"count/{resource}"] = _amount(max_claims if classes else 0)
+    return amounts
+
+
+def _bounded_amounts(
+    bound_by_resource: Mapping[str, str], bounds: Mapping[str, pulumi.Input[float | str] | None]
+) -> Amounts:
+    """The quota of resources, each by its field of BoundsArgs; without those that have no bound."""
+    amounts: Amounts = {}
+    for resource, field in bound_by_resource.items():
+        bound = bounds.get(field)
+        if bound is not None:
+            amounts[resource] = _amount(bound)
+    return amounts
+
+
+def _huge_pages(args: Args, bound: pulumi.Input[str] | None) -> Amounts:
+    """The quota of huge pages, for each size. Without a bound: 0 on shared nodes, else no quota."""
+    if bound is None and not shares_nodes(args):
+        return {}
+    amount = "0" if bound is None else bound
+    sizes = content("limits")["huge_pages"]
+    return _requests({f"hugepages-{size}": amount for size in sizes})
+
+
+def network_policies(team: str, args: Args) -> dict[str, Spec]:
+    """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
+
+    One is for all pods of the namespace, the other for the vCluster's control plane. Teams do not
+    reach the host's API from their pods: only the control plane has a rule for it.
+    """
     if not closes_network(args):
         return {}
-    own = network(args)
-    itself: Peer = {"pod_selector": {}}
-    inside = [*content("limits")["inside"], *own.get("private", ())]
-    v4 = [cidr for cidr in inside if ":" not in cidr]
-    v6 = [cidr for cidr in inside if ":" in cidr]
-    internet = [_block("0.0.0.0/0", v4), _block("::/0", [*v6, *map(_nat64, v4)])]
-    to = [
-        internet if own.get("internet", True) else [],
-        _peers(own.get("cidrs", ()), own.get("namespaces", ())),
-    ]
-    reached_by = _peers(own.get("ingress_cidrs", ()), own.get("ingress_from", ()))
-    ports = [{"port": port, "protocol": "TCP"} for port in own.get("api_ports", _HOST_API)]
-    addresses = _peers(own.get("api_cidrs", ()))
-    both = {"policy_types": ["Ingress", "Egress"]}
+    rules = network(args)
     return {
-        # Everything in the namespace: each other, DNS, and what the arguments say. A rule without
-        # peers would allow all of them.
-        "kai-fleet-pods": {
-            **both,
-            "pod_selector": {},
-            "ingress": [{"from": peers} for peers in ([itself], reached_by) if peers],
-            "egress": [
-                {"to": [itself]},
-                # A node's own server too: a vCluster's DNS asks it for names from outside, and
-                # clouds have it at the address of their credentials. At this port there are none.
-                {"to": _peers(inside, ["kube-system"]), "ports": _DNS},
-                *({"to": peers} for peers in to if peers),
-            ],
-        },
-        # The vCluster itself: reached at its API, and reaching the host's. Teams do not get here
-        # from their pods: their own egress ends before.
-        "kai-fleet-control-plane": {
-            **both,
-            "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
-            "ingress": [{"ports": _API}],
-            "egress": [{"ports": ports, **({"to": addresses} if addresses else {})}],
-        },
+        "kai-fleet-pods": _pods_policy(rules),
+        "kai-fleet-control-plane": _control_plane_policy(team, rules),
     }
 
 
-def _requests(counts: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
-    return {f"requests.{name}": _amount(count) for name, count in counts.items()}
+def _pods_policy(rules: NetworkArgs) -> Spec:
+    """All pods of the namespace reach each other, DNS, and what the arguments allow."""
+    internal = [*content("limits")["inside"], *rules.get("private", [])]
+    # A node's address too: a vCluster's DNS asks the node's server for names from outside, and some
+    # clouds serve it at the address of their credentials, which they do not serve at port 53.
+    dns_servers = _peers(internal, ["kube-system"])
+    allowed_sources = _peers(rules.get("ingress_cidrs", []), rules.get("ingress_from", []))
+    allowed_destinations = _peers(rules.get("cidrs", []), rules.get("namespaces", []))
+    ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
+    egress: list[Spec] = [{"to": [_SAME_NAMESPACE]}, {"to": dns_servers, "ports": _DNS}]
+    # A rule without peers would allow every address.
+    if allowed_sources:
+        ingress.append({"from": allowed_sources})
+    if rules.get("internet", True):
+        egress.append({"to": _internet(internal)})
+    if allowed_destinations:
+        egress.append({"to": allowed_destinations})
+    return {
+        "policy_types": ["Ingress", "Egress"],
+        "pod_selector": {},
+        "ingress": ingress,
+        "egress": egress,
+    }
+
+
+def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
+    """The vCluster's pods are reached at their API, and reach the host's."""
+    ports = rules.get("api_ports", _HOST_API_PORTS)
+    egress: Spec = {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}
+    host_api = _peers(rules.get("api_cidrs", []))
+    if host_api:  # by default every address
+        egress["to"] = host_api
+    return {
+        "policy_types": ["Ingress", "Egress"],
+        "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
+        "ingress": [{"ports": _VCLUSTER_API}],
+        "egress": [egress],
+    }
+
+
+def _internet(internal: Iterable[str]) -> list[Spec]:
+    """Peers for all addresses but the internal networks, also behind NAT64."""
+    ipv4 = []
+    ipv6 = []
+    for cidr in internal:
+        if ":" in cidr:
+            ipv6.append(cidr)
+        else:
+            ipv4.append(cidr)
+    return [_block("0.0.0.0/0", ipv4), _block("::/0", [*ipv6, *map(_nat64, ipv4)])]
+
+
+def _requests(amounts: Mapping[str, pulumi.Input[float | str]]) -> Amounts:
+    """The quota of requests of some resources."""
+    return {f"requests.{name}": _amount(amount) for name, amount in amounts.items()}
 
 
 def _amount(bound: pulumi.Input[float | str]) -> pulumi.Input[str]:
-    """A text, or a number as one; other languages send every number as a fraction."""
-    return resolved(lambda known: known if isinstance(known, str) else str(int(known)), bound)
+    """A quantity as it is, a number without a fraction.
+
+    Languages other than Python send every number as a float.
+    """
+
+    def as_text(resolved_bound: float | str) -> str:
+        if isinstance(resolved_bound, str):
+            return resolved_bound
+        return str(int(resolved_bound))
+
+    return resolved(as_text, bound)
 
 
-def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Peer]:
-    named = [{"match_labels": {NAME_LABEL: namespace}} for namespace in namespaces]
-    return [*map(_block, cidrs), *({"namespace_selector": selector} for selector in named)]
+def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Spec]:
+    """Peers of a rule: networks, and all pods of namespaces."""
+    peers = [_block(cidr) for cidr in cidrs]
+    peers += [_namespace(name) for name in namespaces]
+    return peers
 
 
-def _block(cidr: str, without: Iterable[str] = ()) -> Peer:
-    return {"ip_block": {"cidr": cidr} | ({"except": list(without)} if without else {})}
+def _namespace(name: str) -> Spec:
+    """The peer for all pods of a namespace."""
+    return {"namespace_selector": {"match_labels": {NAME_LABEL: name}}}
+
+
+def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:
+    """The peer for a network without the excluded ones."""
+    ip_block: Spec = {"cidr": cidr}
+    if excluded:
+        ip_block["except"] = list(excluded)
+    return {"ip_block": ip_block}
 
 
 def _nat64(cidr: str) -> str:
     """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052)."""
-    v4 = ip_network(cidr, strict=False)
-    return f"{_NAT64 + int(v4.network_address)}/{96 + v4.prefixlen}"
+    ipv4 = ip_network(cidr, strict=False)
+    return f"{_NAT64 + int(ipv4.network_address)}/{96 + ipv4.prefixlen}"
