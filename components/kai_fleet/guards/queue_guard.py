@@ -1,105 +1,169 @@
-"""The guard of queues: what one team's pods may ask of KAI, on the host and inside its vCluster.
+"""The guard of queues: what a team's pods may ask of KAI, on the host and inside a vCluster.
 
-KAI lets any pod name any queue, and leaves one that names a wrong queue Pending, mostly
-without a word; this denies it at once and names the right ones. It looks at pods, so a queue named
-only on their Deployment is denied too; only the Deployment's events would say so, and therefore
-whoever applies it is warned in the same words. Pods that KAI does not schedule are not judged,
-KAI's own components and reservation pods among them. Inside, it judges the specs of queues, too.
+KAI lets any pod name any queue. A pod that names a wrong one stays Pending, mostly without an
+event. This guard denies it at once and names the right queues.
+
+It judges pods. A wrong queue that is written only in a Deployment denies the Deployment's pods,
+which only its events would show; therefore the client that applies the Deployment is warned with
+the same message. Pods that KAI does not schedule are not judged, and neither are KAI's components
+and reservation pods. Inside a vCluster the guard judges the specs of Queues, too.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names, without_empty
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args, Bounds, sorted_names, without_empty
 from kai_fleet.guards.policies import Object, binding, policy, policy_name
 from kai_fleet.inputs import resolved
 from kai_fleet.releases.queue_bounds import of_guards
 from kai_fleet.wording import listed
 
-# A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12
 _PODS: Final = [
     {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
 ]
 
 
+class GuardArgs(TypedDict, total=False):
+    """The fields that the guard reads of TeamNamespaceArgs (on the host) or QueueGuardArgs."""
+
+    scheduler: str
+    """The KAI that schedules the team's pods: `host` has a guard on the host."""
+    guard: str
+    """On the host: `deny` (default), `audit` or `off`."""
+    queues: list[pulumi.Input[str]]
+    """Leaf queues of the host's KAI that pods may name."""
+    queue_prefix: pulumi.Input[str]
+    """Prefix of further queues that pods may name. Default: none."""
+    foreign_queues: list[pulumi.Input[str]]
+    """Queues of other teams that begin with the prefix."""
+    mode: str
+    """Inside a vCluster: `deny` (default) or `audit`."""
+    outside: str
+    """Pods inside that ask for GPUs without KAI: `deny` (default), `warn` or `allow`."""
+    gpu_resource: str
+    """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
+    gpu_sharing: pulumi.Input[bool]
+    """KAI shares GPUs. Default: true."""
+    pod_groups: bool
+    """KAI takes a pod's queue from a PodGroup that others created. Default: false."""
+
+
 def is_on_host(args: Args) -> bool:
-    """Whether the host's KAI takes pods of a team with these TeamNamespaceArgs by its queues."""
-    by_host = args.get("scheduler") == "host" and bool(args.get("queues"))
-    return by_host and args.get("guard", "deny") != "off"
+    """Whether a team with these TeamNamespaceArgs has a guard on the host.
 
-
-def bindings(team: str, mode: str, suffix: str = "", namespace: Any = None) -> dict[str, Object]:
-    """The bindings of the queues' policy, by the last part of the resources' names: for pods, and
-    for what makes pods, of which whoever applies it is warned. In one namespace of the host, or in
-    a vCluster whose policies have a suffix.
+    It has one if the host's KAI schedules its pods and it has queues, unless `guard` is `off`.
     """
-    queues, templates = policy_name("queues", suffix), {"excludeResourceRules": _PODS}
-    of_pods = {"match": {"resourceRules": _PODS}, "namespace": namespace}
-    of_templates = {"match": templates, "namespace": namespace}
+    guard_args = cast(GuardArgs, args)
+    if guard_args.get("scheduler") != "host" or not guard_args.get("queues"):
+        return False
+    return guard_args.get("guard", "deny") != "off"
+
+
+def bindings(
+    team: str, mode: str, suffix: str = "", namespace: pulumi.Input[str] | None = None
+) -> dict[str, Object]:
+    """The bindings of the policy `queues`, by the last part of their resources' names.
+
+    One is for pods, with `mode`; the other warns clients that apply objects with a pod template.
+    On the host they apply in one namespace, inside a vCluster (whose policies have a suffix)
+    everywhere.
+    """
+    queues_policy = policy_name("queues", suffix)
     return {
-        "binding": binding(f"kai-fleet-queues-{team}", queues, mode, **of_pods),
-        "templates-binding": binding(f"kai-fleet-templates-{team}", queues, "warn", **of_templates),
+        "binding": binding(
+            f"kai-fleet-queues-{team}",
+            queues_policy,
+            mode,
+            namespace=namespace,
+            match={"resourceRules": _PODS},
+        ),
+        "templates-binding": binding(
+            f"kai-fleet-templates-{team}",
+            queues_policy,
+            "warn",
+            namespace=namespace,
+            match={"excludeResourceRules": _PODS},
+        ),
     }
 
 
 def inside(
     team: str, queues: Iterable[pulumi.Input[str]], args: Args
 ) -> tuple[dict[str, Object], dict[str, Object]]:
-    """The policies of a vCluster with the bounds written in them, and their bindings, each by the
-    last part of its resource's name.
+    """The policies inside a vCluster with their bounds as constants, and the bindings of these.
+
+    Both are by the last part of their resources' names.
 
     Args:
-        team: name of the team, of which the policies have theirs.
-        queues: leaf queues that pods may name.
-        args: QueueGuardArgs.
+        team: The team, whose name ends those of the policies.
+        queues: Leaf queues that pods may name.
+        args: QueueGuardArgs, with `gpu_sharing` and `pod_groups` of the KAI inside.
     """
-
-    def bounded(kind: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
-        spec = resolved(lambda known: policy(kind, suffix, known)["spec"], dict(bounds))
-        return {**policy(kind, suffix), "spec": spec}
-
-    mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
-    bound = bindings(team, mode, suffix)
+    guard_args = cast(GuardArgs, args)
+    mode = guard_args.get("mode", "deny")
+    suffix = f"-{team}"
+    specs_policy = policy_name("queue-specs", suffix)
     policies = {
-        "policy": bounded("queues", queue_bounds(team, queues, mode, args)),
-        "specs-policy": bounded("queue-specs", of_guards()),
+        "policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args)),
+        "specs-policy": _with_bounds("queue-specs", suffix, of_guards()),
     }
-    specs = policy_name("queue-specs", suffix)
-    bound["specs-binding"] = binding(specs, specs, mode)
+    bound = bindings(team, mode, suffix)
+    bound["specs-binding"] = binding(specs_policy, specs_policy, mode)
+    outside = guard_args.get("outside", "deny")
     if outside != "allow":
-        gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
-        policies["outside-policy"] = bounded("outside-queues", gpus)
-        name = policy_name("outside-queues", suffix)
-        bound["outside-binding"] = binding(name, name, "deny" if outside == "deny" else "audit")
+        gpu_resource = guard_args.get("gpu_resource", GPU_RESOURCE)
+        outside_bounds = {"team": team, "gpuResource": gpu_resource}
+        outside_policy = policy_name("outside-queues", suffix)
+        outside_mode = "deny" if outside == "deny" else "audit"
+        policies["outside-policy"] = _with_bounds("outside-queues", suffix, outside_bounds)
+        bound["outside-binding"] = binding(outside_policy, outside_policy, outside_mode)
     return policies, bound
 
 
-def queue_bounds(
-    team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args
-) -> dict[str, pulumi.Input[str]]:
-    """What pods may ask of these leaf queues, by the name of the bound.
+def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
+    """A policy with its bounds as constants. With Outputs among these its spec is an Output."""
 
-    `mode` is `deny` or `audit`; `args` are TeamNamespaceArgs or QueueGuardArgs.
+    def spec(resolved_bounds: Mapping[str, str]) -> Object:
+        return dict(policy(guard, suffix, resolved_bounds)["spec"])
+
+    return {**policy(guard, suffix), "spec": resolved(spec, dict(bounds))}
+
+
+def queue_bounds(team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args) -> Bounds:
+    """The bounds of pods that name these leaf queues, without the empty ones.
+
+    Args:
+        team: The team.
+        queues: Leaf queues that pods may name. Messages list the first of them by name.
+        mode: `deny` or `audit`.
+        args: TeamNamespaceArgs or QueueGuardArgs.
     """
-    # Sorted: the engine hands a program its queues in another order than the file has them.
-    prefix = args.get("queue_prefix", "")
-
-    def allowed(names: Iterable[str], prefix: str) -> str:
-        named = listed(sorted(names), limit=_QUEUES_IN_A_MESSAGE)
-        named = named or "none: the team has no leaf queue"
-        return f"{named}, or a queue named {prefix}…" if prefix else named
-
-    bounds: dict[str, pulumi.Input[str]] = {
+    guard_args = cast(GuardArgs, args)
+    prefix = guard_args.get("queue_prefix", "")
+    foreign_queues = guard_args.get("foreign_queues", []) if prefix else []
+    gpu_sharing = guard_args.get("gpu_sharing", True)
+    bounds: Bounds = {
         "team": team,
         "queues": sorted_names(queues),
-        "allowed": resolved(allowed, list(queues), prefix),
+        "allowed": resolved(_allowed_queues, list(queues), prefix),
         "queuePrefix": prefix,
-        "foreignQueues": sorted_names(args.get("foreign_queues", ())) if prefix else "",
-        "podGroups": "true" if args.get("pod_groups") else "",
-        "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
+        "foreignQueues": sorted_names(foreign_queues),
+        "podGroups": "true" if guard_args.get("pod_groups") else "",
+        "sharing": resolved(lambda on: "true" if on else "false", gpu_sharing),
         "become": "denied" if mode == "deny" else "warned about",
     }
     return without_empty(bounds)
+
+
+def _allowed_queues(queues: Iterable[str], prefix: str) -> str:
+    """The queues that pods may name, for a message.
+
+    They are sorted: the engine hands a program its queues in another order than the file has.
+    """
+    names = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
+    if not names:
+        names = "none: the team has no leaf queue"
+    return f"{names}, or a queue named {prefix}…" if prefix else names
