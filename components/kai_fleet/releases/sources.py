@@ -1,9 +1,9 @@
-"""Where charts and images come from: the places that the tables use, and what lies in a place.
+"""Where charts and images come from: the places in the tables, and whether one is in another.
 
-A place is a text: `oci://ghcr.io/loft-sh`, `https://charts.loft.sh`, and of images
-`ghcr.io/loft-sh`. Whole path segments are compared: `ghcr.io/loft-sh-other` is not in
-`ghcr.io/loft-sh`. What is not written in the one plain way is no name at all, so that no spelling
-means one place here and another to Helm or to a container runtime.
+A place is the text of a repository or registry: `oci://ghcr.io/loft-sh`, `https://charts.loft.sh`,
+and for images `ghcr.io/loft-sh`. Whole path segments are compared: `ghcr.io/loft-sh-other` is not
+in `ghcr.io/loft-sh`. A name that is not spelt in the one plain way is refused, so that no spelling
+means one place here and another to Helm or a container runtime.
 """
 
 import re
@@ -13,25 +13,27 @@ from typing import Final
 
 from kai_fleet.releases import GPU_PROVIDERS, KAI, VCLUSTER_REPOSITORY
 
-# A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
-# for air-gapped machines, and for the sandbox.
+# The environment variable with a folder of packaged charts, `<name>-<version>.tgz`, that is used in
+# place of the registries: for air-gapped machines, and for the sandbox.
 MIRROR: Final = "KAI_FLEET_CHARTS"
 
 _HUB: Final = "docker.io"
-# Where KAI's charts are its images are, too.
-KAI_IMAGES: Final = tuple(dict.fromkeys(each.images for each in KAI.values()))
+# KAI's images are in the registry of its charts, in two of them by version.
+KAI_IMAGES: Final = tuple(dict.fromkeys(release.images for release in KAI.values()))
 CHARTS: Final = (
-    *(f"oci://{place}" for place in KAI_IMAGES),
+    *(f"oci://{path}" for path in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
-    *(each.repository for each in GPU_PROVIDERS.values() if each.repository),
+    *(provider.repository for provider in GPU_PROVIDERS.values() if provider.repository),
 )
-# What the charts of the tables name by themselves.
+# The images that the charts of the tables use by default.
 IMAGES: Final = (
     *KAI_IMAGES,
     "ghcr.io/loft-sh",
     "nvcr.io/nvidia",
     "registry.k8s.io",
-    *(f"{_HUB}/{image}" for image in ("coredns/coredns", "library/alpine", "rancher/k3s")),
+    f"{_HUB}/coredns/coredns",
+    f"{_HUB}/library/alpine",
+    f"{_HUB}/rancher/k3s",
     f"{_HUB}/kindest/node",
 )
 
@@ -45,94 +47,114 @@ _VERSION: Final = rf"(?::{_TAG})?(?:@{_DIGEST})?"
 _OCI: Final = re.compile(rf"(oci://{_HOST}(?:/{_SEGMENT})*){_VERSION}")
 _HTTPS: Final = re.compile(rf"(https://{_HOST}(?:/{_URL_SEGMENT})*)/?")
 _REGISTRY: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})*)/?")
-_ON_HOST: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
-_ON_HUB: Final = re.compile(rf"({_SEGMENT}(?:/{_SEGMENT})*){_VERSION}")
-# A tag or a digest, and nothing that continues a name.
+_IMAGE: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
+# A tag or a digest, and nothing that would continue a name.
 TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
 
 
 class InvalidReferenceError(ValueError):
-    """A reference that names no registry; the message completes "… is X, which"."""
+    """A name that is no reference to a chart or image; the message completes "is X, which"."""
 
 
 @dataclass(frozen=True)
 class KnownSources:
-    """Where charts and images may come from, besides what the tables name; a `mirror` has both."""
+    """Where charts and images of a stack may come from, besides the places of the tables."""
 
     charts: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     mirror: tuple[str, ...] = ()
+    """Registries that have charts and images."""
 
     @property
     def chart_places(self) -> list[str]:
-        """Every place of a chart, the tables' own first."""
-        mirror = (f"oci://{each}" for each in self.mirror)
-        return [chart_place(each) for each in (*CHARTS, *self.charts, *mirror)]
+        """All places of charts, those of the tables first. Raises InvalidReferenceError."""
+        names = [*CHARTS, *self.charts]
+        names += [f"oci://{registry}" for registry in self.mirror]
+        return [chart_place(name) for name in names]
 
     @property
     def image_places(self) -> list[str]:
-        """Every place of an image, the tables' own first."""
-        return [registry_place(each) for each in (*IMAGES, *self.images, *self.mirror)]
+        """All places of images, those of the tables first. Raises InvalidReferenceError."""
+        return [registry_place(name) for name in (*IMAGES, *self.images, *self.mirror)]
 
     @property
     def kai_images(self) -> list[str]:
-        """What the names of KAI's images may begin with, without a slash at the end."""
-        mirror = (mirrored(each, place) for each in self.mirror for place in KAI_IMAGES)
-        return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images), *mirror]
+        """Prefixes that names of KAI's images may have, without a slash at the end."""
+        prefixes = [*KAI_IMAGES]
+        prefixes += [name.removesuffix("/") for name in self.images]
+        for registry in self.mirror:
+            prefixes += [mirrored(registry, path) for path in KAI_IMAGES]
+        return prefixes
 
 
 def chart_place(name: str) -> str:
-    """Where a chart is: an OCI reference, or an https URL. Raises InvalidReferenceError."""
-    for scheme, pattern in (("oci://", _OCI), ("https://", _HTTPS)):
-        if name.startswith(scheme):
-            return _place(pattern, name)
+    """The place of a chart: an OCI reference or https URL without tag, digest and last slash.
+
+    Raises:
+        InvalidReferenceError: it has another scheme, or is not spelt in the plain way.
+    """
+    if name.startswith("oci://"):
+        return _matched(_OCI, name)
+    if name.startswith("https://"):
+        return _matched(_HTTPS, name)
     raise InvalidReferenceError("begins with neither oci:// nor https://")
 
 
 def image_place(name: str) -> str:
-    """Where an image is, as a container runtime reads its name. Raises InvalidReferenceError.
+    """The place of an image, as a container runtime reads its name, without tag and digest.
 
-    A name whose first part is no host is one of Docker Hub.
+    A name whose first segment is no host is in Docker Hub: `nginx` is `docker.io/library/nginx`.
+
+    Raises:
+        InvalidReferenceError: it is not spelt in the plain way.
     """
-    place = _place(_ON_HOST, name) if _has_host(name) else f"{_HUB}/{_place(_ON_HUB, name)}"
+    full_name = name if _has_host(name) else f"{_HUB}/{name}"
+    place = _matched(_IMAGE, full_name)
     host, _, path = place.partition("/")
-    return f"{host}/library/{path}" if host == _HUB and "/" not in path else place
+    if host == _HUB and "/" not in path:
+        return f"{_HUB}/library/{path}"
+    return place
 
 
 def registry_place(name: str) -> str:
-    """The place of all images with this prefix: `ghcr.io/loft-sh`. Raises InvalidReferenceError."""
-    place = _place(_REGISTRY, name)
+    """The place of all images with a prefix: `ghcr.io/loft-sh`, or `rancher` in Docker Hub.
+
+    Raises:
+        InvalidReferenceError: it is not spelt in the plain way.
+    """
+    place = _matched(_REGISTRY, name)
     return place if _has_host(f"{place}/") else f"{_HUB}/{place}"
 
 
 def mirrored(mirror: str, place: str) -> str:
-    """Where a mirror has the images of a place: below it, at the path that they have on their own
-    host.
-    """
-    return f"{mirror}/{place.partition('/')[2]}".removesuffix("/")
+    """The place of images in a mirror: below it, at the path that they have in their registry."""
+    path = place.partition("/")[2]
+    return f"{mirror}/{path}".removesuffix("/")
 
 
 def shown(name: str) -> str:
-    """A name for a message; nothing of it where it may hold a password or a control character."""
+    """A name for a message: unless it is plain, none of it, as it may contain a password."""
     return name if _PLAIN.fullmatch(name) else "not written as a plain name"
 
 
 def in_any(place: str, places: Iterable[str]) -> bool:
-    """Whether one of the places holds it."""
-    return any(f"{place}/".startswith(f"{each}/") for each in places)
+    """Whether a place is one of these, or below one of them."""
+    return any(f"{place}/".startswith(f"{parent}/") for parent in places)
 
 
 def _has_host(name: str) -> bool:
+    """Whether the first segment of a path is a host, as container runtimes decide it."""
     first, slash, _ = name.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-def _place(pattern: re.Pattern[str], name: str) -> str:
-    """The name without its tag and digest."""
-    if match := pattern.fullmatch(name):
-        return match[1]
-    raise InvalidReferenceError(
-        "is no plain name: a host in lower case without a user, then at most a path without .. or"
-        " empty parts, a tag and a sha256 digest"
-    )
+def _matched(pattern: re.Pattern[str], name: str) -> str:
+    """The first group of a pattern in a name. Raises InvalidReferenceError if it does not match."""
+    match = pattern.fullmatch(name)
+    if match is None:
+        raise InvalidReferenceError(
+            "is no plain name: a host in lower case without a user, then at most a path without .."
+            " or empty parts, a tag and a sha256 digest"
+        )
+    return match[1]
