@@ -1,9 +1,9 @@
-"""What a chart is by its location, and by its own Chart.yaml where that is at hand.
+"""The chart that a location names, and the one that a package on this machine contains.
 
-Of an OCI reference the last part of the path is the name, as `helm push` writes it, and Helm pulls
-the release's version, refusing a tag that is another. At a URL Helm installs whatever is there: the
-release's version counts for nothing, so the file's name has to say both (`LocateChart` and
-`ResolveChartVersion` in Helm 3).
+An OCI reference ends with the chart's name, as `helm push` writes it. Helm pulls the release's
+version from it, and refuses a tag that is another version. From a URL Helm installs whatever is
+there and ignores the release's version, so the name of the file has to contain the version
+(`LocateChart` and `ResolveChartVersion` in Helm 3).
 """
 
 import posixpath
@@ -12,88 +12,106 @@ import tarfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import yaml
 
 _PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
 _METADATA: Final = "Chart.yaml"
-_LARGEST: Final = 1_000_000  # bytes of a Chart.yaml, which has a few hundred
+_MAX_METADATA_BYTES: Final = 1_000_000  # usual are a few hundred
 
 
 class NamedChart(NamedTuple):
-    """A chart's name and version; the version is None where nothing says it."""
+    """A chart's name and version; the version is None if the location does not contain it."""
 
     name: str
     version: str | None
 
 
 class UnreadableChartError(ValueError):
-    """Not one readable Chart.yaml; the message completes "a chart which"."""
+    """A package without exactly one readable Chart.yaml; the message completes "a chart which"."""
 
 
 def named(location: str) -> NamedChart:
-    """The chart that a location says it has: a name, OCI reference, URL, package or folder.
+    """The chart that a location names: a chart's name, OCI reference, URL, package or folder.
 
-    Never what stands behind `?` or `#`, and of an escaped path what the server makes of it.
+    What follows `?` or `#` does not count. An escaped path is unescaped, as a server does it.
     """
     path = unquote(re.split(r"[?#]", location, maxsplit=1)[0])
     if "://" not in location:
-        path = path.rstrip("/")  # of a folder
-    last = path.rpartition("/")[2]
+        path = path.rstrip("/")  # a folder
+    last_segment = path.rpartition("/")[2]
     if location.startswith("oci://"):
-        name, _, tag = last.partition("@")[0].partition(":")
+        without_digest = last_segment.partition("@")[0]
+        name, _, tag = without_digest.partition(":")
         return NamedChart(name, tag or None)
-    package = _PACKAGE.fullmatch(last)
-    return NamedChart(*package.group("name", "version")) if package else NamedChart(last, None)
+    package = _PACKAGE.fullmatch(last_segment)
+    if package is None:
+        return NamedChart(last_segment, None)
+    return NamedChart(package["name"], package["version"])
 
 
 def mismatch(location: str, names: tuple[str, ...], version: str) -> str | None:
-    """What is wrong with the location of a chart of one of these names, at a version unless that
-    is empty; None where nothing is.
+    """What is wrong with the location of a chart, as the rest of "a chart which"; None if nothing.
 
-    It completes "a chart which". It repeats nothing of the location, which may hold a password.
+    It has to name a chart of one of these names, at this version; "" stands for any version. The
+    text repeats nothing of the location, which may contain a password.
     """
-    found = named(location)
-    if found.name not in names:
+    chart = named(location)
+    if chart.name not in names:
         return f"is not called {' or '.join(names)}"
-    if found.version is not None:
-        differs = version and not same_version(found.version, version)
-        return f"says another version than {version}" if differs else None
-    by_url = "://" in location and not location.startswith("oci://")
-    return "says no version, and Helm installs whatever a URL has" if by_url else None
+    if chart.version is not None:
+        if version and not same_version(chart.version, version):
+            return f"says another version than {version}"
+        return None
+    if "://" in location and not location.startswith("oci://"):
+        return "says no version, and Helm installs whatever a URL has"
+    return None
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two texts are one version: with a `v` or without, and `_` for `+`, as in a tag."""
-    plain = [text.removeprefix("v").replace("+", "_") for text in (one, other)]
-    return plain[0] == plain[1]
+    """Whether two texts are one version, be it with or without `v`, and with `+` or a tag's `_`."""
+    return _as_tag(one) == _as_tag(other)
+
+
+def _as_tag(version: str) -> str:
+    """A version as an OCI tag spells it, without the `v`."""
+    return version.removeprefix("v").replace("+", "_")
 
 
 @cache
 def packaged(path: str) -> NamedChart | None:
-    """What the Chart.yaml of a local package or folder says; None where nothing is at the path.
+    """The chart in a local package or folder, by its Chart.yaml; None if nothing is at the path.
 
-    Raises UnreadableChartError.
+    Raises:
+        UnreadableChartError: it does not have exactly one readable Chart.yaml.
     """
-    place = Path(path)
-    if not place.exists():
-        return None  # Helm says so
+    location = Path(path)
+    if not location.exists():
+        return None  # Helm reports it
     try:
-        folder = place / _METADATA
-        texts = [folder.read_bytes()] if place.is_dir() else [*_in_archive(place)]
-        (metadata,) = (yaml.safe_load(text) for text in texts)
+        if location.is_dir():
+            texts = [(location / _METADATA).read_bytes()]
+        else:
+            texts = list(_metadata_in_archive(location))
+        # Each is parsed, so that an unreadable one is refused, too.
+        (metadata,) = [yaml.safe_load(text) for text in texts]
         return NamedChart(str(metadata["name"]), str(metadata["version"]))
     except (OSError, EOFError, tarfile.TarError, yaml.YAMLError, TypeError, KeyError, ValueError):
         raise UnreadableChartError(f"has not one readable {_METADATA}") from None
 
 
-def _in_archive(package: Path) -> Iterator[bytes]:
-    """Every file that Helm takes for the Chart.yaml: it drops the first part of each path."""
+def _metadata_in_archive(package: Path) -> Iterator[bytes]:
+    """The content of every file that Helm takes for the Chart.yaml, up to 10^6 bytes of each.
+
+    Helm drops the first segment of each path.
+    """
     with tarfile.open(package) as archive:
         for member in archive:
-            path = posixpath.normpath(member.name.replace("\\", "/").partition("/")[2])
-            content: Any = archive.extractfile(member) if path == _METADATA else None
-            if content is not None:
-                yield content.read(_LARGEST)
+            inner_path = member.name.replace("\\", "/").partition("/")[2]
+            if posixpath.normpath(inner_path) != _METADATA:
+                continue
+            content = archive.extractfile(member)
+            if content is not None:  # a file, not a folder
+                yield content.read(_MAX_METADATA_BYTES)
