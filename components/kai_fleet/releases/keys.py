@@ -10,20 +10,32 @@ QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
 DEFAULT_SHARD: Final = "default"
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
-# The label of a pod that shares a GPU, and of its reservation; the namespace of these.
-GPU_GROUP: Final = "runai-gpu-group"
-RESERVATIONS: Final = "kai-resource-reservation"
-# Namespaces of KAI, the GPU operator and Kubernetes; in the third are pods by which an autoscaler
-# sees a pod with a share of a GPU that waits.
+GPU_GROUP: Final = "runai-gpu-group"  # a label of a pod that shares a GPU, and of its reservation
+RESERVATIONS: Final = "kai-resource-reservation"  # the namespace of reservation pods
+# Namespaces of KAI, the GPU operator and Kubernetes. In kai-scale-adjust are pods by which an
+# autoscaler notices a pending pod that asks for a share of a GPU.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, RESERVATIONS, "kai-scale-adjust", "gpu-operator", "kube-system"}
+    {
+        KAI_NAMESPACE,
+        RESERVATIONS,
+        "kai-scale-adjust",
+        "gpu-operator",
+        "kube-system",
+    }
 )
-# What runtimes without GPUs are called in their own installation guides.
+# RuntimeClasses without GPUs, as the installation guides of their runtimes call them.
 NO_GPU_CLASSES: Final = (
-    *("runc", "crun", "youki", "gvisor", "runsc"),
-    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
+    "runc",
+    "crun",
+    "youki",
+    "gvisor",
+    "runsc",
+    "kata",
+    "kata-clh",
+    "kata-fc",
+    "kata-qemu",
 )
-POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
+POD_GROUP: Final = "pod-group-name"  # an annotation: the PodGroup of that name has the queue
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"
@@ -33,27 +45,35 @@ MPS: Final = "mps"
 
 _ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
 _TABLE: Final = table("keys")
-MEANT: Final[Mapping[str, str]] = _TABLE["meant"]
+MEANT: Final[Mapping[str, str]] = _TABLE["meant"]  # the right key by a name behind a wrong prefix
 _READ: Final = frozenset(f"kai.scheduler/{name}" for name in _TABLE["read"])
-# Of one container, in mode NvFractions: `kai.scheduler/container.main.gpu-memory.portion.limit`.
-_OF_CONTAINER: Final = "kai.scheduler/container."
-# Behind the device plugin's own domain only names that mean a share of a GPU are KAI's.
+# In mode NvFractions, for one container: `kai.scheduler/container.main.gpu-memory.portion.limit`.
+_CONTAINER_PREFIX: Final = "kai.scheduler/container."
+# The device plugin's domain. A name in it is meant for KAI only if it is one of _ANNOTATIONS.
 _PLUGIN_DOMAIN: Final = "nvidia.com"
 
 
 def right_key(key: str) -> str | None:
-    """The key that was meant: the same if right, "" for none, None if KAI has no part in it."""
-    prefix, slash, name = key.rpartition("/")
+    """The key to write in place of a label or annotation that is meant for KAI.
+
+    It is `key` itself if that is the queue label or an annotation for a share of a GPU, and "" if
+    `key` is in KAI's domain and means nothing there. None: nothing is to be corrected, because KAI
+    reads the key, or because it is not meant for KAI.
+    """
     if key in _ANNOTATIONS or key == QUEUE_LABEL:
         return key
-    if key in _READ or key.startswith(_OF_CONTAINER):
+    if key in _READ or key.startswith(_CONTAINER_PREFIX):
         return None
+    prefix, _, name = key.rpartition("/")
     if prefix == _PLUGIN_DOMAIN:
         return name if name in _ANNOTATIONS else None
-    prefix, dashed = prefix.lower(), name.replace("_", "-").lower()
-    if not slash:
-        return dashed if dashed in _ANNOTATIONS else None
-    if prefix in _TABLE["prefixes"] and dashed in MEANT:
-        return MEANT[dashed]
-    own = f"kai.scheduler/{name}"
-    return (own if own in _READ else "") if prefix in _TABLE["domains"] else None
+    dashed_name = name.replace("_", "-").lower()
+    if "/" not in key:
+        return dashed_name if dashed_name in _ANNOTATIONS else None
+    domain = prefix.lower()
+    if domain in _TABLE["prefixes"] and dashed_name in MEANT:
+        return MEANT[dashed_name]
+    if domain not in _TABLE["domains"]:
+        return None
+    readable = f"kai.scheduler/{name}"
+    return readable if readable in _READ else ""
