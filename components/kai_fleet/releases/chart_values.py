@@ -1,4 +1,4 @@
-"""Chart values as mappings: nested, merged as Helm merges them, and from the tables in YAML."""
+"""Values of charts as mappings: nested, merged as Helm merges them, and from chart-values.yaml."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -8,18 +8,23 @@ import yaml
 from kai_fleet.releases import table
 from kai_fleet.values import value_at
 
-_EMPTY: Final[tuple[Any, ...]] = (None, {}, [], "")
+_EMPTY: Final[tuple[object, ...]] = (None, {}, [], "")
 
 
-def nested(dotted: str, value: Any) -> dict[str, Any]:
-    """`("a.b", 1)` as `{"a": {"b": 1}}`."""
-    for key in reversed(dotted.split(".")):
-        value = {key: value}
-    return dict(value)
+def nested(dotted: str, value: object) -> dict[str, Any]:
+    """A value at a dotted key as mappings: `("a.b", 1)` as `{"a": {"b": 1}}`."""
+    *parents, last = dotted.split(".")
+    result: dict[str, Any] = {last: value}
+    for key in reversed(parents):
+        result = {key: result}
+    return result
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Later layers over earlier ones, mapping by mapping; lists and scalars are replaced."""
+    """Layers merged, later ones over earlier ones.
+
+    Mappings are merged key by key; lists and scalars are replaced, also by None.
+    """
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -31,16 +36,26 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Layers of chart-values.yaml, filled with these arguments; empty values are dropped."""
+    """Layers of a chart in chart-values.yaml, with these arguments filled in.
 
-    def filled(value: Any) -> Any:
-        if not (isinstance(value, str) and value.startswith("$")):
-            return value
-        path, _, default = value[1:].partition("|")
-        given = value_at(args, path)
-        return yaml.safe_load(default) if given is None and default else given
+    Keys with an empty value (None, "", an empty mapping or list) are left out. If several layers
+    have a key, the last one that is not empty counts.
+    """
+    by_key = {}
+    for layer in layers:
+        for key, written in table("chart-values")[chart][layer].items():
+            value = _filled(written, args)
+            if value not in _EMPTY:
+                by_key[key] = value
+    return merged(*(nested(key, value) for key, value in by_key.items()))
 
-    tables = table("chart-values")[chart]
-    rows = [row for layer in layers for row in tables[layer].items()]
-    given = {key: value for key, written in rows if (value := filled(written)) not in _EMPTY}
-    return merged(*(nested(key, value) for key, value in given.items()))
+
+def _filled(written: object, args: Mapping[str, Any]) -> Any:
+    """A value of the table; for `$argument` and `$argument|default` the argument in its place."""
+    if not isinstance(written, str) or not written.startswith("$"):
+        return written
+    argument, _, default = written.removeprefix("$").partition("|")
+    value = value_at(args, argument)
+    if value is None and default:
+        return yaml.safe_load(default)
+    return value

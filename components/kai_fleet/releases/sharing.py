@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
 from kai_fleet.releases import DISABLED, has_sharing_modes, version_key
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import value_at
 
 SharingMode = Literal["Disabled", "NonMemoryEnforced", "HamiCore", "NvFractions"]
@@ -15,52 +16,50 @@ MODES: Final[tuple[SharingMode, ...]] = get_args(SharingMode)
 NOT_ENFORCED: Final = "NonMemoryEnforced"
 HAMI_CORE: Final = "HamiCore"
 NV_FRACTIONS: Final = "NvFractions"
-# The first line of KAI that has a mode; the others every version has.
+# The first line of KAI that has a mode. A mode that is not here is in every version.
 SINCE: Final[Mapping[str, str]] = {HAMI_CORE: "v0.16", NV_FRACTIONS: "v0.18"}
-# A pod's annotations in mode NvFractions; KAI's binder writes one more, with the devices.
+# Annotations of a pod in mode NvFractions; KAI's binder writes one more, with the devices.
 FRACTIONS_KEY: Final = (
     r"nvidia\.com/container\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.gpu-memory\.(request|limit)"
 )
 
-_HAMI_SWITCH: Final = {"binder": {"plugins": {"hamicore": {"enabled": True}}}}
+_HAMI_SWITCH: Final = "binder.plugins.hamicore.enabled"
 
 
 def of_switch(on: bool) -> SharingMode:
-    """The mode that `gpuSharing: true` and `false` stand for."""
+    """The mode that `gpuSharing: true` or `false` stands for."""
     return NOT_ENFORCED if on else DISABLED
 
 
 def has_mode(version: str, mode: str) -> bool:
-    """Whether a KAI can share GPUs in this way."""
+    """Whether a KAI version can share GPUs in a mode."""
     return mode not in SINCE or version_key(version) >= version_key(SINCE[mode])
 
 
 def sharing_values(version: str, mode: SharingMode) -> dict[str, Any]:
-    """The values of the chart for a mode. Written also where it is off: v0.18 shares if told
-    nothing.
-    """
+    """The values of KAI's chart for a mode. `Disabled` has some too: v0.18 shares by default."""
     if not has_sharing_modes(version):
-        older = _HAMI_SWITCH if mode == HAMI_CORE else {}
-        return {"global": {"gpuSharing": mode != DISABLED}, **older}
+        values: dict[str, Any] = {"global": {"gpuSharing": mode != DISABLED}}
+        if mode == HAMI_CORE:
+            values |= nested(_HAMI_SWITCH, True)
+        return values
     if mode != NV_FRACTIONS:
         return {"global": {"gpuSharingMode": mode}}
     return {
-        # The chart brings the operator that enforces the memory.
+        # The chart installs the operator that enforces memory limits.
         "global": {"gpuSharingMode": mode, "nvFractions": {"set": True}},
-        # Devices come by CDI and NRI: a RuntimeClass would show every GPU of the node.
+        # Pods get their devices by CDI and NRI: a RuntimeClass would show them every GPU.
         "admission": {"gpuFractionRuntimeClassName": ""},
     }
 
 
-def mode_in(version: str, values: Any) -> Any:
-    """The mode that values of the chart choose by themselves; None where they choose none.
+def mode_in(version: str, values: object) -> Any:
+    """The mode that values of KAI's chart choose; None if they choose none, or are not known.
 
-    As it is written there, which need not be a mode.
+    It is as written there, which may be no mode at all, or UNKNOWN.
     """
-    own = value_at(values, "global")
     if not has_sharing_modes(version):
-        hami = value_at(values, "binder.plugins.hamicore.enabled")
-        return HAMI_CORE if hami is True else None
-    if value_at(own, "nvFractions.set") is True:
+        return HAMI_CORE if value_at(values, _HAMI_SWITCH) is True else None
+    if value_at(values, "global.nvFractions.set") is True:
         return NV_FRACTIONS
-    return value_at(own, "gpuSharingMode") or None
+    return value_at(values, "global.gpuSharingMode") or None
