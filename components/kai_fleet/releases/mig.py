@@ -1,35 +1,40 @@
-"""Slices of GPUs (MIG): the names under which nodes advertise them, and what KAI counts of them.
+"""Slices of GPUs (MIG): the resources that nodes advertise, and the GPUs that KAI counts for them.
 
-With NVIDIA's MIG strategy `mixed` each profile is a resource of its own; with `single` a slice is
-advertised as nvidia.com/gpu, and everybody takes it for a whole GPU.
+With NVIDIA's MIG strategy `mixed` each profile is a resource of its own. With `single` a node
+advertises a slice as nvidia.com/gpu, and KAI and Kubernetes take it for a whole GPU.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-N = TypeVar("N", int, float)
+Number = TypeVar("Number", int, float)
 PREFIX: Final = "nvidia.com/mig-"
+# Profiles that KAI counts: `nvidia.com/mig-3g.20gb`.
 _COUNTED: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
-# What follows on a profile says which engines a slice has besides.
+# All profiles: a suffix says which further engines a slice has.
 _SLICE: Final = re.compile(_COUNTED.pattern + r"(\.me|\.me\.all|\.gfx|-me)?")
 
 
 def is_known(name: str) -> bool:
-    """Whether it is the resource of a slice."""
+    """Whether an extended resource is a slice of a GPU."""
     return _SLICE.fullmatch(name) is not None
 
 
-def slices(devices: Mapping[str, N]) -> dict[str, N]:
-    """Those of some devices that are slices."""
+def slices(devices: Mapping[str, Number]) -> dict[str, Number]:
+    """The devices, by resource, that are slices of GPUs by their prefix."""
     return {name: count for name, count in devices.items() if name.startswith(PREFIX)}
 
 
 def gpus_of(devices: Mapping[str, float]) -> float:
-    """How many GPUs of a queue KAI counts for slices: `nvidia.com/mig-3g.20gb` is 3 of them.
+    """The GPUs that KAI counts in a queue for slices: 3 for each `nvidia.com/mig-3g.20gb`.
 
-    Read from `pkg/scheduler/api/common_info/resources/mig.go`, alike from v0.7 to v0.17. Names with
-    more to them (`nvidia.com/mig-1g.10gb.me`) count nothing there, and neither does anything else.
+    As in `pkg/scheduler/api/common_info/resources/mig.go`, the same from v0.7 to v0.17. It counts
+    nothing for a profile with a suffix (`nvidia.com/mig-1g.10gb.me`), or for any other device.
     """
-    profiles = {name: _COUNTED.fullmatch(name) for name in devices}
-    return sum(int(profile[1]) * devices[name] for name, profile in profiles.items() if profile)
+    gpus: float = 0
+    for name, count in devices.items():
+        profile = _COUNTED.fullmatch(name)
+        if profile is not None:
+            gpus += int(profile[1]) * count
+    return gpus
