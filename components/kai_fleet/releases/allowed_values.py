@@ -1,4 +1,4 @@
-"""Which values of vCluster's and KAI's charts may be set for a team that is kept from others."""
+"""Which values of vCluster's and KAI's charts an isolated team may set: allowed_values.yaml."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -9,108 +9,135 @@ from kai_fleet.values import UNKNOWN, items, pairs, value_at
 from kai_fleet.wording import listed, spelt_like
 
 Chart = Literal["vcluster", "kai"]
+# The key, the cause and the fix of a value that a team may not set. Cause and fix are "" if the
+# value is not known before the update, so that nothing is decided.
+Refusal = tuple[str, str, str]
+Tree = dict[str, "Tree"]  # allowed keys; below an empty tree every key is allowed
 READ: Final = table("allowed_values")
 _OFF: Final = "write isolation: {level: off} for the team if that is meant"
 
 
-def refusals(
-    chart: Chart, values: Mapping[str, Any], version: str = ""
-) -> Iterator[tuple[str, str, str]]:
-    """The key, the cause and the fix of each value that an isolated team may not set.
+def refusals(chart: Chart, values: Mapping[str, Any], version: str = "") -> Iterator[Refusal]:
+    """The values that an isolated team may not set, among those for a chart.
 
-    Where a value is not known yet, cause and fix are "". `version` is KAI's.
+    `version` is that of KAI, and "" for vCluster. A value is refused if it
+
+    - is outside the allow-list,
+    - is a scalar, a list or null where allowed keys are below it,
+    - is a null, with which Helm drops the chart's default,
+    - is a text with `{{`, which Helm would run with the rights of whoever installs the chart,
+    - is a text of several lines, which could add an object to the chart's manifests.
     """
-    yield from _refused(chart, values, _tree(chart, version), "", version)
+    yield from _refused(chart, values, _allowed(chart, version), key="")
 
 
-def unread(values: Mapping[str, Any], version: str) -> Iterator[tuple[str, str, str]]:
-    """The key, the cause and the fix of each value that the chart of a KAI version does not read
-    and that of another one does, or that is of a part which no version has.
+def unread(values: Mapping[str, Any], version: str) -> Iterator[Refusal]:
+    """The values that the chart of a KAI version ignores.
+
+    Those are values that only charts of other versions read, and settings of a component, such as
+    `podgruper.resources`, that no version has.
     """
-    every = READ["kai"]["allowed"]
-    settings = {path.rpartition(".")[2] for path in every if path.startswith("binder.")}
-    parts = {path.partition(".")[0] for path in every}
-    for path in every:
+    allowed = READ["kai"]["allowed"]
+    for path in allowed:
         if value_at(values, path) is not None and not _is_read(path, version):
-            yield path, *_unread(path, version)
-    for part, value in values.items():
-        for key in settings & pairs(value).keys() if part not in parts else ():
-            like = f"{spelt_like(str(part), sorted(parts))}.{key}"
-            fix = f"write {like}" if like in every and _is_read(like, version) else "drop it"
-            yield f"{part}.{key}", f"has {part}.{key}, and no KAI has such a part", fix
+            yield _unread(path, version)
+    components = {path.partition(".")[0] for path in allowed}
+    settings = {path.rpartition(".")[2] for path in allowed if path.startswith("binder.")}
+    for name, value in values.items():
+        if name in components:
+            continue
+        for key in pairs(value):
+            if key in settings:
+                yield _without_component(name, key, components, version)
+
+
+def _without_component(name: str, key: str, components: set[str], version: str) -> Refusal:
+    """The refusal of a setting of a component that no KAI has."""
+    similar = f"{spelt_like(str(name), sorted(components))}.{key}"
+    fix = "drop it"
+    if similar in READ["kai"]["allowed"] and _is_read(similar, version):
+        fix = f"write {similar}"
+    return f"{name}.{key}", f"has {name}.{key}, and no KAI has such a part", fix
 
 
 def _is_read(path: str, version: str) -> bool:
-    """Whether the chart of a version reads a path of KAI's list."""
-    spans, numbers = READ["kai"]["allowed"][path], version_key(version)
-    return not spans or any(
-        version_key(span[0]) <= numbers and (len(span) == 1 or numbers < version_key(span[1]))
-        for span in spans
-    )
-
-
-def _unread(path: str, version: str) -> tuple[str, str]:
-    """Cause and fix of a path that the chart of a version does not read."""
+    """Whether the chart of a KAI version reads a path of the allow-list."""
     spans = READ["kai"]["allowed"][path]
-    words = (f"from {span[0]} " + (f"to before {span[1]}" if span[1:] else "on") for span in spans)
+    return not spans or any(_includes(span, version) for span in spans)
+
+
+def _includes(span: list[str], version: str) -> bool:
+    """Whether a version is in a span: from its first version on, to before its second if any."""
+    first, *end = map(version_key, span)
+    numbers = version_key(version)
+    return first <= numbers and all(numbers < limit for limit in end)
+
+
+def _unread(path: str, version: str) -> Refusal:
+    """The refusal of a path that the chart of a KAI version does not read."""
+    spans = []
+    for first, *end in READ["kai"]["allowed"][path]:
+        spans.append(f"from {first} to before {end[0]}" if end else f"from {first} on")
     cause = f"has {path}, which the chart of {version} does not read: it would change nothing"
-    return cause, f"drop it; charts read it {listed([*words], 'and')}"
+    return path, cause, f"drop it; charts read it {listed(spans, 'and')}"
 
 
 @cache
-def _tree(chart: Chart, version: str) -> Any:
-    """The allowed paths, step by step; below an empty mapping everything is allowed."""
-    tree: dict[str, Any] = {}
+def _allowed(chart: Chart, version: str) -> Tree:
+    """The allow-list of a chart as a tree; of KAI's the paths that this version reads."""
+    tree: Tree = {}
     for path in READ[chart]["allowed"]:
         if chart == "kai" and not _is_read(path, version):
             continue
-        here = tree
-        for step in path.split("."):
-            here = here.setdefault(step, {})
+        branch = tree
+        for key in path.split("."):
+            branch = branch.setdefault(key, {})
     return tree
 
 
-def _refused(
-    chart: Chart, value: object, tree: Mapping[str, Any], key: str, version: str
-) -> Iterator[tuple[str, str, str]]:
-    """`tree` is what is allowed below the key; where it is empty everything is, but what Helm
-    would run, or read as more than a value: with the rights of who installs.
-    """
+def _refused(chart: Chart, value: object, allowed: Tree, key: str) -> Iterator[Refusal]:
+    """The refused values in a value at a key, below which these keys are allowed."""
     if value is UNKNOWN:
         yield key, "", ""
     elif isinstance(value, Mapping):
         for name, below in value.items():
-            step = f"{key}.{name}" if key else str(name)
-            inner = tree.get(str(name))
-            if not tree:
-                yield from _text(chart, str(name), key)
-                yield from _refused(chart, below, tree, step, version)
-            elif inner is None:
-                cause = f"has {step}, which is not among the values of a team"
-                yield step, cause, _fix(chart, step)
-            else:
-                yield from _refused(chart, below, inner, step, version)
-    elif tree:
-        # Of a null Helm drops what the platform writes there, and the chart's own comes back.
+            yield from _refused_below(chart, str(name), below, allowed, key)
+    elif allowed:
+        # For a null Helm drops what the platform writes there, and uses the chart's default.
         yield key, f"has {value!r} in {key}, where the platform writes a mapping", "drop it"
     elif value is None:
         yield key, f"has nothing in {key}, which drops what the chart has", "drop it"
     elif isinstance(value, str):
-        yield from _text(chart, value, key)
+        yield from _refused_text(chart, value, key)
     else:
-        for item in items(value):
-            yield from _refused(chart, item, tree, key, version)
+        for element in items(value):
+            yield from _refused(chart, element, allowed, key)
+
+
+def _refused_below(
+    chart: Chart, name: str, value: object, allowed: Tree, parent: str
+) -> Iterator[Refusal]:
+    """The refused values in the entry `name` of a mapping at the key `parent`."""
+    key = f"{parent}.{name}" if parent else name
+    if not allowed:
+        yield from _refused_text(chart, name, parent)
+        yield from _refused(chart, value, allowed, key)
+    elif name in allowed:
+        yield from _refused(chart, value, allowed[name], key)
+    else:
+        yield key, f"has {key}, which is not among the values of a team", _fix(chart, key)
 
 
 def _fix(chart: Chart, key: str) -> str:
-    """What to write instead of a value: a key of the stack file where one says the same."""
-    for path, instead in READ[chart]["instead"].items():
+    """What to write in place of a value: a key of the stack file if one sets the same."""
+    for path, stack_key in READ[chart]["instead"].items():
         if f"{key}.".startswith(f"{path}.") or path.startswith(f"{key}."):
-            return f"write {instead} in the stack file instead, or {_OFF}"
+            return f"write {stack_key} in the stack file instead, or {_OFF}"
     return f"drop it, or {_OFF}"
 
 
-def _text(chart: Chart, text: str, key: str) -> Iterator[tuple[str, str, str]]:
+def _refused_text(chart: Chart, text: str, key: str) -> Iterator[Refusal]:
+    """The refusals of a text, or of a name in a mapping, at a key where any value is allowed."""
     if key in READ[chart]["texts"]:
         return
     if "{{" in text:
