@@ -25,8 +25,9 @@ if TYPE_CHECKING:  # team_namespace imports this module
     from kai_fleet.team_namespace import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 
 Args = Mapping[str, object]
-Bounds = dict[str, pulumi.Input[str]]  # texts by the name of the bound
-Labels = Mapping[str, pulumi.Input[str]]
+Text = pulumi.Input[str]
+Bounds = dict[str, Text]  # by the name of the bound
+Labels = Mapping[str, Text]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -110,8 +111,10 @@ def pod_bounds(team: str, args: Args) -> Bounds:
 def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
     """Extended resources and DeviceClasses that pods may request."""
     gpu = args.get("gpu_resource", GPU_RESOURCE)
-    granted = {*args.get("devices", {}), *args.get("slices", {})}
-    other_devices = sorted(granted - {gpu})
+    granted = {*args.get("devices", {})}
+    granted.update(args.get("slices", {}))
+    granted.discard(gpu)
+    other_devices = sorted(granted)
     other_gpus = filter(_GPU_NAME.search, other_devices)
     return {
         "devices": ",".join([gpu, *other_devices]),
@@ -122,14 +125,15 @@ def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
 
 def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
     """Nodes that pods may run on, and taints that they may tolerate."""
-    foreign_pools = [_labels(pool, "&") for pool in args.get("foreign_pools", [])]
+    foreign_pools = args.get("foreign_pools", [])
+    tolerations = args.get("tolerations", [])
     return {
         "sharedNodes": "true" if shares_nodes(args) else "false",
         "pool": _labels(args.get("node_pool", {})),
         "controlPool": _labels(args.get("control_pool", {})),
-        "foreignPools": joined(",", foreign_pools),
+        "foreignPools": joined(",", [_labels(pool, "&") for pool in foreign_pools]),
         "namesNodes": _flag(scheduler(args) == "inside"),
-        "tolerations": sorted_names(map(toleration_text, args.get("tolerations", []))),
+        "tolerations": sorted_names(map(toleration_text, tolerations)),
     }
 
 
@@ -213,12 +217,12 @@ def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
     }
 
 
-def without_empty(bounds: Mapping[str, pulumi.Input[str]]) -> Bounds:
+def without_empty(bounds: Mapping[str, Text]) -> Bounds:
     """Drop the bounds that are "". Outputs are kept, whatever they resolve to."""
     return {name: value for name, value in bounds.items() if value or has_output(value)}
 
 
-def node_bindings(team: str, namespace: pulumi.Input[str], args: Args) -> dict[str, Object]:
+def node_bindings(team: str, namespace: Text, args: Args) -> dict[str, Object]:
     """The bindings of the policy `nodes`, by the last part of their resources' names.
 
     Each bars the nodes that a label selector of its own selects:
@@ -262,7 +266,7 @@ def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
     Pools of one label with the same key share a selector; each other pool has one. A pool without
     labels has none.
     """
-    values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
+    values: dict[str, list[Text]] = defaultdict(list)
     selectors_of_several_labels = []
     for pool in pools:
         labels = _sorted(pool)
@@ -275,20 +279,26 @@ def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
     return selectors + selectors_of_several_labels
 
 
-def _selector(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> Object:
+def _selector(key: str, operator: str, values: Sequence[Text]) -> Object:
     """A label selector with one expression; its values are sorted, without duplicates."""
     sorted_values = resolved(lambda texts: sorted(set(texts)), list(values))
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": sorted_values}]}
+    expression = {
+        "key": key,
+        "operator": operator,
+        "values": sorted_values,
+    }
+    return {"matchExpressions": [expression]}
 
 
-def _sorted(labels: Labels) -> list[tuple[str, pulumi.Input[str]]]:
+def _sorted(labels: Labels) -> list[tuple[str, Text]]:
     """Labels in the order of their keys."""
     return [(key, labels[key]) for key in sorted(labels)]
 
 
-def _labels(labels: Labels, separator: str = ",") -> pulumi.Input[str]:
+def _labels(labels: Labels, separator: str = ",") -> Text:
     """Labels in the order of their keys, such as `a=1,b=2`."""
-    return joined(separator, [joined("=", label) for label in _sorted(labels)])
+    pairs = [joined("=", label) for label in _sorted(labels)]
+    return joined(separator, pairs)
 
 
 def _flag(on: object) -> str:
@@ -301,7 +311,7 @@ def _whole_number(number: float) -> str:
     return str(int(number))
 
 
-def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+def sorted_names(names: Iterable[Text]) -> Text:
     """Names in alphabetical order with commas between them, so that no other order is a change."""
     return resolved(lambda texts: ",".join(sorted(texts)), list(names))
 

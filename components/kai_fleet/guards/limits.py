@@ -14,6 +14,7 @@ import pulumi
 from kai_fleet.guards.bounds import (
     GPU_RESOURCE,
     Args,
+    Text,
     closes_network,
     isolation,
     level,
@@ -29,11 +30,15 @@ if TYPE_CHECKING:  # team_namespace imports this module
     from kai_fleet.team_namespace import NetworkArgs, TeamNamespaceArgs
 
 Spec = dict[str, object]
-Amounts = dict[str, pulumi.Input[str]]  # by the resource of a quota
+Quantity = pulumi.Input[float | str]
+Amounts = dict[str, Text]  # by the resource of a quota
 
 _DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 _NAT64: Final = IPv6Address("64:ff9b::")
-_DNS: Final = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
+_DNS: Final = [
+    {"port": 53, "protocol": "UDP"},
+    {"port": 53, "protocol": "TCP"},
+]
 _VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
 _HOST_API_PORTS: Final = [443, 6443]
 _SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
@@ -70,7 +75,9 @@ def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
     (V1, V7).
     """
     gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
-    return {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
+    granted = {gpu_resource: args.get("gpus", 0)}
+    granted.update(args.get("slices", {}))
+    return granted
 
 
 def _device_amounts(
@@ -82,8 +89,9 @@ def _device_amounts(
 
     GPUs of another vendor and ResourceClaims are 0 unless granted.
     """
-    no_gpus = dict.fromkeys(GPU_RESOURCES, 0)
-    amounts = _requests({**no_gpus, **granted_gpus, **args.get("devices", {})})
+    amounts = _requests(dict.fromkeys(GPU_RESOURCES, 0))
+    amounts |= _requests(granted_gpus)
+    amounts |= _requests(args.get("devices", {}))
     classes = args.get("device_classes", {})
     for name, count in classes.items():
         amounts[f"{name}.{_DEVICES}"] = _amount(count)
@@ -93,7 +101,7 @@ def _device_amounts(
 
 
 def _bounded_amounts(
-    bound_by_resource: Mapping[str, str], bounds: Mapping[str, pulumi.Input[float | str] | None]
+    bound_by_resource: Mapping[str, str], bounds: Mapping[str, Quantity | None]
 ) -> Amounts:
     """The quota of resources, each by its field of BoundsArgs; without those that have no bound."""
     amounts: Amounts = {}
@@ -104,7 +112,7 @@ def _bounded_amounts(
     return amounts
 
 
-def _huge_pages(args: Args, bound: pulumi.Input[str] | None) -> Amounts:
+def _huge_pages(args: Args, bound: Text | None) -> Amounts:
     """The quota of huge pages, for each size. Without a bound: 0 on shared nodes, else no quota."""
     if bound is None and not shares_nodes(args):
         return {}
@@ -137,7 +145,10 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
     allowed_sources = _peers(rules.get("ingress_cidrs", []), rules.get("ingress_from", []))
     allowed_destinations = _peers(rules.get("cidrs", []), rules.get("namespaces", []))
     ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
-    egress: list[Spec] = [{"to": [_SAME_NAMESPACE]}, {"to": dns_servers, "ports": _DNS}]
+    egress: list[Spec] = [
+        {"to": [_SAME_NAMESPACE]},
+        {"to": dns_servers, "ports": _DNS},
+    ]
     # A rule without peers would allow every address.
     if allowed_sources:
         ingress.append({"from": allowed_sources})
@@ -177,15 +188,19 @@ def _internet(internal: Iterable[str]) -> list[Spec]:
             ipv6.append(cidr)
         else:
             ipv4.append(cidr)
-    return [_block("0.0.0.0/0", ipv4), _block("::/0", [*ipv6, *map(_nat64, ipv4)])]
+    behind_nat64 = [_nat64(cidr) for cidr in ipv4]
+    return [
+        _block("0.0.0.0/0", ipv4),
+        _block("::/0", ipv6 + behind_nat64),
+    ]
 
 
-def _requests(amounts: Mapping[str, pulumi.Input[float | str]]) -> Amounts:
+def _requests(amounts: Mapping[str, Quantity]) -> Amounts:
     """The quota of requests of some resources."""
     return {f"requests.{name}": _amount(amount) for name, amount in amounts.items()}
 
 
-def _amount(bound: pulumi.Input[float | str]) -> pulumi.Input[str]:
+def _amount(bound: Quantity) -> Text:
     """A quantity as it is, a number without a fraction.
 
     Languages other than Python send every number as a float.

@@ -14,7 +14,14 @@ from typing import Final, TypedDict, cast
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args, Bounds, sorted_names, without_empty
+from kai_fleet.guards.bounds import (
+    GPU_RESOURCE,
+    Args,
+    Bounds,
+    Text,
+    sorted_names,
+    without_empty,
+)
 from kai_fleet.guards.policies import Object, binding, policy, policy_name
 from kai_fleet.inputs import resolved
 from kai_fleet.releases.queue_bounds import of_guards
@@ -22,7 +29,12 @@ from kai_fleet.wording import listed
 
 _QUEUES_IN_A_MESSAGE: Final = 12
 _PODS: Final = [
-    {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
+    {
+        "apiGroups": ["*"],
+        "apiVersions": ["*"],
+        "operations": ["*"],
+        "resources": ["pods"],
+    }
 ]
 
 
@@ -33,11 +45,11 @@ class GuardArgs(TypedDict, total=False):
     """The KAI that schedules the team's pods: `host` has a guard on the host."""
     guard: str
     """On the host: `deny` (default), `audit` or `off`."""
-    queues: list[pulumi.Input[str]]
+    queues: list[Text]
     """Leaf queues of the host's KAI that pods may name."""
-    queue_prefix: pulumi.Input[str]
+    queue_prefix: Text
     """Prefix of further queues that pods may name. Default: none."""
-    foreign_queues: list[pulumi.Input[str]]
+    foreign_queues: list[Text]
     """Queues of other teams that begin with the prefix."""
     mode: str
     """Inside a vCluster: `deny` (default) or `audit`."""
@@ -63,7 +75,7 @@ def is_on_host(args: Args) -> bool:
 
 
 def bindings(
-    team: str, mode: str, suffix: str = "", namespace: pulumi.Input[str] | None = None
+    team: str, mode: str, suffix: str = "", namespace: Text | None = None
 ) -> dict[str, Object]:
     """The bindings of the policy `queues`, by the last part of their resources' names.
 
@@ -91,7 +103,7 @@ def bindings(
 
 
 def inside(
-    team: str, queues: Iterable[pulumi.Input[str]], args: Args
+    team: str, queues: Iterable[Text], args: Args
 ) -> tuple[dict[str, Object], dict[str, Object]]:
     """The policies inside a vCluster with their bounds as constants, and the bindings of these.
 
@@ -123,7 +135,7 @@ def inside(
     return policies, bound
 
 
-def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
+def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, Text]) -> Object:
     """A policy with its bounds as constants. With Outputs among these its spec is an Output."""
 
     def spec(resolved_bounds: Mapping[str, str]) -> Object:
@@ -132,7 +144,7 @@ def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, pulumi.Input[str]
     return {**policy(guard, suffix), "spec": resolved(spec, dict(bounds))}
 
 
-def queue_bounds(team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args) -> Bounds:
+def queue_bounds(team: str, queues: Iterable[Text], mode: str, args: Args) -> Bounds:
     """The bounds of pods that name these leaf queues, without the empty ones.
 
     Args:

@@ -14,7 +14,7 @@ import pulumi
 from pulumi_kubernetes.meta import v1 as meta
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.guards.bounds import Args, namespace_args, scheduler
+from kai_fleet.guards.bounds import Args, Text, namespace_args, scheduler
 from kai_fleet.guards.policies import content
 from kai_fleet.inputs import resolved
 from kai_fleet.options import after
@@ -106,7 +106,9 @@ def _is_granted(right: _Right, values: Mapping[str, object] | None) -> bool:
 
 def _is_on(value: object) -> bool:
     """Whether a chart value switches a feature on: true, or a number of replicas above one."""
-    return value is True or value == "true" or (isinstance(value, int) and value > 1)
+    if value is True or value == "true":
+        return True
+    return isinstance(value, int) and value > 1
 
 
 def _rule(right: _Right, team: str) -> Rule:
@@ -123,7 +125,7 @@ def _rule(right: _Right, team: str) -> Rule:
 
 def declare_role(
     name: str,
-    metadata: Mapping[str, pulumi.Input[str]],
+    metadata: Mapping[str, Text],
     rules: pulumi.Input[list[Rule]],
     subject: rbac.SubjectArgsDict,
     opts: pulumi.ResourceOptions,
@@ -151,11 +153,11 @@ def declare_role(
     return [role, binding]
 
 
-def role_ref(kind: str, name: pulumi.Input[str]) -> rbac.RoleRefArgsDict:
+def role_ref(kind: str, name: Text) -> rbac.RoleRefArgsDict:
     """The role that a binding names; `kind` is Role or ClusterRole."""
     return {"api_group": GROUP, "kind": kind, "name": name}
 
 
-def service_account(name: str, namespace: pulumi.Input[str]) -> rbac.SubjectArgsDict:
+def service_account(name: str, namespace: Text) -> rbac.SubjectArgsDict:
     """A ServiceAccount as the subject of a binding."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}

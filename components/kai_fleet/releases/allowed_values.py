@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from kai_fleet.releases import table, version_key
 from kai_fleet.values import UNKNOWN, items, pairs, value_at
@@ -17,7 +17,7 @@ READ: Final = table("allowed_values")
 _OFF: Final = "write isolation: {level: off} for the team if that is meant"
 
 
-def refusals(chart: Chart, values: Mapping[str, Any], version: str = "") -> Iterator[Refusal]:
+def refusals(chart: Chart, values: Mapping[str, object], version: str = "") -> Iterator[Refusal]:
     """The values that an isolated team may not set, among those for a chart.
 
     `version` is that of KAI, and "" for vCluster. A value is refused if it
@@ -31,7 +31,7 @@ def refusals(chart: Chart, values: Mapping[str, Any], version: str = "") -> Iter
     yield from _refused(chart, values, _allowed(chart, version), key="")
 
 
-def unread(values: Mapping[str, Any], version: str) -> Iterator[Refusal]:
+def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
     """The values that the chart of a KAI version ignores.
 
     Those are values that only charts of other versions read, and settings of a component, such as
@@ -41,8 +41,12 @@ def unread(values: Mapping[str, Any], version: str) -> Iterator[Refusal]:
     for path in allowed:
         if value_at(values, path) is not None and not _is_read(path, version):
             yield _unread(path, version)
-    components = {path.partition(".")[0] for path in allowed}
-    settings = {path.rpartition(".")[2] for path in allowed if path.startswith("binder.")}
+    components = set()
+    settings = set()
+    for path in allowed:
+        components.add(path.partition(".")[0])
+        if path.startswith("binder."):
+            settings.add(path.rpartition(".")[2])
     for name, value in values.items():
         if name in components:
             continue

@@ -11,10 +11,10 @@ from kai_fleet.values import value_at
 _EMPTY: Final[tuple[object, ...]] = (None, {}, [], "")
 
 
-def nested(dotted: str, value: object) -> dict[str, Any]:
+def nested(dotted: str, value: object) -> dict[str, object]:
     """A value at a dotted key as mappings: `("a.b", 1)` as `{"a": {"b": 1}}`."""
     *parents, last = dotted.split(".")
-    result: dict[str, Any] = {last: value}
+    result = {last: value}
     for key in reversed(parents):
         result = {key: result}
     return result
@@ -28,29 +28,32 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
-            below = result.get(key)
-            if isinstance(below, Mapping) and isinstance(value, Mapping):
-                value = merged(below, value)
-            result[key] = value
+            earlier = result.get(key)
+            if isinstance(earlier, Mapping) and isinstance(value, Mapping):
+                result[key] = merged(earlier, value)
+            else:
+                result[key] = value
     return result
 
 
-def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dict[str, Any]:
+def values_of(chart: str, layers: Iterable[str], args: Mapping[str, object]) -> dict[str, Any]:
     """Layers of a chart in chart-values.yaml, with these arguments filled in.
 
     Keys with an empty value (None, "", an empty mapping or list) are left out. If several layers
     have a key, the last one that is not empty counts.
     """
+    tables = table("chart-values")[chart]
     by_key = {}
     for layer in layers:
-        for key, written in table("chart-values")[chart][layer].items():
+        for key, written in tables[layer].items():
             value = _filled(written, args)
             if value not in _EMPTY:
                 by_key[key] = value
-    return merged(*(nested(key, value) for key, value in by_key.items()))
+    nested_values = [nested(key, value) for key, value in by_key.items()]
+    return merged(*nested_values)
 
 
-def _filled(written: object, args: Mapping[str, Any]) -> Any:
+def _filled(written: object, args: Mapping[str, object]) -> Any:
     """A value of the table; for `$argument` and `$argument|default` the argument in its place."""
     if not isinstance(written, str) or not written.startswith("$"):
         return written

@@ -36,5 +36,6 @@ def gpus_of(devices: Mapping[str, float]) -> float:
     for name, count in devices.items():
         profile = _COUNTED.fullmatch(name)
         if profile is not None:
-            gpus += int(profile[1]) * count
+            gpus_of_slice = int(profile[1])
+            gpus += gpus_of_slice * count
     return gpus

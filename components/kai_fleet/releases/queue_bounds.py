@@ -18,12 +18,19 @@ DURATIONS: Final = ("preemptMinRuntime", "reclaimMinRuntime")
 
 def is_duration(value: object) -> bool:
     """Whether a minimum run time is a duration that KAI decodes, and not negative: `1h30m`."""
-    return isinstance(value, str) and re.fullmatch(_TABLE["duration"], value) is not None
+    return _matches(_TABLE["duration"], value)
 
 
 def is_display_name_of(team: str, value: object) -> bool:
     """Whether a displayName is the team's name, or begins with it and a mark such as a space."""
-    return isinstance(value, str) and re.fullmatch(display_pattern(team), value) is not None
+    return _matches(display_pattern(team), value)
+
+
+def _matches(pattern: str, value: object) -> bool:
+    """Whether a value is a text that a pattern matches as a whole."""
+    if not isinstance(value, str):
+        return False
+    return re.fullmatch(pattern, value) is not None
 
 
 def display_pattern(team: str) -> str:
@@ -33,7 +40,9 @@ def display_pattern(team: str) -> str:
 
 def of_guards() -> dict[str, str]:
     """The bounds of all specs of queues, as the policy `queue-specs` reads them: as texts."""
-    bounds = {resource: str(amount) for resource, amount in MOST.items()}
+    bounds = {}
+    for resource, amount in MOST.items():
+        bounds[resource] = str(amount)
     bounds["weight"] = str(WEIGHT)
     bounds["priority"] = str(PRIORITY)
     bounds["duration"] = _TABLE["duration"]

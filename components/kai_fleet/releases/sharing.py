@@ -36,10 +36,10 @@ def has_mode(version: str, mode: str) -> bool:
     return mode not in SINCE or version_key(version) >= version_key(SINCE[mode])
 
 
-def sharing_values(version: str, mode: SharingMode) -> dict[str, Any]:
+def sharing_values(version: str, mode: SharingMode) -> dict[str, object]:
     """The values of KAI's chart for a mode. `Disabled` has some too: v0.18 shares by default."""
     if not has_sharing_modes(version):
-        values: dict[str, Any] = {"global": {"gpuSharing": mode != DISABLED}}
+        values: dict[str, object] = {"global": {"gpuSharing": mode != DISABLED}}
         if mode == HAMI_CORE:
             values |= nested(_HAMI_SWITCH, True)
         return values
