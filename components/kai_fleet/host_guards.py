@@ -46,7 +46,7 @@ class HostGuards(pulumi.ComponentResource):
         super().__init__(HOST_GUARDS, name, None, component_options(opts))
         component = f"HostGuards {name}"
         check(component, HostGuardsArgs, args)
-        host_policies, bindings = policies.of_host(beside_kai=args.get("host_kai", False))
+        host_policies, bindings = policies.host_policies(beside_kai=args.get("host_kai", False))
         objects = [
             HostObject(POLICY, f"{name}-{kind}", f"{_PATH}{policies.policy_name(kind)}")
             for kind in host_policies

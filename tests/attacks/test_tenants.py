@@ -7,7 +7,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards.policies import of_host, policy
+from kai_fleet.guards.policies import host_policies, policy
 from kai_fleet.releases import KAI
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE, LEVELS, Attempt, table
 from tests.attacks.host import RBAC, TEAMS, reported, says
@@ -68,7 +68,7 @@ def test_what_is_legitimate_passes(host, allowed):
         send(host, f"vcluster {team}", team, allowed.body(team))
 
 
-KINDS = [kind for kind in of_host(beside_kai=True)[0] if kind != "queues"]
+KINDS = [kind for kind in host_policies(beside_kai=True)[0] if kind != "queues"]
 # What is said to nobody whom these attempts go by: RBAC keeps accounts of a team from these.
 ELSEWHERE = (
     "is given a node past its scheduler",

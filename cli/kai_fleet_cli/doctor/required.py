@@ -45,7 +45,7 @@ def required_objects(
     arguments, platform = Arguments(settings), settings.platform_facts is None
     names = (*settings.teams, *settings.team_stacks)
     if platform and any(settings.own_of(name).isolation.on for name in names):
-        for kind, name in _names(*policies.of_host(beside_kai=settings.kai is not None)):
+        for kind, name in _names(*policies.host_policies(beside_kai=settings.kai is not None)):
             yield Required("isolation", kind, name, "no-judge")
     clusters = (host, *(team.inside for team in teams.values()))
     for cluster in clusters:

@@ -125,7 +125,7 @@ def binding(
     }
 
 
-def of_host(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Object]]:
+def host_policies(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Object]]:
     """The policies of a host by guard, and the bindings that apply to all isolated teams.
 
     Bindings are by the last part of their resources' names. The policies `nodes` and `queues` have
