@@ -15,7 +15,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.guards.policies import ACCOUNTS, Object, binding, content, declare, policy
 from kai_fleet.guards.rights import declare_role, service_account, team_stack_on_host
 from kai_fleet.options import after, child_of, component_options
-from kai_fleet.releases.queue_bounds import NAME, display_pattern, of_guards
+from kai_fleet.releases.queue_bounds import NAME, display_pattern, queue_spec_bounds
 
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 _USERS: Final = f"system:serviceaccount:{ACCOUNTS}:"  # begins the names of the accounts
@@ -94,7 +94,7 @@ def queue_specs_policy() -> Object:
     """The policy of the specs of queues, for the accounts of all team stacks: what others write on
     a host is theirs.
     """
-    body = policy("queue-specs", "", of_guards())
+    body = policy("queue-specs", "", queue_spec_bounds())
     of_accounts = f"request.userInfo.username.startsWith('{_USERS}')"
     condition = {"name": "the-account-of-a-team", "expression": of_accounts}
     body["spec"]["matchConditions"].append(condition)

@@ -24,7 +24,7 @@ from kai_fleet.guards.bounds import (
 )
 from kai_fleet.guards.policies import Object, binding, policy, policy_name
 from kai_fleet.inputs import resolved
-from kai_fleet.releases.queue_bounds import of_guards
+from kai_fleet.releases.queue_bounds import queue_spec_bounds
 from kai_fleet.wording import listed
 
 _QUEUES_IN_A_MESSAGE: Final = 12
@@ -120,7 +120,7 @@ def inside(
     specs_policy = policy_name("queue-specs", suffix)
     policies = {
         "policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args)),
-        "specs-policy": _with_bounds("queue-specs", suffix, of_guards()),
+        "specs-policy": _with_bounds("queue-specs", suffix, queue_spec_bounds()),
     }
     bound = bindings(team, mode, suffix)
     bound["specs-binding"] = binding(specs_policy, specs_policy, mode)

@@ -38,7 +38,7 @@ def display_pattern(team: str) -> str:
     return str(_TABLE["display"]).replace("TEAM", team)
 
 
-def of_guards() -> dict[str, str]:
+def queue_spec_bounds() -> dict[str, str]:
     """The bounds of all specs of queues, as the policy `queue-specs` reads them: as texts."""
     bounds = {}
     for resource, amount in MOST.items():
