@@ -26,7 +26,7 @@ FRACTIONS_KEY: Final = (
 _HAMI_SWITCH: Final = "binder.plugins.hamicore.enabled"
 
 
-def of_switch(on: bool) -> SharingMode:
+def mode_of_switch(on: bool) -> SharingMode:
     """The mode that `gpuSharing: true` or `false` stands for."""
     return NOT_ENFORCED if on else DISABLED
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.charts import named
-from kai_fleet.releases.sharing import mode_in, of_switch
+from kai_fleet.releases.sharing import mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of
@@ -281,7 +281,7 @@ def _sharing(version: Any, values: Any) -> Any:
     modes = has_sharing_modes(version) if known else UNKNOWN  # any version may come
     on = flag(value_at(values, "global.gpuSharing"), unset=modes)
     mode = mode_in(version, values) if known and (modes or on) else None
-    return mode or (UNKNOWN if on is UNKNOWN else of_switch(on))
+    return mode or (UNKNOWN if on is UNKNOWN else mode_of_switch(on))
 
 
 def _vcluster(version: Any, values: Any, name: str, of_component: bool) -> Team:

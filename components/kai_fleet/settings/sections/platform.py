@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from kai_fleet.releases import GPU_PROVIDERS, mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
-from kai_fleet.releases.sharing import SharingMode, of_switch
+from kai_fleet.releases.sharing import SharingMode, mode_of_switch
 from kai_fleet.releases.sources import InvalidReferenceError
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
@@ -28,7 +28,7 @@ _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 Sharing = Annotated[
     SharingMode,
     BeforeValidator(
-        lambda value: of_switch(value) if isinstance(value, bool) else value,
+        lambda value: mode_of_switch(value) if isinstance(value, bool) else value,
         json_schema_input_type=bool | SharingMode,
     ),
 ]
@@ -194,7 +194,7 @@ class KaiRelease(Strict):
         Grants.NOTHING,
     ] = Field(default_factory=dict)
     """From v0.12: node labels from the widest domain to the narrowest."""
-    gpu_sharing: Sharing = of_switch(True)
+    gpu_sharing: Sharing = mode_of_switch(True)
     """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
     NvFractions hold memory to it.
     """
