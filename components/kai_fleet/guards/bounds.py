@@ -148,7 +148,7 @@ def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
         "foreignQueues": sorted_names(args.get("foreign_queues", [])),
     }
     if scheduler(args) == "host":
-        bounds["queuesOnly"] = _flag(True)
+        bounds["queuesOnly"] = "true"
         bounds["queues"] = joined(",", args.get("queues", []))
         bounds["priorities"] = joined(",", [*KAI_PRIORITIES, *priorities])
         bounds["nvFractions"] = resolved(_flag, args.get("nv_fractions"))
@@ -160,9 +160,10 @@ def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
     rules = network(args)
     private = rules.get("private", [])
     is_open = not rules.get("enabled", True)
+    never_public = content("limits")["never_public"]
     return {
         "endpoints": _flag(rules.get("endpoints") or is_open),
-        "privateRanges": _ipv4_ranges([*content("limits")["never_public"], *private]),
+        "privateRanges": _ipv4_ranges([*never_public, *private]),
         "privateV6": _flag(any(":" in cidr for cidr in private)),
     }
 
@@ -170,7 +171,8 @@ def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
 def _ipv4_ranges(cidrs: Iterable[str]) -> str:
     """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
 
-    Every Kubernetes with ValidatingAdmissionPolicies compares numbers, only newer ones networks.
+    All versions of Kubernetes with ValidatingAdmissionPolicies can compare numbers in CEL, but only
+    newer ones networks.
     """
     ranges = []
     for cidr in cidrs:
@@ -182,12 +184,14 @@ def _ipv4_ranges(cidrs: Iterable[str]) -> str:
 
 
 def _exceptions(args: TeamNamespaceArgs) -> Bounds:
-    """Values of pods and volume claims that the platform allows the team in addition."""
+    """What the platform allows pods and volume claims in addition, and the longest grace period."""
     exceptions = isolation(args)
-    grace_seconds = exceptions.get("bounds", {}).get("grace_seconds", 3600)
+    runtime_classes = exceptions.get("runtime_classes", NO_GPU_CLASSES)
     annotations = [*exceptions.get("annotations", []), *_implied_annotations(args)]
+    namespace_bounds = exceptions.get("bounds", {})
+    grace_seconds = namespace_bounds.get("grace_seconds", 3600)
     return {
-        "runtimeClasses": sorted_names(exceptions.get("runtime_classes", NO_GPU_CLASSES)),
+        "runtimeClasses": sorted_names(runtime_classes),
         "annotations": sorted_names(annotations),
         "volumes": sorted_names(exceptions.get("volumes", [])),
         "volumeClasses": sorted_names(exceptions.get("volume_classes", [])),
@@ -212,7 +216,7 @@ def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
     if level(args) != "restricted":
         return {}
     return {
-        "restricted": _flag(True),
+        "restricted": "true",
         "kaiImages": resolved(_image_prefixes, args.get("kai_images", KAI_IMAGES)),
     }
 
@@ -222,7 +226,11 @@ def without_empty(bounds: Mapping[str, Text]) -> Bounds:
     return {name: value for name, value in bounds.items() if value or has_output(value)}
 
 
-def node_bindings(team: str, namespace: Text, args: Args) -> dict[str, Object]:
+def node_bindings(
+    team: str,
+    namespace: Text,
+    args: Args,
+) -> dict[str, Object]:
     """The bindings of the policy `nodes`, by the last part of their resources' names.
 
     Each bars the nodes that a label selector of its own selects:
@@ -233,8 +241,8 @@ def node_bindings(team: str, namespace: Text, args: Args) -> dict[str, Object]:
     - Any other team needs none: the node selector of its pods keeps them in its pool.
     """
     typed_args = namespace_args(args)
-    # Only a team without a pool is asked about pods that a scheduler binds: pods with a pool have
-    # its node selector, and those of the control plane that of their own pool.
+    # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
+    # selector of the pool, and those of the control plane that of the control pool.
     match = {"resourceRules": _NAMING_A_NODE} if typed_args.get("node_pool") else None
     bindings = {}
     for number, selector in enumerate(_barred_nodes(typed_args)):
@@ -279,7 +287,11 @@ def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
     return selectors + selectors_of_several_labels
 
 
-def _selector(key: str, operator: str, values: Sequence[Text]) -> Object:
+def _selector(
+    key: str,
+    operator: str,
+    values: Sequence[Text],
+) -> Object:
     """A label selector with one expression; its values are sorted, without duplicates."""
     sorted_values = resolved(lambda texts: sorted(set(texts)), list(values))
     expression = {

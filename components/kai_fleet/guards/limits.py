@@ -101,7 +101,8 @@ def _device_amounts(
 
 
 def _bounded_amounts(
-    bound_by_resource: Mapping[str, str], bounds: Mapping[str, Quantity | None]
+    bound_by_resource: Mapping[str, str],
+    bounds: Mapping[str, Quantity | None],
 ) -> Amounts:
     """The quota of resources, each by its field of BoundsArgs; without those that have no bound."""
     amounts: Amounts = {}

@@ -57,7 +57,11 @@ def policy_name(guard: str, suffix: str = "") -> str:
     return f"kai-fleet-{guard}{suffix}"
 
 
-def policy(guard: str, suffix: str = "", bounds: Mapping[str, str] | None = None) -> Object:
+def policy(
+    guard: str,
+    suffix: str = "",
+    bounds: Mapping[str, str] | None = None,
+) -> Object:
     """A guard's policy as a Kubernetes object.
 
     A variable without an expression gets the one in shared.yaml. With `bounds` the policy has them
@@ -178,6 +182,6 @@ def _declare(
 ) -> list[pulumi.Resource]:
     """Declare a resource for each object."""
     return [
-        resource(f"{name}-{part}", metadata=body["metadata"], spec=body["spec"], opts=opts)
-        for part, body in objects.items()
+        resource(f"{name}-{suffix}", metadata=body["metadata"], spec=body["spec"], opts=opts)
+        for suffix, body in objects.items()
     ]

@@ -75,7 +75,10 @@ def is_on_host(args: Args) -> bool:
 
 
 def bindings(
-    team: str, mode: str, suffix: str = "", namespace: Text | None = None
+    team: str,
+    mode: str,
+    suffix: str = "",
+    namespace: Text | None = None,
 ) -> dict[str, Object]:
     """The bindings of the policy `queues`, by the last part of their resources' names.
 
@@ -103,7 +106,9 @@ def bindings(
 
 
 def inside(
-    team: str, queues: Iterable[Text], args: Args
+    team: str,
+    queues: Iterable[Text],
+    args: Args,
 ) -> tuple[dict[str, Object], dict[str, Object]]:
     """The policies inside a vCluster with their bounds as constants, and the bindings of these.
 
@@ -144,7 +149,12 @@ def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, Text]) -> Object:
     return {**policy(guard, suffix), "spec": resolved(spec, dict(bounds))}
 
 
-def queue_bounds(team: str, queues: Iterable[Text], mode: str, args: Args) -> Bounds:
+def queue_bounds(
+    team: str,
+    queues: Iterable[Text],
+    mode: str,
+    args: Args,
+) -> Bounds:
     """The bounds of pods that name these leaf queues, without the empty ones.
 
     Args:

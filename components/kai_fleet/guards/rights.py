@@ -78,7 +78,9 @@ def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
 
 
 def _in_namespace(
-    team: str, version: str | None, values: Mapping[str, object] | None
+    team: str,
+    version: str | None,
+    values: Mapping[str, object] | None,
 ) -> list[Rule]:
     """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown."""
     minor = _ANY_MINOR

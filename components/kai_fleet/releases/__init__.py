@@ -253,7 +253,11 @@ def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
 
 
 def _entry(
-    product: str, releases: Mapping[str, AnyRelease], version: str, *, untested: bool
+    product: str,
+    releases: Mapping[str, AnyRelease],
+    version: str,
+    *,
+    untested: bool,
 ) -> AnyRelease:
     """The entry of a version. Raises UnknownVersionError."""
     if version in releases:
@@ -290,7 +294,11 @@ class Support:
     words: str
 
 
-def support(releases: Mapping[str, Release], version: str, today: date | None = None) -> Support:
+def support(
+    releases: Mapping[str, Release],
+    version: str,
+    today: date | None = None,
+) -> Support:
     """The support of a version of KAI or vCluster on a day, which may be outside the table."""
     release = releases.get(version)
     if release is not None:
@@ -312,7 +320,9 @@ def _support_on(release: Release, today: date) -> Support:
 
 
 def advised(
-    releases: Mapping[str, Release], version: str = "", today: date | None = None
+    releases: Mapping[str, Release],
+    version: str = "",
+    today: date | None = None,
 ) -> str | None:
     """The recommended version: the newest of those with the latest end of support.
 
@@ -334,7 +344,11 @@ def _end_and_version(release: Release) -> tuple[str, tuple[int, ...]]:
     return str(release.support_end), version_key(release.version)
 
 
-def standing(releases: Mapping[str, Release], version: str, today: date | None = None) -> Support:
+def standing(
+    releases: Mapping[str, Release],
+    version: str,
+    today: date | None = None,
+) -> Support:
     """The support of a version on a day; one with a caveat counts as not maintained."""
     supported = support(releases, version, today)
     release = releases.get(version)
@@ -343,7 +357,11 @@ def standing(releases: Mapping[str, Release], version: str, today: date | None =
     return Support(False, f"{supported.words}; not advised: {release.caveat}")
 
 
-def advice(releases: Mapping[str, Release], version: str, today: date | None = None) -> str:
+def advice(
+    releases: Mapping[str, Release],
+    version: str,
+    today: date | None = None,
+) -> str:
     """What to do about a version that is not advised, as a clause after a semicolon.
 
     The first of these: go up to the recommended version; if the version has a caveat, write the
@@ -410,7 +428,11 @@ def vcluster_refusal(before: str, after: str) -> str | None:
     )
 
 
-def kubernetes_refusal(version: str, before: str | None, newest: str | None) -> str | None:
+def kubernetes_refusal(
+    version: str,
+    before: str | None,
+    newest: str | None,
+) -> str | None:
     """Why a vCluster cannot run a version of Kubernetes, and what to write; None if it can.
 
     An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at

@@ -17,7 +17,11 @@ READ: Final = table("allowed_values")
 _OFF: Final = "write isolation: {level: off} for the team if that is meant"
 
 
-def refusals(chart: Chart, values: Mapping[str, object], version: str = "") -> Iterator[Refusal]:
+def refusals(
+    chart: Chart,
+    values: Mapping[str, object],
+    version: str = "",
+) -> Iterator[Refusal]:
     """The values that an isolated team may not set, among those for a chart.
 
     `version` is that of KAI, and "" for vCluster. A value is refused if it
@@ -55,7 +59,12 @@ def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
                 yield _without_component(name, key, components, version)
 
 
-def _without_component(name: str, key: str, components: set[str], version: str) -> Refusal:
+def _without_component(
+    name: str,
+    key: str,
+    components: set[str],
+    version: str,
+) -> Refusal:
     """The refusal of a setting of a component that no KAI has."""
     similar = f"{spelt_like(str(name), sorted(components))}.{key}"
     fix = "drop it"
@@ -99,7 +108,12 @@ def _allowed(chart: Chart, version: str) -> Tree:
     return tree
 
 
-def _refused(chart: Chart, value: object, allowed: Tree, key: str) -> Iterator[Refusal]:
+def _refused(
+    chart: Chart,
+    value: object,
+    allowed: Tree,
+    key: str,
+) -> Iterator[Refusal]:
     """The refused values in a value at a key, below which these keys are allowed."""
     if value is UNKNOWN:
         yield key, "", ""
@@ -119,7 +133,11 @@ def _refused(chart: Chart, value: object, allowed: Tree, key: str) -> Iterator[R
 
 
 def _refused_below(
-    chart: Chart, name: str, value: object, allowed: Tree, parent: str
+    chart: Chart,
+    name: str,
+    value: object,
+    allowed: Tree,
+    parent: str,
 ) -> Iterator[Refusal]:
     """The refused values in the entry `name` of a mapping at the key `parent`."""
     key = f"{parent}.{name}" if parent else name

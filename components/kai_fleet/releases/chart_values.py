@@ -36,7 +36,11 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def values_of(chart: str, layers: Iterable[str], args: Mapping[str, object]) -> dict[str, Any]:
+def values_of(
+    chart: str,
+    layers: Iterable[str],
+    args: Mapping[str, object],
+) -> dict[str, Any]:
     """Layers of a chart in chart-values.yaml, with these arguments filled in.
 
     Keys with an empty value (None, "", an empty mapping or list) are left out. If several layers

@@ -54,9 +54,10 @@ def sharing_values(version: str, mode: SharingMode) -> dict[str, object]:
 
 
 def mode_in(version: str, values: object) -> Any:
-    """The mode that values of KAI's chart choose; None if they choose none, or are not known.
+    """The mode that values of KAI's chart choose; None if they choose none.
 
-    It is as written there, which may be no mode at all, or UNKNOWN.
+    It is as written there, which may be no mode at all. From v0.18 on it is UNKNOWN if only the
+    update knows it.
     """
     if not has_sharing_modes(version):
         return HAMI_CORE if value_at(values, _HAMI_SWITCH) is True else None
