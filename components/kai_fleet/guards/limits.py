@@ -125,8 +125,7 @@ def _huge_pages(args: Args, bound: Text | None) -> Amounts:
 def network_policies(team: str, args: Args) -> dict[str, Spec]:
     """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
 
-    One is for all pods of the namespace, the other for the vCluster's control plane. Teams do not
-    reach the host's API from their pods: only the control plane has a rule for it.
+    One is for all pods of the namespace, the other adds rules for the vCluster's control plane.
     """
     if not closes_network(args):
         return {}
@@ -166,7 +165,11 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
 
 
 def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
-    """The vCluster's pods are reached at their API, and reach the host's."""
+    """The vCluster's control plane is reached at its API, and reaches the host's.
+
+    Ingress is from any address. Pods of other teams do not reach it all the same: the egress rules
+    of their own namespace do not let them.
+    """
     ports = rules.get("api_ports", _HOST_API_PORTS)
     egress: Spec = {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}
     host_api = _peers(rules.get("api_cidrs", []))

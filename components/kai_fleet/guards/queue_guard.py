@@ -39,28 +39,22 @@ _PODS: Final = [
 
 
 class GuardArgs(TypedDict, total=False):
-    """The fields that the guard reads of TeamNamespaceArgs (on the host) or QueueGuardArgs."""
+    """Fields that the guard reads of TeamNamespaceArgs (on the host) or QueueGuardArgs (inside).
+
+    They are described there. `pod_groups`, which Team adds, says that KAI takes a pod's queue from
+    a PodGroup that KAI did not create.
+    """
 
     scheduler: str
-    """The KAI that schedules the team's pods: `host` has a guard on the host."""
     guard: str
-    """On the host: `deny` (default), `audit` or `off`."""
     queues: list[Text]
-    """Leaf queues of the host's KAI that pods may name."""
     queue_prefix: Text
-    """Prefix of further queues that pods may name. Default: none."""
     foreign_queues: list[Text]
-    """Queues of other teams that begin with the prefix."""
     mode: str
-    """Inside a vCluster: `deny` (default) or `audit`."""
     outside: str
-    """Pods inside that ask for GPUs without KAI: `deny` (default), `warn` or `allow`."""
     gpu_resource: str
-    """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     gpu_sharing: pulumi.Input[bool]
-    """KAI shares GPUs. Default: true."""
     pod_groups: bool
-    """KAI takes a pod's queue from a PodGroup that others created. Default: false."""
 
 
 def is_on_host(args: Args) -> bool:
