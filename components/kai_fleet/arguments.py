@@ -21,7 +21,7 @@ from kai_fleet.releases.sources import in_any
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Registries, RegistryCredentials
 from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
-from kai_fleet.settings.sections.platform import HostKai
+from kai_fleet.settings.sections.platform import HostKai, Monitoring
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Oidc, Vcluster
@@ -72,6 +72,8 @@ class AccountArgs(TypedDict):
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of all components of one stack.
+
+    Lists and mappings are copied, because those of arguments may have Outputs in place of values.
 
     Args:
         refused: output `refused` of the host's QueueTree, after it is declared.
@@ -150,9 +152,10 @@ class Arguments:
         gpus_by_queue = self._gpus_by_queue()
         # Computed before a limit is written, which would change the sums of the queues above.
         specs = every_spec(queues)
-        for (name, queue), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
-            quota = spec["resources"]["gpu"]["quota"]
-            queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, gpus_by_queue.get(name))
+        quotas = [spec["resources"]["gpu"]["quota"] for _, spec in specs]
+        for (name, queue), quota in zip(walk_args(queues), quotas, strict=True):
+            most = gpus_by_queue.get(name)
+            queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
         args: QueueTreeArgs = {
             "queues": queues,
             "shared": True,
@@ -166,8 +169,10 @@ class Arguments:
         gpus = dict[str, int]()
         for name in self._teams:
             _, queue = self._scheduler(name)
-            if queue is not None:
-                gpus[queue] = gpus.get(queue, 0) + self.settings.own_of(name).counted
+            if queue is None:
+                continue
+            gpus.setdefault(queue, 0)
+            gpus[queue] += self.settings.own_of(name).counted
         return gpus
 
     def refusals_of_nobody(self) -> pulumi.Input[str]:
@@ -214,7 +219,8 @@ class Arguments:
         version = kai.version or ""
         release = KAI.get(taken_for(KAI, version) or version)
         if release is not None and release.max_queue_depth is not None:
-            account["levels"] = max(0, release.max_queue_depth - len(queue.above) - 1)
+            depth = len(queue.above) + 1
+            account["levels"] = max(0, release.max_queue_depth - depth)
 
     # A team's namespace on the host.
 
@@ -222,15 +228,35 @@ class Arguments:
         """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
         settings = self.settings
         team = settings.own_of(name)
+        scheduler, queue = self._scheduler(name)
+        by_host = scheduler == "host"
+        has_own_stack = name in settings.team_stacks
+        args = self._required_of_namespace(name)
+        if by_host and queue and self.refused is not None:
+            args["queue_refusal"] = self._refusal(queue, self.refused)
+        if by_host and has_own_stack:
+            args["queue_prefix"] = f"{name}-"
+        if settings.monitoring is not None:
+            args["monitoring"] = self._namespace_monitoring(team, settings.monitoring, scheduler)
+        if not has_own_stack:
+            vcluster = self._without_database(name)
+            args["vcluster_version"] = vcluster.get("version", DEFAULT_VCLUSTER)
+            args["vcluster_values"] = argument_values(vcluster)
+        return args
+
+    def _required_of_namespace(self, name: str) -> "TeamNamespaceArgs":
+        """The arguments that the namespace of any team has."""
+        settings = self.settings
+        team = settings.own_of(name)
         kai = settings.kai
         sharing = settings.sharing_of(kai) if kai else DISABLED
         scheduler, queue = self._scheduler(name)
         by_host = scheduler == "host"
-        has_own_stack = name in settings.team_stacks
-        args: TeamNamespaceArgs = {
+        slices_as_gpus = int(mig.gpus_of(team.slices))
+        return {
             "name": f"team-{name}",
             "guards": "declared",  # the program declares them before any namespace
-            "gpus": max(0, team.counted - int(mig.gpus_of(team.slices))),
+            "gpus": max(0, team.counted - slices_as_gpus),
             "gpu_resource": settings.gpu.resource,
             "slices": {**team.slices},
             "devices": {**team.isolation.devices},
@@ -252,22 +278,9 @@ class Arguments:
             "labels": {**team.labels},
             "annotations": {**team.annotations},
             "registries": _registries(settings.registries),
-            "account": has_own_stack,
+            "account": name in settings.team_stacks,
             "use_existing": name in self.existing.get("teams", ()),
         }
-        refusal = self._refusal(queue) if by_host and queue else None
-        if refusal is not None:
-            args["queue_refusal"] = refusal
-        if by_host and has_own_stack:
-            args["queue_prefix"] = f"{name}-"
-        monitoring = self._namespace_monitoring(team, scheduler)
-        if monitoring is not None:
-            args["monitoring"] = monitoring
-        if not has_own_stack:
-            vcluster = self._without_database(name)
-            args["vcluster_version"] = vcluster.get("version", DEFAULT_VCLUSTER)
-            args["vcluster_values"] = argument_values(vcluster)
-        return args
 
     def _isolation(self, name: str) -> "IsolationArgs":
         isolation = self.settings.own_of(name).isolation
@@ -283,15 +296,9 @@ class Arguments:
         }
 
     def _namespace_monitoring(
-        self, team: TeamSettings | Grant, scheduler: str
-    ) -> "MonitoringArgs | None":
-        """Monitoring of a team's namespace; None without kai-fleet:monitoring.
-
-        Queues inside a vCluster are known only of a team of this stack.
-        """
-        monitoring = self.settings.monitoring
-        if monitoring is None:
-            return None
+        self, team: TeamSettings | Grant, monitoring: Monitoring, scheduler: str
+    ) -> "MonitoringArgs":
+        """Monitoring of a team's namespace. Only a team of this stack has queues that are known."""
         has_kai = isinstance(team, TeamSettings) and scheduler == "inside"
         queues = team.queues if isinstance(team, TeamSettings) and has_kai else {}
         return {
@@ -340,14 +347,9 @@ class Arguments:
             return "inside", team.parent_queue
         return "host" if team.parent_queue else "none", team.parent_queue
 
-    def _refusal(self, queue: str) -> pulumi.Input[str] | None:
-        """Why a queue of the host differs from the settings; "" if it does not.
-
-        None if this stack does not declare the tree.
-        """
-        if self.refused is None:
-            return None
-        return resolved(lambda refused: refused.get(queue, ""), self.refused)
+    def _refusal(self, queue: str, refused: pulumi.Input[dict[str, str]]) -> pulumi.Input[str]:
+        """Why a queue of the host differs from the settings; "" if it does not."""
+        return resolved(lambda reasons: reasons.get(queue, ""), refused)
 
     def _without_database(self, name: str) -> "VirtualClusterArgs":
         """Arguments of a team's vCluster without the URL of a database, which has a password."""
@@ -373,7 +375,8 @@ class Arguments:
         _, granted = self._scheduler(name)
         names = {placed.name for placed in walk(self.settings.queues)}
         names.update(self._teams)
-        return sorted(other for other in names if other != granted and other.startswith(f"{name}-"))
+        names.discard(granted or "")
+        return sorted(other for other in names if other.startswith(f"{name}-"))
 
     # A team.
 
@@ -468,7 +471,10 @@ class Arguments:
         accounts = {**self.settings.registries, **(registries or {})}
         location = (chart or "").removeprefix("oci://")
         names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
-        return _account(accounts[max(names, key=len)]) if names else None
+        if not names:
+            return None
+        longest = max(names, key=len)
+        return _account(accounts[longest])
 
     def kai(self, name: str) -> "KaiSchedulerArgs":
         """Arguments of a team's KAI, without its cluster.
@@ -524,7 +530,10 @@ class Arguments:
         """
         team = self.settings.teams[name]
         if team.scheduler.mode == "virtual":
-            inside: QueueTreeArgs = {"queues": _queue_args(team.queues), "gpus": team.counted}
+            inside: QueueTreeArgs = {
+                "queues": _queue_args(team.queues),
+                "gpus": team.counted,
+            }
             if team.pools:
                 inside["pools"] = {**team.gpus_by_pool}
             return inside
@@ -584,11 +593,11 @@ def _oidc(oidc: Oidc) -> "OidcArgs":
 
 def _resources(vcluster: Vcluster) -> dict[str, dict[str, pulumi.Input[str]]]:
     """Requests and limits with the names of a pod's spec; empty ones are left out."""
-    args = dict[str, dict[str, pulumi.Input[str]]]()
+    args: dict[str, dict[str, pulumi.Input[str]]] = {}
     for bound, amounts in vcluster.resources.items():
-        set_amounts = without_none(dict(amounts))
-        if set_amounts:
-            args[bound] = {key.replace("_", "-"): amount for key, amount in set_amounts.items()}
+        for name, amount in without_none(dict(amounts)).items():
+            resource = name.replace("_", "-")
+            args.setdefault(bound, {})[resource] = amount
     return args
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pulumi
 from pulumi.runtime import invoke
@@ -24,6 +24,7 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 # A file backend moves the state away for a moment while the engine writes it.
 _ATTEMPTS: Final = 5
 _PAUSE_SECONDS: Final = 0.2
+Outputs: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Deployed:
     printed: Mapping[str, str] = field(default_factory=dict, repr=False)
     urns: frozenset[str] = frozenset()
     readable: bool = True
-    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    outputs: Outputs = field(default_factory=dict, repr=False)
 
     def output(self, name: str, team: str) -> Any:
         """A team's value in a stack output that maps teams to values; None if it is absent."""
@@ -107,7 +108,9 @@ def full_name(stack: str) -> str:
     """The stack as `organization/project/stack`; a bare name is a stack of this project."""
     if "/" in stack:
         return stack
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
+    organization = pulumi.get_organization()
+    project = pulumi.get_project()
+    return f"{organization}/{project}/{stack}"
 
 
 def names_of(urns: Iterable[str], kind: str) -> set[str]:
@@ -163,7 +166,7 @@ def _of_run(monitor: object) -> Deployed:
     )
 
 
-def _read_state() -> Mapping[str, Any] | None:
+def _read_state() -> Outputs | None:
     """The engine's answer; None if all attempts failed, a moment after each other."""
     stack = {"stackName": full_name(pulumi.get_stack())}
     for attempt in range(_ATTEMPTS):
@@ -176,31 +179,36 @@ def _read_state() -> Mapping[str, Any] | None:
     return None
 
 
-def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Deployed:
+def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
     """The state from URN, type and outputs of each resource."""
-    urns: set[str] = set()
-    by_type: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    urns = set[str]()
+    by_type = defaultdict[str, dict[str, Outputs]](dict)
     for text, kind, outputs in resources:
         urns.add(text)
         urn = read_urn(text)
         component = urn.above[-1] if urn.above else ""
         by_type[kind][named(component, urn.name)] = outputs
-    releases = by_type[RELEASE]
-    commands = by_type[COMMAND]
-    values = {key: outputs.get("values") for key, outputs in releases.items()}
+    versions = dict[str, str]()
+    stores = dict[str, ChartStore]()
+    kubernetes = dict[str, str]()
+    for key, outputs in by_type[RELEASE].items():
+        values = outputs.get("values")
+        stores[key] = store_of(values)
+        kubernetes[key] = str(kubernetes_of(values) or "")
+        if outputs.get("version"):
+            versions[key] = str(outputs["version"])
+    triggers = dict[str, Sequence[Any]]()
+    printed = dict[str, str]()
+    for key, outputs in by_type[COMMAND].items():
+        triggers[key] = outputs.get("triggers") or []
+        printed[key] = str(outputs.get("stdout") or "")
     stacks = list(by_type[STACK].values())
     return Deployed(
-        versions={
-            key: str(outputs["version"])
-            for key, outputs in releases.items()
-            if outputs.get("version")
-        },
-        stores={key: store_of(chart_values) for key, chart_values in values.items()},
-        kubernetes={
-            key: str(kubernetes_of(chart_values) or "") for key, chart_values in values.items()
-        },
-        triggers={key: outputs.get("triggers") or [] for key, outputs in commands.items()},
-        printed={key: str(outputs.get("stdout") or "") for key, outputs in commands.items()},
+        versions=versions,
+        stores=stores,
+        kubernetes=kubernetes,
+        triggers=triggers,
+        printed=printed,
         urns=frozenset(urns),
         outputs=stacks[0] if stacks else {},
     )

@@ -44,37 +44,62 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
 
     # The host cluster. The provider of our package creates queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-    host, on_host = host_access(settings.cluster, package)
+    connection, on_host = host_access(settings.cluster, package)
     facts = settings.platform_facts
     if facts and facts.secret:
         on_host.transformations = [hide_values]
-    foreign = existing.find(settings, host, state, package)
-    args = Arguments(settings, cast(Connection, host.properties()), foreign)
-    is_platform = facts is None
-    if is_platform:
-        ready, args = declare_host(settings, args, on_host)
-    else:  # the platform's stack declares the team's namespace and what all teams share
-        stack = deployed.full_name(settings.platform_stack)
-        ready = [pulumi.StackReference("platform", stack_name=stack)]
+    foreign = existing.find(settings, connection, state, package)
+    host = cast(Connection, connection.properties())
+    args = Arguments(settings, host, foreign)
 
-    # The teams: each a namespace with quotas and policies, a vCluster, a scheduler and queues.
+    # The teams: each a namespace with quotas and policies, a vCluster, a scheduler and queues. In a
+    # team's own stack the platform's stack declares the namespace and what all teams share.
+    if facts is None:
+        ready, args = declare_host(settings, args, on_host)
+        teams = declare_teams(settings, args, ready, on_host)
+        check_unused_queues(settings, args, [*ready, *teams.values()], on_host)
+        pulumi.export(OUTPUT, Facts.of(settings).output())
+    else:
+        stack = deployed.full_name(settings.platform_stack)
+        platform = pulumi.StackReference("platform", stack_name=stack)
+        teams = declare_teams(settings, args, [platform], on_host)
+
+    # The outputs, for people, `fleet` and team stacks.
+    pulumi.export("cluster", settings.cluster.name)
+    export_teams(settings, teams, state)
+    export_ciphertexts(state)
+
+
+def declare_teams(
+    settings: Settings,
+    args: Arguments,
+    ready: list[pulumi.Resource],
+    on_host: pulumi.ResourceOptions,
+) -> dict[str, Team]:
+    """Declare the teams, which depend on `ready`, and their workloads."""
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
         opts = noted(after(on_host, *ready), team.labels, team.annotations)
         teams[name] = Team(name, args.team(name), opts)
-        declare_manifests(name, settings.workloads.get(name, {}), teams[name])
-    if is_platform and settings.queues:
-        # It fails if a queue that no team uses is refused. So it depends on all teams, and fails
-        # after they are updated.
-        opts = after(on_host, *ready, *teams.values())
-        check_queues("host-queues-unused", [], args.refusals_of_nobody(), opts)
+        manifests = settings.workloads.get(name, {})
+        declare_manifests(name, manifests, teams[name])
+    return teams
 
-    # The outputs, for people, `fleet` and team stacks.
-    if is_platform:
-        pulumi.export(OUTPUT, Facts.of(settings).output())
-    pulumi.export("cluster", settings.cluster.name)
-    export_teams(settings, teams, state)
-    export_ciphertexts(state)
+
+def check_unused_queues(
+    settings: Settings,
+    args: Arguments,
+    teams: list[pulumi.Resource],
+    on_host: pulumi.ResourceOptions,
+) -> None:
+    """Declare the check that fails if a queue of the host that no team uses is refused.
+
+    It depends on the teams, so that its failure keeps none of them from being updated.
+    """
+    if settings.queues:
+        refusals = args.refusals_of_nobody()
+        opts = after(on_host, *teams)
+        check_queues("host-queues-unused", [], refusals, opts)
 
 
 def declare_host(
@@ -99,12 +124,17 @@ def declare_host(
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
         for name, grant in settings.team_stacks.items():
-            granted = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
+            after_accounts = after(opts, *ready, accounts)
+            granted = noted(after_accounts, grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
     return ready, args
 
 
-def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:
+def export_teams(
+    settings: Settings,
+    teams: Mapping[str, Team],
+    state: deployed.Deployed,
+) -> None:
     """Export a summary and the kubeconfig of each team.
 
     Server and kubeconfig are those of the last update if the team's resources failed. Warns if the
@@ -125,7 +155,8 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.
             "gpus": declared.counted,
             "queues": [declared.queue] if declared.queue else team.leaves,
         }
-        kubeconfigs[name] = pulumi.Output.secret(or_last(team.kubeconfig, last_kubeconfig))
+        kubeconfig = or_last(team.kubeconfig, last_kubeconfig)
+        kubeconfigs[name] = pulumi.Output.secret(kubeconfig)
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
 
@@ -136,6 +167,7 @@ def export_ciphertexts(state: deployed.Deployed) -> None:
     The next update finds by them a ciphertext that was moved to another key.
     """
     file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
-    digests = secrets.known_since(state.outputs.get(secrets.OUTPUT, {}), file)
+    known = state.outputs.get(secrets.OUTPUT, {})
+    digests = secrets.known_since(known, file)
     if digests:
         pulumi.export(secrets.OUTPUT, digests)

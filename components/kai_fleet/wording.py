@@ -23,7 +23,13 @@ MOST: Final = 2000  # characters
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
 _ENDLESS: Final = re.compile(r"\S{200,}")
-_PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
+_PLURAL_VERBS: Final = {
+    "is": "are",
+    "has": "have",
+    "was": "were",
+    "does": "do",
+    "goes": "go",
+}
 _ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
 
 
@@ -50,7 +56,8 @@ def plural(number: float, thing: str) -> str:
     """The noun, in the plural unless the number is 1: `policies`."""
     if number == 1:
         return thing
-    if thing.endswith("y") and thing[-2:-1] not in "aeiou":
+    ends_with_ies = re.search("[^aeiou]y$", thing)
+    if ends_with_ies:
         return f"{thing[:-1]}ies"
     if thing.endswith(_ENDS_WITH_ES):
         return f"{thing}es"
@@ -90,8 +97,9 @@ def _one_ends_with_other(one: str, other: str) -> bool:
 
 def quoted(value: object) -> str:
     """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number."""
-    written = str(value).lower() if isinstance(value, bool) else text(value)
-    return f'"{written}"'
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return f'"{text(value)}"'
 
 
 def number_in(value: object, *, whole: bool = True) -> str:
@@ -115,7 +123,9 @@ def on_one_line(message: str) -> str:
 
 
 def _printable(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]
+    if character.isprintable():
+        return character
+    return ascii(character).strip("'")
 
 
 def plain(text: object, most: int = MOST) -> str:

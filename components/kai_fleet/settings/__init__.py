@@ -107,14 +107,20 @@ class Settings(Defaults, Platform):
     def _filled_in(self) -> Self:
         """Write the stack's defaults into each team, and the mirror's locations into each chart."""
         provider = GPU_PROVIDERS[self.gpu.provider]
+        teams = {name: self._team(team) for name, team in self.teams.items()}
+        grants = {name: self._grant(grant) for name, grant in self.team_stacks.items()}
         update: dict[str, object] = {
-            "teams": {name: self._team(team) for name, team in self.teams.items()},
-            "team_stacks": {name: self._grant(grant) for name, grant in self.team_stacks.items()},
+            "teams": teams,
+            "team_stacks": grants,
             "gpu": self._mirrored(self.gpu, provider.chart, provider.images),
             "kai": self._kai(self.kai) if self.kai else None,
         }
-        if self.mirror is not None and self.mirror.account is not None:
-            update["registries"] = {self.mirror.registry: self.mirror.account, **self.registries}
+        mirror = self.mirror
+        if mirror is not None and mirror.account is not None:
+            update["registries"] = {
+                mirror.registry: mirror.account,
+                **self.registries,
+            }
         return self.model_copy(update=update)
 
     def _mirrored(self, section: Section, chart: str, images: Mapping[str, str]) -> Section:
@@ -128,7 +134,9 @@ class Settings(Defaults, Platform):
         if self.mirror is None or not chart:
             return section
         registry = self.mirror.registry
-        moved = [nested(key, sources.mirrored(registry, image)) for key, image in images.items()]
+        moved = []
+        for key, image in images.items():
+            moved.append(nested(key, sources.mirrored(registry, image)))
         update = {
             "chart": section.chart or f"oci://{registry}/charts/{chart}",
             "values": merged(*moved, section.values),
@@ -185,7 +193,11 @@ class Settings(Defaults, Platform):
     def known_sources(self) -> KnownSources:
         """The locations from which charts and images may come."""
         mirror = (self.mirror.registry,) if self.mirror else ()
-        return KnownSources(tuple(self.sources.charts), tuple(self.sources.images), mirror)
+        return KnownSources(
+            tuple(self.sources.charts),
+            tuple(self.sources.images),
+            mirror,
+        )
 
     @property
     def platform_facts(self) -> "Facts | None":
@@ -213,7 +225,8 @@ class Settings(Defaults, Platform):
         in_team = ".".join((self.team_path(team), *keys))
         if self.platform_facts is not None:
             return in_team
-        team_keys = self.team_path(team).partition(":")[2].split(".")
+        _, _, team_path = self.team_path(team).partition(":")
+        team_keys = team_path.split(".")
         parts = ".".join(keys).split(".")
         for depth in range(len(parts), 1, -1):
             if get(self._file, *team_keys, *parts[:depth]) is not None:
@@ -343,11 +356,15 @@ def _team_mistakes(settings: Settings, name: str) -> Wrong:
     path = settings.team_path(name)
     parent = _granted_queue(settings, name)
     for key, message in team.mistakes(parent):
-        has_default = key.startswith("scheduler.")
-        yield settings.written_at(name, key) if has_default else f"{path}.{key}", message
-    yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
+        if key.startswith("scheduler."):
+            yield settings.written_at(name, key), message
+        else:
+            yield f"{path}.{key}", message
+    shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
+    yield from below(f"{path}.queues", shards)
     for key, message in team.vcluster.mistakes():
-        yield settings.written_at(name, "vcluster", *key.split(".")), message
+        keys = key.split(".")
+        yield settings.written_at(name, "vcluster", *keys), message
 
 
 def _granted_queue(settings: Settings, name: str) -> str | None:
@@ -385,7 +402,9 @@ def _platform_mistakes(settings: Settings) -> Wrong:
     """Mistakes between keys that only a platform's stack has."""
     kind = settings.cluster.kind
     if kind is not None:
-        accesses = {name: team.vcluster.access or Access() for name, team in settings.teams.items()}
+        accesses = dict[str, Access]()
+        for name, team in settings.teams.items():
+            accesses[name] = team.vcluster.access or Access()
         for name, message in kind.unreachable(accesses):
             yield f"kai-fleet:teams.{name}.vcluster.access.port", message
     kai = settings.kai
@@ -417,7 +436,8 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
     raw = pulumi_config.CONFIG.get() or pulumi_config.get_config_env()
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
-    return parsed(raw), frozenset(own_keys(dict.fromkeys(secret_keys))), misspelt(raw)
+    decrypted = own_keys(dict.fromkeys(secret_keys))
+    return parsed(raw), frozenset(decrypted), misspelt(raw)
 
 
 def parsed(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,8 @@ class Encrypted:
     @property
     def digest(self) -> str:
         """A digest for the stack's outputs, from which nobody can compute the ciphertext."""
-        return sha256(repr(self.content).encode()).hexdigest()[:32]
+        content = repr(self.content).encode()
+        return sha256(content).hexdigest()[:32]
 
     def copy_of(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
         """The mistake that the first equal ciphertext of another key is a copy.
@@ -122,12 +123,11 @@ def encrypted(file: Path) -> list[Encrypted]:
     ]
     if not ciphertexts:
         return []
-    encryption_keys = [
-        Encrypted(file.name, (key,), _content(str(document[key])))
-        for key in _STACK_KEYS
-        if key in document
-    ]
-    return ciphertexts + encryption_keys
+    for key in _STACK_KEYS:
+        if key in document:
+            content = _content(str(document[key]))
+            ciphertexts.append(Encrypted(file.name, (key,), content))
+    return ciphertexts
 
 
 def encrypted_in(folder: Path) -> list[Encrypted]:
@@ -208,8 +208,11 @@ def known_since(known: Known, file: Path) -> dict[str, list[str]]:
     """
     digests_by_key = {key: list(digests) for key, digests in known.items()}
     for secret in encrypted(file):
-        older = [digest for digest in digests_by_key.get(secret.key, ()) if digest != secret.digest]
-        digests_by_key[secret.key] = [secret.digest, *older][:_MOST_KNOWN]
+        digests = digests_by_key.setdefault(secret.key, [])
+        if secret.digest in digests:
+            digests.remove(secret.digest)
+        digests.insert(0, secret.digest)
+        del digests[_MOST_KNOWN:]
     return digests_by_key
 
 
@@ -228,15 +231,18 @@ def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[
     if not file.is_file():
         return {key: value for key, value in raw.items() if key not in decrypted}
     written = own_keys(yaml_file.mapping(file).get("config"))
-    masked = {key: _masked(raw[key], written.get(key)) for key in raw if key in decrypted}
-    return {**raw, **masked}
+    masked = dict(raw)
+    for key in decrypted & raw.keys():
+        masked[key] = _masked(raw[key], written.get(key))
+    return masked
 
 
 def _masked(value: Any, written: Any) -> Any:
     """The value with MASK for each part of it that differs from `written`."""
     if isinstance(value, Mapping) and isinstance(written, Mapping):
         return {key: _masked(inner, written.get(key)) for key, inner in value.items()}
-    if isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
+    are_lists = isinstance(value, list) and isinstance(written, list)
+    if are_lists and len(value) == len(written):
         return list(map(_masked, value, written))
     return value if value == written else MASK
 
@@ -250,7 +256,8 @@ def mistakes(written: object, stack: str) -> Iterator[Finding]:
     for place, value in _leaves(written):
         if is_key(place):
             if value not in (None, "", MASK):
-                command = _encrypt("it", (f"{NAMESPACE}:{place[0]}", *place[1:]), stack)
+                complete = (f"{NAMESPACE}:{place[0]}", *place[1:])
+                command = _encrypt("it", complete, stack)
                 yield wrong_key(key_path(place), f"is a secret in clear; {command}")
         elif value == MASK:
             yield wrong_key(key_path(place), _NO_KEY, place)
@@ -263,7 +270,8 @@ def with_command(finding: Finding, stack: str) -> Finding:
     """
     password = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
     place: Location = password.groups() if password else (finding.path,)
-    return replace(finding, fix=finding.fix.replace(SET_SECRET, _encrypt("it", place, stack)))
+    command = _encrypt("it", place, stack)
+    return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
 
 
 def is_key(place: Location) -> bool:
