@@ -1,7 +1,6 @@
 """The connection to a stack's host cluster, which may be a kind cluster that the stack creates."""
 
 import json
-from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -67,7 +66,7 @@ def kind_cluster(name: str, kind: Kind) -> command.local.Command:
     )
 
 
-def kind_config(name: str, kind: Kind) -> dict[str, Any]:
+def kind_config(name: str, kind: Kind) -> dict[str, object]:
     """The settings of kind's configuration file that do not depend on the machine."""
     image = {"image": kind.image} if kind.image else {}
     mappings = [

@@ -129,11 +129,11 @@ class Access(Strict):
             return f"{self.host}:{self.port or _HTTPS}"
         return self.host
 
-    def over(self, own: Self | None) -> Self:
+    def over(self, team: Self | None) -> Self:
         """The stack's access with the keys of a team over it; a team's of another type alone."""
-        if own is not None and own.written.get("type", self.type) != self.type:
-            return own
-        return super().over(own)
+        if team is not None and team.written.get("type", self.type) != self.type:
+            return team
+        return super().over(team)
 
     def mistakes(self) -> Wrong:
         """Keys that the type requires and that are missing or wrong, or that it does not read."""

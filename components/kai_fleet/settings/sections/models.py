@@ -72,11 +72,11 @@ class Strict(BaseModel):
         """The fields that the file sets, by name, without defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
-    def over(self, own: Self | None) -> Self:
+    def over(self, team: Self | None) -> Self:
         """This section, of the stack, with the fields that a team's section sets over it."""
-        if own is None:
+        if team is None:
             return self
-        return self.model_copy(update=own.written)
+        return self.model_copy(update=team.written)
 
     def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Wrong:
         """Fields that the file sets although the value of field `name` makes nothing read them.

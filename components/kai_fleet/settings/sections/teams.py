@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
@@ -52,17 +52,17 @@ class Scheduler(KaiRelease):
         description=f"virtual, required there: version of its KAI, such as {EXAMPLE_VERSION}.",
     )
 
-    def over(self, own: Self | None) -> Self:
+    def over(self, team: Self | None) -> Self:
         """The stack's scheduler with the keys of a team over it; a team's of another mode alone.
 
         Chart values of both are merged.
         """
-        if own is None:
+        if team is None:
             return self
-        if own.written.get("mode", self.mode) != self.mode:
-            return own
-        scheduler = super().over(own)
-        values = merged(self.values, own.values)
+        if team.written.get("mode", self.mode) != self.mode:
+            return team
+        scheduler = super().over(team)
+        values = merged(self.values, team.values)
         return scheduler.model_copy(update={"values": values}) if values else scheduler
 
 
@@ -88,18 +88,18 @@ class Defaults(Strict):
     kai-fleet:affinity. Default: none.
     """
 
-    def of_team(self, own: Defaults) -> dict[str, Any]:
+    def of_team(self, team: Defaults) -> dict[str, object]:
         """These fields for a team, by name: the stack's with those that the team sets over them.
 
         An empty list of tolerations of the team replaces the stack's; an empty affinity does not.
         """
-        has_tolerations = "tolerations" in own.model_fields_set
+        has_tolerations = "tolerations" in team.model_fields_set
         return {
-            "isolation": self.isolation.over(own.isolation),
-            "labels": {**self.labels, **own.labels},
-            "annotations": {**self.annotations, **own.annotations},
-            "tolerations": own.tolerations if has_tolerations else self.tolerations,
-            "affinity": own.affinity or self.affinity,
+            "isolation": self.isolation.over(team.isolation),
+            "labels": {**self.labels, **team.labels},
+            "annotations": {**self.annotations, **team.annotations},
+            "tolerations": team.tolerations if has_tolerations else self.tolerations,
+            "affinity": team.affinity or self.affinity,
         }
 
 
