@@ -183,7 +183,7 @@ def _refuse_second_stack(host: HostObjects) -> None:
     """
     guard = policy_name("pods")
     types = [read_urn(urn).type for urn in host.deployed.urns]
-    has_resources = any(not kind.startswith("pulumi:") for kind in types)
+    has_resources = any(not name.startswith("pulumi:") for name in types)
     if not has_resources and host.at(f"{_POLICIES}{guard}"):
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
@@ -200,12 +200,12 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
         pulumi.RunError: a foreign RuntimeClass has another handler, or a foreign GPU operator is
             there and the stack does not have its own yet.
     """
-    kind = args["provider"]
-    provider = GPU_PROVIDERS[kind]
+    provider_name = args["provider"]
+    provider = GPU_PROVIDERS[provider_name]
     name = provider.runtime_class
     runtime_class = host.foreign(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class")
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
-    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {kind}"
+    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {provider_name}"
     if runtime_class and runtime_class["handler"] != name:
         raise pulumi.RunError(
             f"{lead} needs RuntimeClass {name} with handler {name}, and theirs has handler"

@@ -255,21 +255,21 @@ class Loaded:
     mistakes: tuple[Finding, ...] = ()
 
 
-def checked(settings: Settings | None, found: Sequence[Finding]) -> Loaded:
-    """The settings with all mistakes: those that were `found`, and those between keys.
+def checked(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
+    """The settings with all mistakes: those `in_file`, and those between keys.
 
     A mistake between keys is left out where a key above or below it is wrong already, and, if a key
-    of the stack's or of the team's scheduler is wrong, in the team's whole scheduler.
+    of the stack's or of the team's scheduler is wrong, in all of the team's scheduler.
     """
     if settings is None:
-        return Loaded(None, tuple(found))
-    wrong_paths = [mistake.path for mistake in found]
+        return Loaded(None, tuple(in_file))
+    wrong_paths = [mistake.path for mistake in in_file]
     for name in settings.teams:
         scheduler = f"{settings.team_path(name)}.scheduler"
         roots = ("kai-fleet:scheduler", scheduler)
         if any(path.startswith(roots) for path in wrong_paths):
             wrong_paths.append(scheduler)
-    mistakes = list(found)
+    mistakes = list(in_file)
     for path, message in dict.fromkeys(_between_keys(settings)):
         if not within(path, wrong_paths):
             mistakes.append(wrong_key(path, message))
@@ -278,10 +278,10 @@ def checked(settings: Settings | None, found: Sequence[Finding]) -> Loaded:
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
-    settings, found = validated(Settings, raw)
+    settings, mistakes = validated(Settings, raw)
     if settings is not None:
         settings.of_file(raw)
-    return checked(settings, found)
+    return checked(settings, mistakes)
 
 
 def _between_keys(settings: Settings) -> Wrong:

@@ -162,7 +162,7 @@ def _remove(value: object, location: Location) -> int:
 
 def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides."""
-    kind = error["type"]
+    error_type = error["type"]
     location = error["loc"]
     key = location[-1]
     value = error["input"]
@@ -170,25 +170,27 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     is_hidden = bool(_SECRETS & set(location))
     shown = _HIDDEN if is_hidden else _shown(value)
     fields = fields_beside(location, model)
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         return _unknown_key(str(key), [str(name) for name in fields])
-    if kind == "missing":
+    if error_type == "missing":
         return _missing_key(key, fields.get(key))
-    if kind == "string_pattern_mismatch":
+    if error_type == "string_pattern_mismatch":
         subject = "has a name" if key == _KEY_ITSELF else f"is {shown},"
         return f"{subject} which does not fit; write {form_of(str(context['pattern']))}"
-    number = number_in(value, whole=_WHOLE_BY_ERROR[kind]) if kind in _WHOLE_BY_ERROR else ""
+    number = (
+        number_in(value, whole=_WHOLE_BY_ERROR[error_type]) if error_type in _WHOLE_BY_ERROR else ""
+    )
     if number:
         return f"is {shown}; write it without quotes: {number}"
-    if kind not in _TEXTS["messages"]:
+    if error_type not in _TEXTS["messages"]:
         fix = re.sub("^Input should be ", "write ", error["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
     example = _example(location)
-    if not example and kind == "string_type" and not is_hidden:
+    if not example and error_type == "string_type" and not is_hidden:
         example = _as_text(key, value)
-    if example and kind in _TYPE_ERRORS:
+    if example and error_type in _TYPE_ERRORS:
         return f"is {shown}; write {example}"
-    return str(_TEXTS["messages"][kind].format(value=shown, **context))
+    return str(_TEXTS["messages"][error_type].format(value=shown, **context))
 
 
 def _unknown_key(key: str, names: list[str]) -> str:

@@ -37,7 +37,7 @@ _STACK_KEYS: Final = ("encryptionsalt", "encryptedkey")
 _KEYS: Final = ("dataSource", "kubeconfig", "password")
 # Keys that `pulumi config set --path` reads without quotes.
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_NO_KEY: Final = (
+_MAY_NOT_BE_ENCRYPTED: Final = (
     f"is encrypted, at a key for no secret, as {listed(_KEYS, 'and')} are: what is decrypted would"
     " be read there; write it in clear in the stack's own file, or take it from a Secret of the"
     " cluster"
@@ -48,36 +48,36 @@ _NO_KEY: Final = (
 class Encrypted:
     """A ciphertext in a stack file.
 
-    `place` is the path to its key. `content` are the bytes that the engine would decrypt, or the
+    `location` is the path to its key. `content` are the bytes that the engine would decrypt, or the
     text if it is no base64.
     """
 
     file: str
-    place: Location
+    location: Location
     content: tuple[bytes, ...] | str
 
     @property
     def path(self) -> str:
         """Its key path, for a message."""
-        return ".".join(on_one_line(str(part)) for part in self.place)
+        return ".".join(on_one_line(str(part)) for part in self.location)
 
     @property
     def allowed(self) -> bool:
         """Whether its key may be encrypted; keys of other namespaces always may."""
-        namespace, colon, name = str(self.place[0]).partition(":")
+        namespace, colon, name = str(self.location[0]).partition(":")
         if namespace != NAMESPACE or not colon:
             return True
-        return is_key((name, *self.place[1:]))
+        return is_key((name, *self.location[1:]))
 
     @property
     def is_of_stack(self) -> bool:
         """Whether it is the stack's encryption key, and not a secret."""
-        return self.place[0] in _STACK_KEYS
+        return self.location[0] in _STACK_KEYS
 
     @property
     def key(self) -> str:
         """Its key path as `pulumi config set --path` reads it, which is unique."""
-        return _path_of(self.place)
+        return _path_of(self.location)
 
     @property
     def digest(self) -> str:
@@ -107,7 +107,7 @@ class Encrypted:
             yield wrong_key(self.path, f"{cause}; {fix}: pulumi makes another")
         elif self.allowed:
             cause = f"{cause}, and a secret is for one purpose and one team"
-            yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.place, stack)}")
+            yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.location, stack)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
@@ -117,8 +117,8 @@ def encrypted(file: Path) -> list[Encrypted]:
     """
     document = yaml_file.mapping(file)
     ciphertexts = [
-        Encrypted(file.name, place, _content(value["secure"]))
-        for place, value in _leaves(document.get("config"))
+        Encrypted(file.name, location, _content(value["secure"]))
+        for location, value in _leaves(document.get("config"))
         if isinstance(value, Mapping)
     ]
     if not ciphertexts:
@@ -136,16 +136,16 @@ def encrypted_in(folder: Path) -> list[Encrypted]:
     return list(chain.from_iterable(map(encrypted, files)))
 
 
-def _leaves(value: Any, place: Location = ()) -> Iterator[tuple[Location, Any]]:
+def _leaves(value: Any, location: Location = ()) -> Iterator[tuple[Location, Any]]:
     """The path and value of each scalar, and of each `{secure: …}`."""
     if isinstance(value, Mapping) and not _is_ciphertext(value):
         for key, inner in value.items():
-            yield from _leaves(inner, (*place, key))
+            yield from _leaves(inner, (*location, key))
     elif isinstance(value, list):
         for index, element in enumerate(value):
-            yield from _leaves(element, (*place, index))
+            yield from _leaves(element, (*location, index))
     else:
-        yield place, value
+        yield location, value
 
 
 def _is_ciphertext(value: Mapping[str, object]) -> bool:
@@ -253,14 +253,14 @@ def mistakes(written: object, stack: str) -> Iterator[Finding]:
     Args:
         written: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
     """
-    for place, value in _leaves(written):
-        if is_key(place):
+    for location, value in _leaves(written):
+        if is_key(location):
             if value not in (None, "", MASK):
-                complete = (f"{NAMESPACE}:{place[0]}", *place[1:])
+                complete = (f"{NAMESPACE}:{location[0]}", *location[1:])
                 command = _encrypt("it", complete, stack)
-                yield wrong_key(key_path(place), f"is a secret in clear; {command}")
+                yield wrong_key(key_path(location), f"is a secret in clear; {command}")
         elif value == MASK:
-            yield wrong_key(key_path(place), _NO_KEY, place)
+            yield wrong_key(key_path(location), _MAY_NOT_BE_ENCRYPTED, location)
 
 
 def with_command(finding: Finding, stack: str) -> Finding:
@@ -269,35 +269,35 @@ def with_command(finding: Finding, stack: str) -> Finding:
     A registry's name may have dots, so the path to its password is split from both ends.
     """
     password = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
-    place: Location = password.groups() if password else (finding.path,)
-    command = _encrypt("it", place, stack)
+    location: Location = password.groups() if password else (finding.path,)
+    command = _encrypt("it", location, stack)
     return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
 
 
-def is_key(place: Location) -> bool:
+def is_key(location: Location) -> bool:
     """Whether the key at this path, without the prefix `kai-fleet:`, takes a secret."""
-    if not place or place[-1] not in _KEYS:
+    if not location or location[-1] not in _KEYS:
         return False
-    return any(_takes_secret(place, model) for model in (Settings, TeamStack))
+    return any(_takes_secret(location, model) for model in (Settings, TeamStack))
 
 
-def _takes_secret(place: Location, model: type[Strict]) -> bool:
-    field = fields_beside(place, model).get(place[-1])
+def _takes_secret(location: Location, model: type[Strict]) -> bool:
+    field = fields_beside(location, model).get(location[-1])
     if field is None:
         return False
     return SecretStr in (field.annotation, *get_args(field.annotation))
 
 
-def _encrypt(what: str, place: Location, stack: str) -> str:
+def _encrypt(what: str, location: Location, stack: str) -> str:
     """The fix: to encrypt a value, with the command for it."""
     create = f"pulumi stack select --create {stack}"
-    command = f"{create} && pulumi config set --secret --path '{_path_of(place)}'"
+    command = f"{create} && pulumi config set --secret --path '{_path_of(location)}'"
     return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
 
 
-def _path_of(place: Location) -> str:
+def _path_of(location: Location) -> str:
     """A path as `pulumi config set --path` reads it."""
-    return f"{place[0]}{''.join(_step(str(key)) for key in place[1:])}"
+    return f"{location[0]}{''.join(_step(str(key)) for key in location[1:])}"
 
 
 def _step(key: str) -> str:

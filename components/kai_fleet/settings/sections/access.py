@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr, StringConstraints
 from kai_fleet.releases import sources
 from kai_fleet.settings.sections.kubernetes import Cidr, LabelKey, LabelValue, ObjectName, Port
 from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
-from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, place_of
+from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
 
 # Names of the image pull Secrets for kai-fleet:registries and for the registries of a team.
 OF_STACK: Final = "kai-fleet-registries"
@@ -23,7 +23,7 @@ _NO_PASSWORD: Final = (
     " images, or Google's JSON key of a service account"
 )
 RegistryName = Annotated[
-    str, StringConstraints(max_length=255), place_of(sources.registry_place, EXAMPLE_REGISTRY)
+    str, StringConstraints(max_length=255), is_location(sources.registry_place, EXAMPLE_REGISTRY)
 ]
 
 

@@ -150,24 +150,24 @@ def refuse_secret(is_wrong: Callable[[str], bool], sentence: str) -> AfterValida
     return refuse(is_refused, sentence)
 
 
-def fields_beside(place: Location, model: object) -> dict[str | int, FieldInfo]:
+def fields_beside(location: Location, model: object) -> dict[str | int, FieldInfo]:
     """The fields of the section that contains a path of the file, by their keys.
 
     Empty if the path leaves the models, such as below a chart's values.
     """
-    if len(place) > 1 and get_origin(model) in (dict, list):
-        return fields_beside(place[1:], _container(get_args(model)[-1]))
+    if len(location) > 1 and get_origin(model) in (dict, list):
+        return fields_beside(location[1:], _container(get_args(model)[-1]))
     if not isinstance(model, type) or not issubclass(model, BaseModel):
         return {}
     fields: dict[str | int, FieldInfo] = {
         field.alias or name: field for name, field in model.model_fields.items()
     }
-    if len(place) < 2:
+    if len(location) < 2:
         return fields
-    field = fields.get(place[0])
+    field = fields.get(location[0])
     if field is None:
         return {}
-    return fields_beside(place[1:], _container(field.annotation))
+    return fields_beside(location[1:], _container(field.annotation))
 
 
 def _container(annotation: object) -> object:

@@ -244,7 +244,7 @@ class HostKai(KaiRelease):
     """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
 
 
-def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
+def is_location(read: Callable[[str], object], example: str) -> AfterValidator:
     """Refuse what `read` refuses as a location of charts or images, and a location of one version.
 
     Args:
@@ -264,8 +264,8 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_Charts = Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]
-_Images = Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]
+_Charts = Annotated[str, is_location(sources.chart_place, EXAMPLE_CHARTS)]
+_Images = Annotated[str, is_location(sources.registry_place, EXAMPLE_REGISTRY)]
 
 
 class Sources(Strict):
