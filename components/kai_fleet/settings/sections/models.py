@@ -30,15 +30,16 @@ Wrong = Iterator[tuple[str, str]]
 
 
 class Grants(Enum):
-    """When a new value of a field grants a team more, if a larger value does not simply do so.
+    """What a field permits a team, unless a larger value simply permits more.
 
-    The text says which change of the field counts as a grant.
+    `fleet diff` finds by it the changes that permit a team more. The value says when the member
+    holds.
     """
 
-    NOTHING = "whatever it is"
-    LESS = "the more there is of it, or if it is true"
-    OTHER = "by any other value, fewer ones too"
-    MOST_UNSET = "everything where it is unset or empty"
+    NOTHING = "whatever its value is"
+    LESS = "if its value is larger, or true"
+    OTHER = "by any other value, a smaller one too"
+    MOST_UNSET = "if it is unset or empty"
 
 
 @dataclass(frozen=True)
