@@ -1,13 +1,17 @@
-"""What a run may lose, as whoever started it has said."""
+"""The consent to delete or replace resources of a team, which the user gives for one run."""
 
 import os
 from typing import Final
 
-# Names with commas between: teams, or the stack for all of them. For one run, in place of
-# kai-fleet:removed in the file.
+# The variable holds names with commas between them: teams, or the stack, which stands for all of
+# its teams. It replaces kai-fleet:removed of the file for one run.
 REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
 def named_losses() -> set[str]:
-    """The teams, or the stack, of which this run may lose something."""
-    return {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
+    """The names of the teams, or of the stack, whose resources this run may delete.
+
+    Without the variable it is {""}, which is no team's name.
+    """
+    names = os.environ.get(REMOVE_VARIABLE, "").split(",")
+    return {name.strip() for name in names}

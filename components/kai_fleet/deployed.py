@@ -1,4 +1,4 @@
-"""The deployed state of the running stack, after its last update, complete or failed."""
+"""The state of the running stack after its last update, whether that succeeded or failed."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pulumi
 from pulumi.runtime import invoke
@@ -17,21 +17,30 @@ from kai_fleet.releases import VCLUSTER
 from kai_fleet.urns import read_urn
 from kai_fleet.vcluster_values import ChartStore, kubernetes_of, store_of
 
-# Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
-# resources in the last checkpoint of a stack.
+# Functions of the engine. The first reads the outputs of a stack, as StackReference does; the
+# second the resources in the last checkpoint of a stack.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 # A file backend moves the state away for a moment while the engine writes it.
 _ATTEMPTS: Final = 5
 _PAUSE_SECONDS: Final = 0.2
+Outputs: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """State of a stack: chart versions and stores of releases, the Kubernetes that their values
-    name, `triggers` and stdout (`printed`) of commands, with keys as `named` makes them; all URNs;
-    outputs, secrets in clear text. If it is not `readable`, the stack may have resources that are
-    not here.
+    """The state of a stack. The keys of `versions` to `printed` are those of `named`.
+
+    Args:
+        versions: chart versions of Helm releases.
+        stores: stores of vClusters, read from the values of their releases.
+        kubernetes: versions of Kubernetes that the values of releases ask for; "" if none.
+        triggers: triggers of Commands.
+        printed: stdout of Commands.
+        urns: URNs of all resources.
+        readable: False if the state could not be read, so that all fields are empty although the
+            stack may have resources.
+        outputs: the stack's outputs, secrets in clear text.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -41,69 +50,90 @@ class Deployed:
     printed: Mapping[str, str] = field(default_factory=dict, repr=False)
     urns: frozenset[str] = frozenset()
     readable: bool = True
-    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    outputs: Outputs = field(default_factory=dict, repr=False)
 
     def output(self, name: str, team: str) -> Any:
-        """A team's value in a stack output that is a mapping by team; None where it has none."""
+        """A team's value in a stack output that maps teams to values; None if it is absent."""
         by_team = self.outputs.get(name)
         return by_team.get(team) if isinstance(by_team, Mapping) else None
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether a resource of that type and name exists, below any parent."""
-        read = map(read_urn, self.urns)
-        return any(urn.type == kind and urn.name == name for urn in read)
+        """Whether the stack has a resource of this type and name, below any parent."""
+        resources = map(read_urn, self.urns)
+        return any(resource.type == kind and resource.name == name for resource in resources)
 
     def kubernetes_in(self, team: str) -> str | None:
-        """The Kubernetes of a team's vCluster when it was last up; None where that is not known.
+        """The Kubernetes version of a team's vCluster; None if it is unknown.
 
-        A failed update leaves the values that it tried. The wait that follows has printed what ran
-        when it last ended well; one of before this version of the program printed no Kubernetes.
+        What the wait printed when it last succeeded is the version that ran. A failed update leaves
+        values in the state that never ran, so they count only if the wait printed no version, as
+        before this version of the program. The default of the chart's version comes last.
         """
         printed = self.printed.get(named(VIRTUAL_CLUSTER, f"{team}-ready"))
-        ran = json.loads(printed).get("kubernetes") if printed else None
+        if printed:
+            ran: str | None = json.loads(printed).get("kubernetes")
+            if ran:
+                return ran
         release = named(VIRTUAL_CLUSTER, f"{team}-release")
-        of_chart = VCLUSTER.get(f"v{self.versions.get(release)}")
-        default = of_chart.kubernetes if of_chart else None
-        return ran or self.kubernetes.get(release) or default
+        asked_for = self.kubernetes.get(release)
+        if asked_for:
+            return asked_for
+        chart = VCLUSTER.get(f"v{self.versions.get(release)}")
+        return chart.kubernetes if chart else None
 
     def waited(self, component: str, name: str) -> int | None:
-        """The number in the triggers of a component's wait; None if it never ran."""
+        """The number in the triggers of a component's wait; None if it never ran.
+
+        It is the second trigger, and 0 if there is only one.
+        """
         triggers = self.triggers.get(named(component, f"{name}-ready"))
-        return None if triggers is None else int([*triggers, 0, 0][1])
+        if triggers is None:
+            return None
+        return int(triggers[1]) if len(triggers) > 1 else 0
 
     def again(self, component: str, name: str) -> int:
-        """The number for the triggers of a component's wait, beside its release's id: it grows if
-        the release was uninstalled by hand, because that is created again with the same id.
+        """The number for the triggers of a component's wait in this run.
+
+        It rises by one if the release was uninstalled by hand. The new release has the id of the
+        old one, so the id alone would not run the wait again.
         """
-        before = self.waited(component, name)
-        gone = before is not None and named(component, f"{name}-release") not in self.versions
-        return (before or 0) + gone
+        last = self.waited(component, name)
+        if last is None:
+            return 0
+        was_uninstalled = named(component, f"{name}-release") not in self.versions
+        return last + 1 if was_uninstalled else last
 
 
 def full_name(stack: str) -> str:
-    """`organization/project/stack`; a bare name is a stack of this project."""
+    """The stack as `organization/project/stack`; a bare name is a stack of this project."""
     if "/" in stack:
         return stack
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
+    organization = pulumi.get_organization()
+    project = pulumi.get_project()
+    return f"{organization}/{project}/{stack}"
 
 
 def names_of(urns: Iterable[str], kind: str) -> set[str]:
-    """Names of the components of a type among these URNs, without those in another component."""
+    """Names of the components of a type that have no parent but the stack."""
     return {urn.name for urn in map(read_urn, urns) if urn.types == (kind,)}
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource belongs to, by its parents' URNs; "" for the host."""
+    """The team that a resource belongs to, found among its parents; "" if it is the host's.
+
+    Args:
+        parents: the parent's URN of each resource, by the resource's URN.
+    """
     while urn:
-        found = read_urn(urn)
-        if found.type in (TEAM, TEAM_NAMESPACE):
-            return found.name
+        resource = read_urn(urn)
+        if resource.type in (TEAM, TEAM_NAMESPACE):
+            return resource.name
         urn = parents.get(urn, "")
     return ""
 
 
 def named(component: str, name: str) -> str:
-    """Key of a resource: the type of its parent component and its name.
+    """Key of a resource in Deployed: the type of its parent component and its name.
 
     Names alone are ambiguous: release, wait and namespace of team `ml-kai` have the same names as
     those of team `ml`'s KAI.
@@ -112,46 +142,73 @@ def named(component: str, name: str) -> str:
 
 
 def read() -> Deployed:
-    """The state of the running stack; empty at its first update and in an offline plan. Read once
-    per run.
+    """The state of the running stack, read once in a run.
+
+    Empty at the stack's first update and in an offline plan. Not `readable` if there is no engine,
+    or if the engine does not give the state.
     """
-    run = get_monitor()
-    return Deployed(readable=False) if run is None else _of_run(run)
+    monitor = get_monitor()
+    if monitor is None:
+        return Deployed(readable=False)
+    return _of_run(monitor)
 
 
 @lru_cache(maxsize=1)
-def _of_run(run: Any) -> Deployed:
+def _of_run(monitor: object) -> Deployed:
+    """The state; the monitor is new in each run, so the cache keeps the state for one run."""
+    answer = _read_state()
+    if answer is None:
+        # Without the state every new version replaces its release, which is slower but safe.
+        return Deployed(readable=False)
+    resources = answer.get("outputs") or {}
+    return of_resources(
+        (urn, resource["type"], resource["outputs"]) for urn, resource in resources.items()
+    )
+
+
+def _read_state() -> Outputs | None:
+    """The engine's answer; None if all attempts failed, a moment after each other."""
     stack = {"stackName": full_name(pulumi.get_stack())}
-    for attempts_left in reversed(range(_ATTEMPTS)):
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS)
         try:
-            answer: Any = invoke(_READ_STATE, stack).value
-            break
+            return invoke(_READ_STATE, stack).value or {}
         except Exception as error:
-            # Without it every new version replaces its release, which is slower but safe.
             pulumi.log.debug(f"the stack's state cannot be read: {error}")
-        if not attempts_left:
-            return Deployed(readable=False)
-        time.sleep(_PAUSE_SECONDS)
-    resources = (answer or {}).get("outputs") or {}
-    return of_resources((urn, item["type"], item["outputs"]) for urn, item in resources.items())
+    return None
 
 
-def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Deployed:
-    """State from the URN, type and outputs of each resource."""
-    urns: set[str] = set()
-    by_type: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
-    for urn, kind, outputs in resources:
-        urns.add(urn)
-        read = read_urn(urn)
-        component = read.above[-1] if read.above else ""
-        by_type[kind][named(component, read.name)] = outputs
-    releases, commands = by_type[RELEASE].items(), by_type[COMMAND].items()
+def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
+    """The state from URN, type and outputs of each resource."""
+    urns = set[str]()
+    by_type = defaultdict[str, dict[str, Outputs]](dict)
+    for text, kind, outputs in resources:
+        urns.add(text)
+        urn = read_urn(text)
+        component = urn.above[-1] if urn.above else ""
+        by_type[kind][named(component, urn.name)] = outputs
+    versions = dict[str, str]()
+    stores = dict[str, ChartStore]()
+    kubernetes = dict[str, str]()
+    for key, outputs in by_type[RELEASE].items():
+        values = outputs.get("values")
+        stores[key] = store_of(values)
+        kubernetes[key] = str(kubernetes_of(values) or "")
+        if outputs.get("version"):
+            versions[key] = str(outputs["version"])
+    triggers = dict[str, Sequence[Any]]()
+    printed = dict[str, str]()
+    for key, outputs in by_type[COMMAND].items():
+        triggers[key] = outputs.get("triggers") or []
+        printed[key] = str(outputs.get("stdout") or "")
+    stacks = list(by_type[STACK].values())
     return Deployed(
-        {name: str(outputs["version"]) for name, outputs in releases if outputs.get("version")},
-        {name: store_of(outputs.get("values")) for name, outputs in releases},
-        {name: str(kubernetes_of(outputs.get("values")) or "") for name, outputs in releases},
-        {name: outputs.get("triggers") or [] for name, outputs in commands},
-        {name: str(outputs.get("stdout") or "") for name, outputs in commands},
-        frozenset(urns),
-        outputs=next(iter(by_type[STACK].values()), {}),
+        versions=versions,
+        stores=stores,
+        kubernetes=kubernetes,
+        triggers=triggers,
+        printed=printed,
+        urns=frozenset(urns),
+        outputs=stacks[0] if stacks else {},
     )

@@ -1,18 +1,18 @@
-"""Find objects of others on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
+"""Find foreign objects on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
 
-An object that is not in the stack's state belongs to somebody else. It is used if it fits, and not
-declared, so that it is neither changed nor deleted.
+An object that is not in the stack's state is a foreign one. If it fits, the stack uses it and does
+not declare it, so that no update changes or deletes it. Else the run is refused.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pulumi
 from pulumi.runtime import invoke
 
-from kai_fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments, UseExisting
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import closed_pool, in_pool
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
@@ -28,7 +28,13 @@ from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 
-# Names of the two components in the program.
+if TYPE_CHECKING:
+    from kai_fleet.gpu_stack import GpuStackArgs
+    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.queue_tree import QueueTreeArgs
+    from kai_fleet.team_namespace import TeamNamespaceArgs
+
+# Names of the program's GpuStack and of the host's KaiScheduler.
 GPU_STACK: Final = "host-gpu"
 KAI: Final = "host"
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
@@ -39,14 +45,16 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
-# ClusterRole `system:discovery` lets every account that has logged in ask this, and nobody else.
+# ClusterRole `system:discovery` lets all authenticated users read this path, and nobody else.
 _ANY_USER: Final = "/api"
 _POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
 _ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
-# Values in KAI's charts, which can leave the classes out from this version on.
+# Values of the PriorityClasses in KAI's charts. Charts from _WITHOUT_PRIORITIES on can leave the
+# classes out.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = "v0.16.7"
+_CLUSTER_POLICY_CRD: Final = "clusterpolicies.nvidia.com"
 Answer = Mapping[str, Any]
 _UNREACHED: Final = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
@@ -57,10 +65,13 @@ _UNREACHED: Final = (
 
 @dataclass
 class HostObjects:
-    """Objects on a host, and whether the stack's state has them.
+    """The objects on a host, read with the user's rights, and the stack's state.
 
-    `read` gets a path of the API, as `read_existing` of the provider. Where this user may not look,
-    an object counts as absent: who may not look may not make it either.
+    An object that the user may not read counts as absent: that user may not create it either. The
+    first of them is warned about, and sets `warned`.
+
+    Args:
+        read: returns the answer of the provider's function `existing` for a path of the API.
     """
 
     read: Callable[[str], Answer]
@@ -68,21 +79,25 @@ class HostObjects:
     warned: bool = False
 
     def require(self) -> None:
-        """Raise pulumi.RunError where the host does not answer, or does not know this user."""
-        if problem := self._answer(_ANY_USER).get("problem"):
+        """Raise pulumi.RunError if the host does not answer, or does not know the user."""
+        problem = self._answer(_ANY_USER).get("problem")
+        if problem:
             raise pulumi.RunError(_UNREACHED.format(problem))
 
     def _answer(self, path: str) -> Answer:
-        """The answer about a path, asked twice where a connection broke."""
+        """The answer about a path, asked for once more if the connection broke."""
         answer = self.read(path)
         if answer.get("away"):
             answer = self.read(path)
         return answer
 
     def at(self, path: str) -> Answer | None:
-        """The answer about the object at a path of the API; None where it is absent.
+        """The answer about the object at a path of the API; None if it is absent.
 
-        Raises pulumi.RunError where the cluster does not say: what was not read is not absent.
+        Warns, once in a run, if the user may not read it.
+
+        Raises:
+            pulumi.RunError: the host cannot tell, and an object that was not read may exist.
         """
         answer = self._answer(path)
         problem = answer.get("problem")
@@ -98,7 +113,13 @@ class HostObjects:
         return answer if answer.get("there") else None
 
     def foreign(self, kind: str, name: str, resource: str) -> Answer | None:
-        """An existing object that is not this resource of the stack; else None."""
+        """The existing object of this type and name; None if the stack's state has `resource`.
+
+        Args:
+            kind: type of the resource, one of _PATHS.
+            name: name of the object; "" for none.
+            resource: the resource's name in the stack.
+        """
         if not name or self.deployed.has(kind, resource):
             return None
         return self.at(f"{_PATHS[kind]}{name}")
@@ -109,27 +130,23 @@ def find(
     host: ClusterConnection,
     deployed: Deployed,
     package: pulumi.ProviderResource,
-) -> dict[str, Any]:
-    """Objects of others on the host that components of the stack use.
+) -> UseExisting:
+    """Find the foreign objects on the host that components of the stack use.
 
-    None on a kind cluster of the stack, which may be made yet, and in a team stack, whose platform
-    declares them.
+    Empty for a kind cluster of the stack, which may not exist yet, and in a team's own stack, whose
+    platform declares them. Warns of taints that keep the pods of a team off all of its nodes.
 
     Args:
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
 
-    Returns:
-        `use_existing` of the GPU stack (`gpu`) and of the host's KAI (`kai`), and the `teams` with
-        an existing namespace.
-
     Raises:
-        pulumi.RunError: an existing object does not fit, the stack's state cannot be read, or the
-            host does not answer this user.
+        pulumi.RunError: a foreign object does not fit, another stack has the host, the stack's
+            state cannot be read, or the host does not answer this user.
     """
     if settings.cluster.kind is not None:
         return {}
-    of_team = settings.platform_facts is not None
-    if not of_team and not deployed.readable:
+    is_team_stack = settings.platform_facts is not None
+    if not is_team_stack and not deployed.readable:
         raise pulumi.RunError(
             "kai-fleet:cluster: the stack's state cannot be read, and without it what others made"
             " on the host looks like the stack's own. Nothing was made. Run the same again"
@@ -142,29 +159,32 @@ def find(
 
     objects = HostObjects(read, deployed)
     objects.require()
-    return {} if of_team else existing_of(settings, objects)
+    return {} if is_team_stack else existing_of(settings, objects)
 
 
-def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
-    """`find` for a given reader."""
+def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
+    """`find` in a platform's stack, for a given reader."""
     _refuse_second_stack(host)
-    args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
+    args = Arguments(settings)
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
             warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
-    return {
-        "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
-        "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
-    }
+    gpu = gpu_stack(args.gpu_stack(), host)
+    kai = host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else []
+    names = [*settings.teams, *settings.team_stacks]
+    teams = [name for name in names if is_of_others(name, args.namespace(name), host)]
+    return {"gpu": gpu, "kai": kai, "teams": teams}
 
 
 def _refuse_second_stack(host: HostObjects) -> None:
-    """Raise pulumi.RunError where a stack without any state finds the guards of another one."""
+    """Raise pulumi.RunError if the stack has no resources, and the host has guards already.
+
+    The stack itself and its providers do not count.
+    """
     guard = policy_name("pods")
-    types = (read_urn(urn).type for urn in host.deployed.urns)
-    has_any = any(not kind.startswith("pulumi:") for kind in types)  # beside stack and providers
-    if not has_any and host.at(f"{_POLICIES}{guard}"):
+    types = [read_urn(urn).type for urn in host.deployed.urns]
+    has_resources = any(not name.startswith("pulumi:") for name in types)
+    if not has_resources and host.at(f"{_POLICIES}{guard}"):
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
             " has made nothing. If the stack's name, or the project's in Pulumi.yaml, was edited,"
@@ -173,13 +193,19 @@ def _refuse_second_stack(host: HostObjects) -> None:
         )
 
 
-def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
-    """`use_existing` of a GpuStack. Raises pulumi.RunError beside an incompatible one."""
-    kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
+def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
+    """Argument `use_existing` for a GpuStack.
+
+    Raises:
+        pulumi.RunError: a foreign RuntimeClass has another handler, or a foreign GPU operator is
+            there and the stack does not have its own yet.
+    """
+    provider_name = args["provider"]
+    provider = GPU_PROVIDERS[provider_name]
     name = provider.runtime_class
     runtime_class = host.foreign(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class")
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
-    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {kind}"
+    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {provider_name}"
     if runtime_class and runtime_class["handler"] != name:
         raise pulumi.RunError(
             f"{lead} needs RuntimeClass {name} with handler {name}, and theirs has handler"
@@ -192,81 +218,105 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
             f" {provider.rival.rpartition('/')[2]}. Nothing was made. Write provider: none"
         )
     namespace = host.foreign(NAMESPACE, provider.chart, f"{GPU_STACK}-namespace")
-    found = {"runtimeClass": runtime_class, "namespace": namespace}
-    return [key for key, existing in found.items() if existing]
+    foreign = {"runtimeClass": runtime_class, "namespace": namespace}
+    return [key for key, existing in foreign.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
-    """`use_existing` of the host's KaiScheduler.
+def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObjects) -> list[str]:
+    """Argument `use_existing` for the host's KaiScheduler, without what `args` already has there.
 
     Raises:
-        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
+        pulumi.RunError: foreign priority classes or default queues of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
-    brought = "clusterPolicyCrd" in args.get("use_existing", ())
-    needs_crd = release.needs_cluster_policy_crd and not brought
-    crd = "clusterpolicies.nvidia.com" if needs_crd else ""
-    own_classes = "defaultPriorityClasses" in args.get("values", {})
-    found = {
-        "namespace": host.foreign(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
-        "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
-        "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
-    }
+    use_existing = list[str]()
+    if host.foreign(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"):
+        use_existing.append("namespace")
+    has_crd = "clusterPolicyCrd" in args.get("use_existing", ())
+    needs_crd = release.needs_cluster_policy_crd and not has_crd
+    crd = _CLUSTER_POLICY_CRD if needs_crd else ""
+    if host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"):
+        use_existing.append("clusterPolicyCrd")
+    sets_classes = "defaultPriorityClasses" in args.get("values", {})
+    if not sets_classes and _uses_priority_classes(release.version, host):
+        use_existing.append("priorityClasses")
     for name, spec in every_spec(queues["queues"]):
-        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        if queue is not None and TREE not in queue["labels"] and queue["spec"] != spec:
-            has, wants = (json.dumps(each, sort_keys=True) for each in (queue["spec"], spec))
-            raise pulumi.RunError(
-                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart: it"
-                f" has {has}, and yours {wants}. Nothing was made. Write it as it is there, or give"
-                " yours another name"
-            )
-    return [key for key, existing in found.items() if existing]
+        if name in DEFAULT_QUEUES:
+            _refuse_other_queue(name, spec, host)
+    return use_existing
+
+
+def _refuse_other_queue(name: str, spec: Mapping[str, object], host: HostObjects) -> None:
+    """Raise pulumi.RunError if the host has a queue of that name with another spec.
+
+    A queue with the label TREE is one of a QueueTree, which the provider judges.
+    """
+    queue = host.at(f"{PATH}/{name}")
+    if queue is None or TREE in queue["labels"] or queue["spec"] == spec:
+        return
+    has = json.dumps(queue["spec"], sort_keys=True)
+    wants = json.dumps(spec, sort_keys=True)
+    raise pulumi.RunError(
+        f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart: it"
+        f" has {has}, and yours {wants}. Nothing was made. Write it as it is there, or give"
+        " yours another name"
+    )
 
 
 def _uses_priority_classes(version: str, host: HostObjects) -> bool:
-    """Whether KAI's priority classes are those of another release, with the same values."""
+    """Whether KAI of this version can use priority classes that another release of it owns.
+
+    False if there are none, or if all of them are of our release.
+
+    Raises:
+        pulumi.RunError: a class is absent or has another value, or the version is older than
+            _WITHOUT_PRIORITIES.
+    """
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    if all(found.get("release") == ours for found in classes.values() if found):
+    if all(existing.get("release") == ours for existing in classes.values() if existing):
         return False
-    values = {name: int(found["value"]) if found else None for name, found in classes.items()}
+    values = dict[str, int | None]()
+    for name, existing in classes.items():
+        values[name] = int(existing["value"]) if existing else None
     if values == _PRIORITIES and version_key(version) >= version_key(_WITHOUT_PRIORITIES):
         return True
-    has, wants = (
-        ", ".join(f"{name} {value or 'absent'}" for name, value in each.items())
-        for each in (values, _PRIORITIES)
-    )
     raise pulumi.RunError(
-        f"kai-fleet:kai: priority classes of KAI are in this cluster, made by others: {has}."
-        f" Nothing was made. KAI {_WITHOUT_PRIORITIES} or newer uses them if they are {wants};"
-        " with values: {defaultPriorityClasses: {enabled: false}} it takes them as they are"
+        "kai-fleet:kai: priority classes of KAI are in this cluster, made by others:"
+        f" {_in_words(values)}. Nothing was made. KAI {_WITHOUT_PRIORITIES} or newer uses them if"
+        f" they are {_in_words(_PRIORITIES)}; with values: {{defaultPriorityClasses:"
+        " {enabled: false}} it takes them as they are"
     )
 
 
-def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
-    """Whether the namespace for these TeamNamespaceArgs existed before the stack.
+def _in_words(values: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{name} {value or 'absent'}" for name, value in values.items())
 
-    One with the team's label but not label `kai-fleet/namespace` was created by an interrupted
-    update of this stack, or by another stack.
+
+def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> bool:
+    """Whether the namespace for these arguments existed before the stack.
+
+    A namespace with the team's label was created by a stack. It existed before only if it also has
+    the label of USED; else an interrupted update of this stack, or another stack, created it.
 
     Raises:
         pulumi.RunError: its labels conflict with those of the team.
     """
-    resource, name = f"{team}-namespace", args.get("name", f"team-{team}")
+    resource = f"{team}-namespace"
+    name = args.get("name", f"team-{team}")
     if host.deployed.has(NAMESPACE_PATCH, resource):
         return True
     namespace = host.foreign(NAMESPACE, name, resource)
     if namespace is None:
         return False
-    labels, desired = namespace["labels"], namespace_labels(team, args)
+    labels = namespace["labels"]
     if TEAM_LABEL in labels:
         return bool(USED.items() <= labels.items())
-    differ = sorted(key for key, value in labels.items() if desired.get(key, value) != value)
-    if differ:
-        has, wants = (
-            " ".join(f"{key}={each[key]}" for key in differ) for each in (labels, desired)
-        )
+    desired = namespace_labels(team, args)
+    conflicts = sorted(key for key, value in labels.items() if desired.get(key, value) != value)
+    if conflicts:
+        has = " ".join(f"{key}={labels[key]}" for key in conflicts)
+        wants = " ".join(f"{key}={desired[key]}" for key in conflicts)
         raise pulumi.RunError(
             f"namespace {name} was on the cluster before this stack and is used for team {team},"
             f" but it has {has}. Nothing was made. Agree with its owner and run: kubectl label"
@@ -275,9 +325,17 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
     return True
 
 
-def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
-    """Warn of a taint that keeps a team's pods off all of its nodes, with the fix at `path`."""
-    every = (host.at(_NODES) or {}).get("nodes", ())
-    nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
-    if closed := closed_pool(args.get("tolerations", ()), nodes, path):
-        pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
+def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostObjects) -> None:
+    """Warn of taints that keep a team's pods off all nodes of its pool.
+
+    Args:
+        path: the team's key path, for the fix.
+    """
+    pool = cast("dict[str, str]", args["node_pool"])
+    tolerations = cast("list[dict[str, str]]", args.get("tolerations", []))
+    nodes = (host.at(_NODES) or {}).get("nodes", ())
+    taints = [node["taints"] for node in nodes if in_pool(node["labels"], pool)]
+    closed = closed_pool(tolerations, taints, path)
+    if closed:
+        cause, fix = closed
+        pulumi.log.warn(f"nodes of team {team}: {cause}; {fix}")

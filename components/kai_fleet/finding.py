@@ -1,14 +1,19 @@
-"""Finding: one problem that rules, settings or the doctor report, with its fix."""
+"""Finding: one problem that the settings, a rule or the doctor reports, with its fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from kai_fleet.wording import on_one_line
 
+_RECORDED_FIELDS: Final = ("check", "level", "path", "kind", "name", "cause", "fix")
+
 
 class Level(StrEnum):
-    """`mandatory` fails a preview, or is broken in a cluster; `advisory` only warns. `info` is what
-    a tenant did inside its own cluster.
+    """How bad a finding is.
+
+    `mandatory` fails a preview, or something in a cluster is broken. `advisory` only warns. `info`
+    reports what a tenant did inside its vCluster. `ok`: the check passed.
     """
 
     OK = "ok"
@@ -26,9 +31,9 @@ class Finding:
     kind: str  # of the subject: `queue`, `KAI`, `Pod`
     name: str  # of the subject: `train in ml`
     cause: str  # what is wrong, as a predicate: `has children, and pods name it`
-    fix: str = ""  # what to write or run instead, as an imperative; empty where there is none
+    fix: str = ""  # what to write or run instead, as an imperative; empty if nothing helps
     check: str = ""  # name of the rule or the check: `queue-tree`
-    undecided: bool = False  # a value is unknown in the preview; the update decides
+    undecided: bool = False  # the preview does not know a value; the update decides
 
     @property
     def subject(self) -> str:
@@ -37,13 +42,13 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """Cause and fix as one sentence."""
-        return on_one_line("; ".join(filter(None, (self.cause, self.fix))))
+        """Cause and fix as one sentence on one line."""
+        sentences = filter(None, (self.cause, self.fix))
+        return on_one_line("; ".join(sentences))
 
     def record(self) -> dict[str, str]:
-        """The fields as in the JSON of plans and of the doctor."""
-        names = ("check", "level", "path", "kind", "name", "cause", "fix")
-        return {name: str(getattr(self, name)) for name in names}
+        """The fields that plans and the doctor write as JSON; `undecided` is left out."""
+        return {name: str(getattr(self, name)) for name in _RECORDED_FIELDS}
 
     def __str__(self) -> str:
         """One line for a terminal or a log."""

@@ -1,7 +1,6 @@
-"""The connection to a stack's host cluster, and the kind cluster that is one on this machine."""
+"""The connection to a stack's host cluster, which may be a kind cluster that the stack creates."""
 
 import json
-from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -14,35 +13,43 @@ from kai_fleet.settings.sections.access import HERE, Cluster, Kind
 def host_access(
     cluster: Cluster, package: pulumi.ProviderResource
 ) -> tuple[ClusterConnection, pulumi.ResourceOptions]:
-    """Connect to the host cluster, and declare it if it is a kind cluster of the stack.
+    """Declare the host cluster's Kubernetes provider, and the cluster if it is a kind cluster.
+
+    Args:
+        package: the package's provider, which the returned options have too.
 
     Returns:
-        The connection, and options of every component on the host, which has both providers.
+        The connection, and the options for every component on the host. They have both providers,
+        and in `deleted_with` the kind cluster.
     """
-    connection, host = ClusterConnection(context=cluster.context), None
+    connection = ClusterConnection(context=cluster.context)
+    host = None
     if cluster.kubeconfig is not None:
         content = cluster.kubeconfig.get_secret_value()
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
     if cluster.kind is not None:
         host = kind_cluster(cluster.name, cluster.kind)
-        connection = ClusterConnection(pulumi.Output.secret(host.stdout))
-    # Its name is its identity: rotated credentials replace nothing (P3).
+        connection = ClusterConnection(kubeconfig=pulumi.Output.secret(host.stdout))
+    # The stack's name for the cluster identifies it, so new credentials replace nothing (P3).
     provider = kubernetes_provider(
         "host", connection, pulumi.ResourceOptions(), cluster_identifier=cluster.name
     )
-    # Deleted with a kind cluster, not one by one: else `pulumi destroy` could call a cluster that
-    # is deleted already, and fail at the first Helm release.
-    return connection, pulumi.ResourceOptions(providers=[provider, package], deleted_with=host)
+    # The resources on a kind cluster are deleted with it. One by one, `pulumi destroy` could call
+    # the cluster after its deletion, and would fail at the first Helm release.
+    options = pulumi.ResourceOptions(providers=[provider, package], deleted_with=host)
+    return connection, options
 
 
 def kind_cluster(name: str, kind: Kind) -> command.local.Command:
     """Declare a kind cluster of this name; stdout is its administrator's kubeconfig.
 
-    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
-    rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
-    kubeconfig, for kubectl. kind cannot change a cluster later: an update refuses it.
+    The machine that runs the update needs Docker and kind, and for GPUs NVIDIA's driver; the rest
+    is set up inside the node. kind also writes the context `kind-NAME` into the user's kubeconfig.
+    kind cannot change an existing cluster, so an update that would change it fails.
     """
     create = probes.command("kind create")
+    # Only one node gets the GPUs: two nodes would advertise the same ones.
+    gpu_node = f"{name}-worker" if kind.workers else f"{name}-control-plane"
     return command.local.Command(
         f"{name}-kind",
         create=create,
@@ -52,27 +59,30 @@ def kind_cluster(name: str, kind: Kind) -> command.local.Command:
             "KIND_NAME": name,
             "KIND_CONFIG": json.dumps(kind_config(name, kind), sort_keys=True),
             "KIND_GPUS": kind.gpus,
-            # Only one node: two would advertise the same GPUs.
-            "KIND_GPU_NODE": f"{name}-{'worker' if kind.workers else 'control-plane'}",
+            "KIND_GPU_NODE": gpu_node,
         },
         logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
         opts=pulumi.ResourceOptions(additional_secret_outputs=["stdout"]),
     )
 
 
-def kind_config(name: str, kind: Kind) -> dict[str, Any]:
-    """The part of kind's config file that does not depend on the machine."""
+def kind_config(name: str, kind: Kind) -> dict[str, object]:
+    """The settings of kind's configuration file that do not depend on the machine."""
     image = {"image": kind.image} if kind.image else {}
     mappings = [
         {"containerPort": port, "hostPort": port, "listenAddress": HERE} for port in kind.ports
     ]
-    workers = [
-        {"role": "worker", **image, **({"labels": labels} if labels else {})}
-        for labels in kind.workers
+    nodes: list[dict[str, object]] = [
+        {"role": "control-plane", **image, "extraPortMappings": mappings}
     ]
+    for labels in kind.workers:
+        worker: dict[str, object] = {"role": "worker", **image}
+        if labels:
+            worker["labels"] = labels
+        nodes.append(worker)
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "name": name,
-        "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
+        "nodes": nodes,
     }

@@ -1,14 +1,14 @@
-"""What Helm read of a chart, held against the chart that a release is for.
+"""Refuse a Helm release whose chart has another name or version than the one that was asked for.
 
-The provider loads the chart before it declares the release and writes the version of its
-Chart.yaml over the one that was asked for, in a preview too; the name is in the status, once it is
-installed (`Check` and `setReleaseAttributes` of helm_release.go, pulumi-kubernetes v4).
+The provider loads the chart before it declares the release, in a preview too, and replaces the
+release's `version` by that of the chart's Chart.yaml. The chart's name is in the release's status
+once it is installed (`Check` and `setReleaseAttributes` of helm_release.go, pulumi-kubernetes v4).
 """
 
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from weakref import WeakSet
 
 import pulumi
@@ -16,33 +16,42 @@ from pulumi_kubernetes.helm import v3 as helm
 
 from kai_fleet.releases.charts import same_version
 
-# Runs that one error has ended, by their event loops, of which each run of a program has its own:
-# asyncio prints further errors, which nobody awaits, with their tracebacks.
+# Event loops of the runs that an error here has ended; each run of a program has its own loop.
+# Nobody awaits a second error, so asyncio would print it with its traceback.
 _ENDED: Final = WeakSet[asyncio.AbstractEventLoop]()
 
 
 def hold_to(
     component: str, release: helm.Release, name: str, version: str, installed: str | None = None
 ) -> None:
-    """End the run where Helm read another version or, of an installed release, another chart.
+    """End the run if Helm read a chart of another version, or installed a chart of another name.
 
-    `component` is the type and name of the release's, for the message: `VirtualCluster ml`. An
-    update that leaves the release out (--exclude) finds the version that is `installed`.
+    Args:
+        component: type and name of the component, for the message: `VirtualCluster ml`.
+        name: the expected chart's name.
+        version: the expected chart's version.
+        installed: the version that an update with `--exclude` may leave in place.
+
+    Raises:
+        pulumi.RunError: in the callbacks of `version` and `status`, once for a run.
     """
-    left = None if pulumi.runtime.is_dry_run() else installed
-    release.version.apply(partial(_refuse_version, component, name, version, left))
+    excluded = None if pulumi.runtime.is_dry_run() else installed
+    release.version.apply(partial(_refuse_version, component, name, version, excluded))
     release.status.apply(partial(_refuse_name, component, name, version))
 
 
-def _refuse_version(component: str, name: str, version: str, left: str | None, found: Any) -> None:
-    if found and found != left and not same_version(str(found), version):
-        _refuse(component, f"has a chart whose version is {found}, and not {version} of {name}")
+def _refuse_version(
+    component: str, name: str, expected: str, excluded: str | None, version: object
+) -> None:
+    if not version or version == excluded or same_version(str(version), expected):
+        return
+    _refuse(component, f"has a chart whose version is {version}, and not {expected} of {name}")
 
 
-def _refuse_name(component: str, name: str, version: str, status: Any) -> None:
-    found = status.get("chart") if isinstance(status, Mapping) else getattr(status, "chart", None)
-    if found and found != name:
-        _refuse(component, f"has the chart {found}, and not {name} {version}")
+def _refuse_name(component: str, expected: str, version: str, status: object) -> None:
+    name = status.get("chart") if isinstance(status, Mapping) else getattr(status, "chart", None)
+    if name and name != expected:
+        _refuse(component, f"has the chart {name}, and not {expected} {version}")
 
 
 def _refuse(component: str, cause: str) -> None:

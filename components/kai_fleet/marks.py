@@ -1,12 +1,14 @@
-"""Texts by which Pulumi's protocol says what a value is: what people write may have none.
+"""Texts by which Pulumi's protocol marks what a value is. Values that people write must not have
+any of them.
 
-A mapping with SIGNATURE as a key is no mapping for the engine: it reads the file, or fetches the
-address, that an asset names. Sources: `sdk/go/common/resource/sig`, `resource/plugin/rpc.go`.
+The engine does not take a mapping with the key SIGNATURE for a mapping: if the mark says asset, it
+reads the file or fetches the address that the mapping names. Sources:
+`sdk/go/common/resource/sig`, `resource/plugin/rpc.go`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET_MARK: Final = "1b47061264138c4ac30d75fd1eb44270"
@@ -17,9 +19,9 @@ _OTHER_MARKS: Final = (
     "c44067f5952c0a294b673a41bacd8c17",  # an asset
     "0def7320c3a5731c473e5ecbe6d01bc7",  # an archive
 )
-# The text that stands for a value that is not known yet.
+# The protocol sends this text in place of a string that only the update knows.
 UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-# That of a string; of a bool, number, list, mapping, asset or archive.
+# The texts for an unknown string, bool, number, list, mapping, asset and archive.
 UNKNOWN_TEXTS: Final = frozenset(
     {
         UNKNOWN,
@@ -31,40 +33,52 @@ UNKNOWN_TEXTS: Final = frozenset(
         "e48ece36-62e2-4504-bad9-02848725956a",
     }
 )
-_EVERY: Final = re.compile(
-    "|".join((SIGNATURE, SECRET_MARK, OUTPUT_MARK, *_OTHER_MARKS, *sorted(UNKNOWN_TEXTS)))
+_MARKS: Final = (
+    SIGNATURE,
+    SECRET_MARK,
+    OUTPUT_MARK,
+    *_OTHER_MARKS,
+    *sorted(UNKNOWN_TEXTS),
 )
+_ANY_MARK: Final = re.compile("|".join(_MARKS))
 REFUSAL: Final = "has a mark of Pulumi's protocol, by which it reads files; write another text"
+Path: TypeAlias = tuple[str | int, ...]
 
 
 def has_mark(text: str) -> bool:
-    """Whether a text has one of these in it."""
-    return _EVERY.search(text) is not None
+    """Whether a text contains a mark."""
+    return _ANY_MARK.search(text) is not None
 
 
-def marked(value: Any) -> Iterator[tuple[str | int, ...]]:
-    """The places in a plain value whose key or text has a mark.
+def marked(value: object) -> Iterator[Path]:
+    """Paths in a plain value to texts and keys that contain a mark.
 
-    What stands in several places, or in itself, as aliases of YAML may, is looked at once.
+    A mapping or list that several paths reach, or that contains itself, as YAML's aliases allow, is
+    searched only once, at one of its paths. Nothing below a marked key is searched.
     """
-    pending: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    pending: list[tuple[Path, object]] = [((), value)]
     visited: set[int] = set()
     while pending:
-        place, found = pending.pop()
-        if isinstance(found, Mapping | list | tuple):
-            if id(found) in visited:
-                continue
-            visited.add(id(found))
-        inside: Any = ()
+        path, found = pending.pop()
         if isinstance(found, str):
             if has_mark(found):
-                yield place
-        elif isinstance(found, Mapping):
-            inside = found.items()
-        elif isinstance(found, list | tuple):
-            inside = enumerate(found)
-        for key, item in inside:
+                yield path
+            continue
+        if id(found) in visited:
+            continue
+        if isinstance(found, Mapping | list | tuple):
+            visited.add(id(found))
+        for key, inner in _entries(found):
             if isinstance(key, str) and has_mark(key):
-                yield (*place, key)
+                yield (*path, key)
             else:
-                pending.append(((*place, key), item))
+                pending.append(((*path, key), inner))
+
+
+def _entries(value: object) -> Iterable[tuple[str | int, object]]:
+    """Keys or indexes with their values; nothing for a value that is no mapping and no list."""
+    if isinstance(value, Mapping):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    return ()

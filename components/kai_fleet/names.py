@@ -1,29 +1,34 @@
-"""Types of resources and labels, by name. No import of ours: each wait starts a process anew."""
+"""Types of resources, and labels.
+
+This module imports nothing of ours, because each wait starts a Python process that imports it.
+"""
 
 from typing import Final
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
-# After the name of a vCluster: of the command that stands for it, and runs nothing.
+# Suffix of the name of a Command that runs nothing: it is replaced together with its vCluster, and
+# so are the resources that have it in `deleted_with`.
 IDENTITY: Final = "-identity"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-# The stack's labels and annotations on a namespace that existed before it.
+# Sets the stack's labels and annotations on a namespace that existed before the stack.
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 STACK: Final = "pulumi:pulumi:Stack"
-PROVIDERS: Final = "pulumi:providers:"  # prefix of the types of providers
+# Prefix of the types of providers.
+PROVIDERS: Final = "pulumi:providers:"
 TEAM: Final = "kai-fleet:index:Team"
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
 VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
-# The package's provider: its resource, and its functions.
+# The Pulumi package, the resources of its provider, and the provider's functions.
 PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"
 QUEUE_CHECK: Final = "kai-fleet:index:QueueCheck"
 SECRET: Final = "kai-fleet:index:secret"
 EXISTING: Final = "kai-fleet:index:existing"
-# Labels of a team's namespace: whose it is, its level, and that others made it: an update that was
-# cut off finds by the last whose the namespace is.
+# Labels of a team's namespace: the team, its isolation level, and whether the namespace existed
+# before the stack. After an interrupted update the last one tells who created the namespace.
 TEAM_LABEL: Final = "kai-fleet/team"
 ISOLATION_LABEL: Final = "kai-fleet/isolation"
 USED_LABEL: Final = "kai-fleet/namespace"

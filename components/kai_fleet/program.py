@@ -1,13 +1,13 @@
-"""The program of a stack: settings, then the host, then each team, then the outputs."""
+"""The program of a stack: settings, then the host, then the teams, then the outputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import pulumi
 
 from kai_fleet import deployed, existing
-from kai_fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments, Connection
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_access import host_access
 from kai_fleet.host_guards import HostGuards
@@ -30,44 +30,76 @@ from kai_fleet.vcluster_kubeconfig import warn_of_dead
 def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
     """Declare the stack.
 
-    `check` gives the settings of the running stack, from its deployed state and, in a team stack,
-    the outputs of the platform's stack. It raises pulumi.RunError where a rule refuses them.
+    Args:
+        check: returns the checked settings, from the stack's state and, in a team's own stack, the
+            facts of its platform.
+
+    Raises:
+        pulumi.RunError: `check` refuses the settings, the host does not answer, or an object of
+            others does not fit.
     """
-    # Every key typed and every rule asked before anything is declared.
+    # Check all keys and ask all rules before anything is declared.
     state = deployed.read()
     settings = check(state, read_platform)
 
-    # The host cluster. The package's own provider makes queue trees and reads Secrets.
+    # The host cluster. The provider of our package creates queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-    host, on_host = host_access(settings.cluster, package)
+    connection, on_host = host_access(settings.cluster, package)
     facts = settings.platform_facts
     if facts and facts.secret:
         on_host.transformations = [hide_values]
-    foreign = existing.find(settings, host, state, package)
-    args = Arguments(settings, host.properties(), foreign)
+    foreign = existing.find(settings, connection, state, package)
+    host = cast(Connection, connection.properties())
+    args = Arguments(settings, host, foreign)
+
+    # The teams: each a namespace with quotas and policies, a vCluster, a scheduler and queues. In a
+    # team's own stack the platform's stack declares the namespace and what all teams share.
     if facts is None:
         ready, args = declare_host(settings, args, on_host)
-    else:  # a team stack: its namespace and everything around it are the platform's
-        stack = deployed.full_name(settings.platform_stack)
-        ready = [pulumi.StackReference("platform", stack_name=stack)]
-
-    # Each team: a namespace with its quotas and policies, a vCluster, a scheduler and queues.
-    teams = dict[str, Team]()
-    for name, declared in settings.teams.items():
-        opts = noted(after(on_host, *ready), declared.labels, declared.annotations)
-        teams[name] = Team(name, args.team(name), opts)
-        declare_manifests(name, settings.workloads.get(name, {}), teams[name])
-    if facts is None and settings.queues:
-        # Last, so that a queue that no team uses keeps nobody from being updated.
-        last = after(on_host, *ready, *teams.values())
-        check_queues("host-queues-unused", [], args.refusals_of_nobody(), last)
-
-    # Outputs, for people, `fleet` and team stacks.
-    if facts is None:
+        teams = declare_teams(settings, args, ready, on_host)
+        check_unused_queues(settings, args, [*ready, *teams.values()], on_host)
         pulumi.export(OUTPUT, Facts.of(settings).output())
+    else:
+        stack = deployed.full_name(settings.platform_stack)
+        platform = pulumi.StackReference("platform", stack_name=stack)
+        teams = declare_teams(settings, args, [platform], on_host)
+
+    # The outputs, for people, `fleet` and team stacks.
     pulumi.export("cluster", settings.cluster.name)
     export_teams(settings, teams, state)
     export_ciphertexts(state)
+
+
+def declare_teams(
+    settings: Settings,
+    args: Arguments,
+    ready: list[pulumi.Resource],
+    on_host: pulumi.ResourceOptions,
+) -> dict[str, Team]:
+    """Declare the teams, which depend on `ready`, and their workloads."""
+    teams = dict[str, Team]()
+    for name, team in settings.teams.items():
+        opts = noted(after(on_host, *ready), team.labels, team.annotations)
+        teams[name] = Team(name, args.team(name), opts)
+        manifests = settings.workloads.get(name, {})
+        declare_manifests(name, manifests, teams[name])
+    return teams
+
+
+def check_unused_queues(
+    settings: Settings,
+    args: Arguments,
+    teams: list[pulumi.Resource],
+    on_host: pulumi.ResourceOptions,
+) -> None:
+    """Declare the check that fails if a queue of the host that no team uses is refused.
+
+    It depends on the teams, so that its failure keeps none of them from being updated.
+    """
+    if settings.queues:
+        refusals = args.refusals_of_nobody()
+        opts = after(on_host, *teams)
+        check_queues("host-queues-unused", [], refusals, opts)
 
 
 def declare_host(
@@ -75,7 +107,8 @@ def declare_host(
 ) -> tuple[list[pulumi.Resource], Arguments]:
     """Declare what all teams share, and the namespaces of teams with a stack of their own.
 
-    Return what teams depend on, and the arguments with what is known of the host's queues.
+    Returns:
+        The resources on which teams depend, and the arguments with the refused queues of the host.
     """
     on_host = noted(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
@@ -91,33 +124,50 @@ def declare_host(
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
         for name, grant in settings.team_stacks.items():
-            granted = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
+            after_accounts = after(opts, *ready, accounts)
+            granted = noted(after_accounts, grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
     return ready, args
 
 
-def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:
-    """Export each team's summary and kubeconfig; the last ones of a team whose resources failed."""
-    summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
+def export_teams(
+    settings: Settings,
+    teams: Mapping[str, Team],
+    state: deployed.Deployed,
+) -> None:
+    """Export a summary and the kubeconfig of each team.
+
+    Server and kubeconfig are those of the last update if the team's resources failed. Warns if the
+    vCluster is a new one, which the last kubeconfig does not reach.
+    """
+    summaries = dict[str, Mapping[str, object]]()
+    kubeconfigs = dict[str, pulumi.Output[str]]()
     for name, team in teams.items():
         declared = settings.teams[name]
-        last, kubeconfig = state.output("teams", name), state.output("kubeconfigs", name)
-        warn_of_dead(name, kubeconfig, team.kubeconfig, team)
+        last_summary = state.output("teams", name) or {}
+        last_kubeconfig = state.output("kubeconfigs", name)
+        warn_of_dead(name, last_kubeconfig, team.kubeconfig, team)
         summaries[name] = {
             "mode": declared.scheduler.mode,
             "scheduler": declared.scheduler.version,
             "namespace": team.namespace,
-            "server": or_last(team.server, (last or {}).get("server")),
+            "server": or_last(team.server, last_summary.get("server")),
             "gpus": declared.counted,
             "queues": [declared.queue] if declared.queue else team.leaves,
         }
-        kubeconfigs[name] = pulumi.Output.secret(or_last(team.kubeconfig, kubeconfig))
+        kubeconfig = or_last(team.kubeconfig, last_kubeconfig)
+        kubeconfigs[name] = pulumi.Output.secret(kubeconfig)
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
 
 
 def export_ciphertexts(state: deployed.Deployed) -> None:
-    """Export where each ciphertext of the stack's file stands and stood, for the next update."""
+    """Export digests of the ciphertexts that each key has had; nothing if there are none.
+
+    The next update finds by them a ciphertext that was moved to another key.
+    """
     file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
-    if known := secrets.known_since(state.outputs.get(secrets.OUTPUT, {}), file):
-        pulumi.export(secrets.OUTPUT, known)
+    known = state.outputs.get(secrets.OUTPUT, {})
+    digests = secrets.known_since(known, file)
+    if digests:
+        pulumi.export(secrets.OUTPUT, digests)

@@ -1,30 +1,34 @@
 """URNs of resources: `urn:pulumi:STACK::PROJECT::TYPES::NAME`.
 
-Only the name may have `::` in it, so a URN is read from the left, as the engine does.
+Only the name may contain `::`, so a URN is split from the left, as the engine does.
 """
 
 from typing import NamedTuple
 
 
 class Urn(NamedTuple):
-    """`types` are those of its parents from the top, without the stack's, and its own."""
+    """Types and name in a URN.
+
+    `types` has the types of the resource's parents from the top, without the stack's, and then
+    the resource's type.
+    """
 
     types: tuple[str, ...]
     name: str
 
     @property
     def type(self) -> str:
-        """Its own type."""
+        """The resource's type."""
         return self.types[-1]
 
     @property
     def above(self) -> tuple[str, ...]:
-        """The types of its parents."""
+        """The types of the parents, from the top."""
         return self.types[:-1]
 
 
 def read_urn(urn: str) -> Urn:
-    """The parts of a URN; all empty for what is none."""
+    """Types and name of a URN; one empty type and an empty name if the text is not a URN."""
     parts = urn.split("::", 3)
     if len(parts) < 4:
         return Urn(("",), "")
@@ -32,5 +36,5 @@ def read_urn(urn: str) -> Urn:
 
 
 def provider_urn(reference: str) -> str:
-    """The URN in a reference to a provider, which ends with an ID: `URN::ID`; "" for none."""
+    """The URN in a reference `URN::ID` to a provider; "" if the reference is empty."""
     return reference.rpartition("::")[0]

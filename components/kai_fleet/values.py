@@ -1,4 +1,7 @@
-"""Read declared values by path and type, and quantities; UNKNOWN: only the update knows it."""
+"""Read declared values by path and type, and Kubernetes quantities.
+
+A preview does not know some values: only the update does. UNKNOWN replaces each of them.
+"""
 
 import math
 import re
@@ -7,12 +10,15 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-# Typed Any, because it can be in place of any value.
+# Typed Any, because any value can be UNKNOWN.
 UNKNOWN: Final[Any] = Enum("Unknown", "UNKNOWN").UNKNOWN  # type: ignore[attr-defined]
 
 
-def get(value: Any, *keys: str) -> Any:
-    """The value below a path of keys: UNKNOWN if any step is, None if one is absent."""
+def get(value: object, *keys: str) -> Any:
+    """The value below a path of keys.
+
+    UNKNOWN if any value on the path is. None if a key is absent, or a value above it is no mapping.
+    """
     for key in keys:
         if value is UNKNOWN:
             return UNKNOWN
@@ -23,7 +29,10 @@ def get(value: Any, *keys: str) -> Any:
 
 
 def text(value: Any) -> str | None:
-    """A string, UNKNOWN or None; numbers as in YAML: `2.0` as `2`."""
+    """The value as a string, a whole float as YAML writes it: `2.0` as `2`.
+
+    UNKNOWN and None stay as they are.
+    """
     if value is UNKNOWN or value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -32,56 +41,73 @@ def text(value: Any) -> str | None:
 
 
 def number(value: Any) -> Any:
-    """A finite number, UNKNOWN, or None for anything else."""
+    """The value, which may be a text, as a finite float.
+
+    UNKNOWN stays. None for a boolean, an infinite number, and what is no number.
+    """
     if value is UNKNOWN:
         return UNKNOWN
+    if isinstance(value, bool):
+        return None
     try:
-        read = math.nan if isinstance(value, bool) else float(value)
+        amount = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return read if math.isfinite(read) else None
+    return amount if math.isfinite(amount) else None
 
 
 def flag(value: Any, unset: Any) -> Any:
-    """A boolean, `unset` where there is none."""
+    """The value as a boolean: True for `true` in any case, else False.
+
+    UNKNOWN stays; `unset` if the value is None.
+    """
     if value is UNKNOWN:
         return UNKNOWN
-    return unset if value is None else str(value).lower() == "true"
+    if value is None:
+        return unset
+    return str(value).lower() == "true"
 
 
 def mapping(value: Any) -> Any:
-    """A mapping, UNKNOWN, or an empty one."""
+    """The value if it is a mapping or UNKNOWN, else an empty mapping."""
     return value if value is UNKNOWN else pairs(value)
 
 
-def pairs(value: Any) -> Mapping[Any, Any]:
-    """A mapping; an empty one for anything else, also for UNKNOWN."""
+def pairs(value: object) -> Mapping[Any, Any]:
+    """The value if it is a mapping, else, for UNKNOWN too, an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
-def items(value: Any) -> Sequence[object]:
-    """The elements of a list; none for anything else."""
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+def items(value: object) -> Sequence[object]:
+    """The value if it is a list or tuple, else an empty sequence."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return value
+    return ()
 
 
 def whole_numbers(value: Any) -> Any:
-    """The value with integers in place of floats that are whole, at any depth."""
+    """A copy of a JSON value with an integer in place of each whole float, at any depth."""
     if isinstance(value, Mapping):
-        return {key: whole_numbers(item) for key, item in value.items()}
+        return {key: whole_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [whole_numbers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        return [whole_numbers(element) for element in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def at(path: str, *fields: str) -> str:
-    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
+    """The key path of fields below the key `path` of a stack file.
+
+    An empty path stays. A URN stays too: it already names the whole resource.
+    """
     if not path or path.startswith("urn:"):
         return path
     return ".".join((path, *fields))
 
 
-def value_at(values: Any, dotted: str) -> Any:
-    """The value at a dotted key, as `get` reads it."""
+def value_at(values: object, dotted: str) -> Any:
+    """The value at keys with dots between them, as `get` reads it."""
     return get(values, *dotted.split("."))
 
 
@@ -96,24 +122,43 @@ _SUFFIX: Final = {
     **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
 }
-_MOST: Final = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
+_MOST: Final = Decimal(10) ** 18  # every Kubernetes quantity can hold this much
+_MOST_CHARACTERS: Final = 64
+_TYPES_IN_WORDS: Final = {
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+    type(None): "empty",
+}
 
 
-def parse_quantity(value: Any) -> Decimal:
-    """The number of a Kubernetes quantity in its base unit: cores, bytes or devices.
+def parse_quantity(value: object) -> Decimal:
+    """The amount of a Kubernetes quantity in its base unit: cores, bytes or devices.
 
-    Raises ValueError, with a predicate such as `"5x" is no Kubernetes quantity`.
+    Only the first 64 characters of a text are read.
+
+    Raises:
+        ValueError: the value is no quantity, is negative, or is above 10^18. The message is a
+            predicate, such as `'5x' is no Kubernetes quantity`.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        kinds = {bool: "true or false", dict: "a mapping", list: "a list", type(None): "empty"}
-        raise ValueError(f"is no quantity but {kinds.get(type(value), type(value).__name__)}")
-    written = f"{value:.15g}" if isinstance(value, float) else str(value)[:64].strip()
+        words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)
+        raise ValueError(f"is no quantity but {words}")
+    written = _written(value)
     if written.startswith("-"):
         raise ValueError(f"{written} is negative")
-    if (match := QUANTITY.fullmatch(written)) is None:
+    match = QUANTITY.fullmatch(written)
+    if match is None:
         raise ValueError(f"{written!r} is no Kubernetes quantity")
-    number, suffix = match.groups(default="")
-    amount = Decimal(number) * _SUFFIX[suffix] if suffix in _SUFFIX else Decimal(written)
+    digits, suffix = match.groups(default="")
+    factor = _SUFFIX.get(suffix)  # None for an exponent
+    amount = Decimal(written) if factor is None else Decimal(digits) * factor
     if amount > _MOST:
         raise ValueError(f"{written!r} is larger than any cluster")
     return amount
+
+
+def _written(value: float | str) -> str:
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return str(value)[:_MOST_CHARACTERS].strip()

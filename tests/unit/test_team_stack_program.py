@@ -195,6 +195,6 @@ def test_encrypted_chart_values_of_its_platform_are_secrets(monkeypatch, names):
         answered.value["secretOutputNames"] = names
         return answered
 
-    monkeypatch.setattr("pulumi.runtime.invoke", answer)
+    monkeypatch.setattr("kai_fleet.settings.team_stack.invoke", answer)
     platform = {**LAB, "vcluster": {**LAB["vcluster"], "values": VALUES}}
     assert ("of-the-chart" in chart_values({}, platform)) == (not names)

@@ -150,7 +150,7 @@ def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says)
         return type("Answer", (), {"value": {"outputs": answer}})
 
     monkeypatch.setattr("kai_fleet.deployed.full_name", "organization/lab/{}".format)
-    monkeypatch.setattr("pulumi.runtime.invoke", invoke)
+    monkeypatch.setattr("kai_fleet.settings.team_stack.invoke", invoke)
     with pytest.raises(NoPlatformError, match=says):
         read_platform("prod")
 

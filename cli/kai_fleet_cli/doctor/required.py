@@ -62,8 +62,8 @@ def required_objects(
         yield Required("runtime-class", "RuntimeClass", "nvidia", row, name)
     for team in teams.values():
         yield from _of_namespace(team, arguments.namespace(team.name), platform=platform)
-        args = arguments.team(team.name) if team.inside.declared else {}
-        if "guard" in args:  # of its queues, inside its vCluster
+        args = arguments.team(team.name) if team.inside.declared else None
+        if args is not None and "guard" in args:  # of its queues, inside its vCluster
             every = leaves(args["queues"]["queues"])
             for kind, name in _names(*queue_guard.inside(team.name, every, args["guard"])):
                 row = "no-guard-of-gpus" if "outside" in name else "no-guard"

@@ -1,14 +1,15 @@
-"""A stack's configuration: every key typed and checked at once, before anything is declared.
+"""A stack's configuration: every key is typed and checked before anything is declared.
 
-`load` never raises for a user's mistake. It reports all of them with their key paths, and gives
-the settings without the wrong parts.
+`load` never raises for a user's mistake. It reports all mistakes with their key paths, and returns
+the settings without the wrong keys.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
+from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.finding import Finding
@@ -41,296 +42,411 @@ from kai_fleet.wording import MASK
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
 
-S = TypeVar("S", Gpu, HostKai, Scheduler, Vcluster)
+Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
 
 __all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
 class Platform(Strict):
-    """What holds for a platform's stack and for its teams' own stacks."""
+    """The keys of a platform's stack that its teams' own stacks need, too."""
 
     gpu: Gpu = Field(default_factory=Gpu)
-    """The host's GPU stack."""
+    """The GPU stack of the host."""
     kai: HostKai | None = None
-    """Absent when no team is in host mode."""
+    """The KAI of the host, which teams in mode host need. Default: none."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
-    """What every team's vCluster has unless it says so."""
+    """Defaults of the keys of each team's vcluster."""
     scheduler: Scheduler = Field(default_factory=Scheduler)
-    """What every team's scheduler is unless it says so."""
+    """Defaults of the keys of each team's scheduler, if it has the same mode."""
     guard: Guard = Field(default_factory=Guard)
-    """Wrong pods at admission: deny them?"""
+    """The admission guard for pods of teams with KAI."""
     key_domains: list[ObjectName] = Field(default_factory=list)
-    """Domains of keys that teams may write in labels, annotations and access.annotations."""
+    """Domains of the keys that teams may write in labels, annotations and access.annotations.
+    Default: none.
+    """
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
     mirror: Annotated[Mirror, short_for("registry", str, Mirror | str)] | None = None
-    """Where all charts and images come from, for all teams; absent, from their projects."""
+    """Registry from which all charts and images are pulled, for all teams. Default: the registries
+    of their projects.
+    """
     monitoring: Monitoring | None = None
-    """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
+    """Monitors, alerts and dashboards for your Prometheus. Default: none."""
 
 
 class Settings(Defaults, Platform):
-    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+    """One stack: a host cluster, what all teams share on it, and the teams."""
 
     cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
     queues: QueueTree = Field(default_factory=dict)
-    """The host's queue tree."""
+    """The queue tree of the host's KAI, or a file with it. Default: none."""
     registries: Registries = Field(default_factory=dict)
-    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
+    """Credentials to pull images, by registry: of the GPU stack, of KAI and of all teams. Default:
+    none.
+    """
     teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
-    """Each team below its name; `host` is none."""
+    """The teams, by name. No team may be called host. Default: none."""
     team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
-    """Teams with a stack of their own, and what each may have."""
+    """The teams that have stacks of their own, and what this stack grants to each. Default: none.
+    """
     removed: Annotated[list[Name], Grants.NOTHING] = Field(
         default_factory=list, description=REMOVED
     )
     workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = Field(default_factory=dict)
-    """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
+    """YAML files by team, with Kubernetes objects that are created inside its vCluster. Default:
+    none.
+    """
 
-    # The file, for the paths of findings; the platform, in a team's own stack.
+    # The content of the file, to know which keys it sets; and, in a team's own stack, what its
+    # platform exports.
     _file: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _platform: "Facts | None" = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """Write into each team, and each chart, what the stack says for all of them."""
+        """Write the stack's defaults into each team, and the mirror's locations into each chart."""
+        provider = GPU_PROVIDERS[self.gpu.provider]
         teams = {name: self._team(team) for name, team in self.teams.items()}
-        grants = {
-            name: grant.model_copy(update=self.of_team(grant))
-            for name, grant in self.team_stacks.items()
-        }
-        provider, account = GPU_PROVIDERS[self.gpu.provider], self.mirror and self.mirror.account
-        update: dict[str, Any] = {
+        grants = {name: self._grant(grant) for name, grant in self.team_stacks.items()}
+        update: dict[str, object] = {
             "teams": teams,
             "team_stacks": grants,
-            "gpu": self._of_mirror(self.gpu, provider.chart, provider.images),
-            "kai": self.kai and self._kai(self.kai),
+            "gpu": self._mirrored(self.gpu, provider.chart, provider.images),
+            "kai": self._kai(self.kai) if self.kai else None,
         }
-        if self.mirror and account:
-            update["registries"] = {self.mirror.registry: account, **self.registries}
+        mirror = self.mirror
+        if mirror is not None and mirror.account is not None:
+            update["registries"] = {
+                mirror.registry: mirror.account,
+                **self.registries,
+            }
         return self.model_copy(update=update)
 
-    def _of_mirror(self, section: S, chart: str, images: Mapping[str, str]) -> S:
-        """A section whose chart and images are the mirror's, but for what it says itself; `images`
-        are places by key of the chart's values.
+    def _mirrored(self, section: Section, chart: str, images: Mapping[str, str]) -> Section:
+        """The section with the mirror's chart and images, unless the section sets them itself.
+
+        Unchanged without a mirror, or for a section that installs no chart (`chart` is "").
+
+        Args:
+            images: registries of the chart's images, by the chart value that sets them.
         """
         if self.mirror is None or not chart:
             return section
         registry = self.mirror.registry
-        moved = (nested(key, sources.mirrored(registry, place)) for key, place in images.items())
-        there = section.chart or f"oci://{registry}/charts/{chart}"
-        return section.model_copy(update={"chart": there, "values": merged(*moved, section.values)})
+        moved = []
+        for key, image in images.items():
+            moved.append(nested(key, sources.mirrored(registry, image)))
+        update = {
+            "chart": section.chart or f"oci://{registry}/charts/{chart}",
+            "values": merged(*moved, section.values),
+        }
+        return section.model_copy(update=update)
 
-    def _kai(self, kai: S) -> S:
+    def _kai(self, kai: Section) -> Section:
+        """A KAI with the mirror's chart and images; unchanged for an unknown version."""
         version = kai.version or ""
-        release = KAI.get((version and taken_for(KAI, version)) or version)
-        images = {"global.registry": release.images} if release else {}
-        return self._of_mirror(kai, "kai-scheduler" if release else "", images)
+        release = KAI.get(taken_for(KAI, version) or version) if version else None
+        if release is None:
+            return kai
+        return self._mirrored(kai, "kai-scheduler", {"global.registry": release.images})
 
     def _team(self, team: TeamSettings) -> TeamSettings:
         scheduler = self.scheduler.over(team.scheduler)
-        more: dict[str, Any] = {"scheduler": scheduler, "vcluster": self._vcluster(team)}
         if scheduler.mode == "virtual":
-            more["scheduler"] = self._kai(scheduler)
-        return team.model_copy(update=self.of_team(team) | more).with_pools()
+            scheduler = self._kai(scheduler)
+        update = self.of_team(team)
+        update["scheduler"] = scheduler
+        update["vcluster"] = self._vcluster(team.vcluster)
+        return team.model_copy(update=update).with_pools()
 
-    def _vcluster(self, team: TeamSettings) -> Vcluster:
-        of_all, own, kind = self.vcluster, team.vcluster, self.cluster.kind
-        access = (of_all.access or Access()).over(own.access)
-        section = of_all.over(own).model_copy(
-            update={
-                "values": merged(of_all.values, own.values),
-                "groups": {**of_all.groups, **own.groups},
-                "access": kind.access(access) if kind else access,
-            }
-        )
+    def _grant(self, grant: Grant) -> Grant:
+        return grant.model_copy(update=self.of_team(grant))
+
+    def _vcluster(self, team: Vcluster) -> Vcluster:
+        """A team's vCluster with the stack's defaults; values and groups of both are merged."""
+        stack = self.vcluster
+        access = (stack.access or Access()).over(team.access)
+        kind = self.cluster.kind
+        if kind is not None:
+            access = kind.access(access)
+        update = {
+            "values": merged(stack.values, team.values),
+            "groups": {**stack.groups, **team.groups},
+            "access": access,
+        }
+        vcluster = stack.over(team).model_copy(update=update)
         images = {"controlPlane.advanced.defaultImageRegistry": "ghcr.io"}
-        return self._of_mirror(section, "vcluster", images)
+        return self._mirrored(vcluster, "vcluster", images)
 
     def of_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
-        """The same with the file that it is of; in a team's own stack with its platform."""
-        self._file, self._platform = raw, platform
+        """These settings, changed in place: with the file's content for key paths.
+
+        Args:
+            platform: in a team's own stack, what its platform exports.
+        """
+        self._file = raw
+        self._platform = platform
         return self
 
     @property
     def known_sources(self) -> KnownSources:
-        """Where charts and images may come from."""
+        """The locations from which charts and images may come."""
         mirror = (self.mirror.registry,) if self.mirror else ()
-        return KnownSources((*self.sources.charts,), (*self.sources.images,), mirror)
+        return KnownSources(
+            tuple(self.sources.charts),
+            tuple(self.sources.images),
+            mirror,
+        )
 
     @property
     def platform_facts(self) -> "Facts | None":
-        """What a team's own stack knows of its platform; None in a platform's stack."""
+        """In a team's own stack what its platform exports; None in a platform's stack."""
         return self._platform
 
     @property
     def platform_stack(self) -> str:
-        """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
+        """In a team's own stack the name of its platform's stack; "" in a platform's stack."""
         return self._platform.stack if self._platform else ""
 
     def team_path(self, team: str) -> str:
-        """The key path of a team in the stack file, or of what a stack of its own is granted."""
+        """The key path of a team in the stack file, or of the grant for its own stack."""
         if self.platform_facts is not None:
             return key_path(("team",))
-        return key_path(("teams" if team in self.teams else "teamStacks", team))
+        section = "teams" if team in self.teams else "teamStacks"
+        return key_path((section, team))
 
     def written_at(self, team: str, *keys: str) -> str:
-        """The key path of what a team has at `keys`: the stack's where that says it for all teams.
+        """The key path at which the file sets a team's value: the team's or the stack's.
 
-        A key that nobody writes belongs to who writes the section around it, else to the team.
+        From the key upwards, but not up to the first of the sections, the first path that the file
+        has decides, the team's before the stack's. If it has none, the value belongs to the team.
         """
-        parts, own = ".".join(keys).split("."), self.team_path(team).partition(":")[2].split(".")
-        for depth in range(len(parts), 1, -1) if self.platform_facts is None else ():
-            if get(self._file, *own, *parts[:depth]) is not None:
-                break
+        in_team = ".".join((self.team_path(team), *keys))
+        if self.platform_facts is not None:
+            return in_team
+        _, _, team_path = self.team_path(team).partition(":")
+        team_keys = team_path.split(".")
+        parts = ".".join(keys).split(".")
+        for depth in range(len(parts), 1, -1):
+            if get(self._file, *team_keys, *parts[:depth]) is not None:
+                return in_team
             if get(self._file, *parts[:depth]) is not None:
                 return key_path(keys)
-        return ".".join((self.team_path(team), *keys))
+        return in_team
 
     def own_of(self, team: str) -> TeamSettings | Grant:
-        """A team, or what a stack of its own is granted."""
+        """A team of this stack, or the grant for its own stack. Raises KeyError for neither."""
         return self.teams.get(team) or self.team_stacks[team]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
-        """How a KAI lets pods share GPUs: it reserves shared ones as nvidia.com/gpu, no others."""
+        """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.
+
+        KAI reserves every shared GPU under that name.
+        """
         return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Settings (None where too little was right) and every mistake, whose key they do not have."""
+    """The settings without the wrong keys (None if nothing usable is left), and all mistakes."""
 
     settings: Settings | None
     mistakes: tuple[Finding, ...] = ()
 
 
-def checked(settings: Settings | None, found: Sequence[Finding]) -> Loaded:
-    """Settings with the mistakes between their keys, but not where something is wrong already."""
-    wrong = (wrong_key(*each) for each in (_between_keys(settings) if settings else ()))
-    paths = [mistake.path for mistake in found]
-    for name in settings.teams if settings else ():  # one that is wrong in part is not whole
-        own = f"{settings.team_path(name)}.scheduler" if settings else ""
-        paths += [own] if any(p.startswith(("kai-fleet:scheduler", own)) for p in paths) else []
-    kept = (mistake for mistake in dict.fromkeys(wrong) if not within(mistake.path, paths))
-    return Loaded(settings, (*found, *kept))
+def checked(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
+    """The settings with all mistakes: those `in_file`, and those between keys.
+
+    A mistake between keys is left out where a key above or below it is wrong already, and, if a key
+    of the stack's or of the team's scheduler is wrong, in all of the team's scheduler.
+    """
+    if settings is None:
+        return Loaded(None, tuple(in_file))
+    wrong_paths = [mistake.path for mistake in in_file]
+    for name in settings.teams:
+        scheduler = f"{settings.team_path(name)}.scheduler"
+        roots = ("kai-fleet:scheduler", scheduler)
+        if any(path.startswith(roots) for path in wrong_paths):
+            wrong_paths.append(scheduler)
+    mistakes = list(in_file)
+    for path, message in dict.fromkeys(_between_keys(settings)):
+        if not within(path, wrong_paths):
+            mistakes.append(wrong_key(path, message))
+    return Loaded(settings, tuple(mistakes))
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
-    """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
-    settings, found = validated(Settings, raw)
-    return checked(settings and settings.of_file(raw), found)
+    """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
+    settings, mistakes = validated(Settings, raw)
+    if settings is not None:
+        settings.of_file(raw)
+    return checked(settings, mistakes)
 
 
 def _between_keys(settings: Settings) -> Wrong:
-    """Everything that only shows between keys: (key path, sentence)."""
+    """All mistakes that show only between keys."""
     yield from below("kai-fleet:cluster", settings.cluster.mistakes())
     for name in settings.teams:
-        yield from _of_team(settings, name)
+        yield from _team_mistakes(settings, name)
     yield from _databases(settings)
     if settings.platform_facts is None:
-        yield from _of_platform(settings)
+        yield from _platform_mistakes(settings)
         for name in settings.teams:
             yield from _domains(settings, name)
-    for name in settings.removed:  # it could go by a slip later
-        if name in settings.teams:
+    yield from _names_of_teams(settings)
+    yield from _gpu_resources(settings)
+
+
+def _names_of_teams(settings: Settings) -> Wrong:
+    """Removed teams that are still declared, and workloads for teams that are not."""
+    for name in settings.removed:
+        if name in settings.teams:  # a later edit that drops it by mistake would delete it
             fix = f"take it out of here, or out of {settings.team_path(name)}"
             yield "kai-fleet:removed", f"names {name}, which is a team still; {fix}"
     for name in settings.workloads:
         if name not in settings.teams:
-            known = ", ".join(settings.teams) or "none yet"
-            message = f"is for no team of this stack; the teams: {known}"
+            teams = ", ".join(settings.teams) or "none yet"
+            message = f"is for no team of this stack; the teams: {teams}"
             yield f"kai-fleet:workloads.{name}", message
+
+
+def _gpu_resources(settings: Settings) -> Wrong:
+    """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
     resource = settings.gpu.resource
     for name in (*settings.teams, *settings.team_stacks):
-        gpus, path = settings.own_of(name).gpus, f"{settings.team_path(name)}.gpus"
-        for kind in () if isinstance(gpus, int) else gpus:
-            if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
-                cause = f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource)"
-                yield path, f"{cause}; write {resource}"
+        gpus = settings.own_of(name).gpus
+        if isinstance(gpus, int):
+            continue
+        for other in gpus:
+            is_slice = resource == NVIDIA and other.startswith(mig.PREFIX)
+            if other == resource or is_slice:
+                continue
+            cause = f"has {other}, and the host's GPUs are {resource} (kai-fleet:gpu.resource)"
+            yield f"{settings.team_path(name)}.gpus", f"{cause}; write {resource}"
 
 
 def _domains(settings: Settings, name: str) -> Wrong:
-    """Keys of labels and annotations that a team writes: of domains that the platform lists."""
-    for kind in ("labels", "annotations"):
-        of_all, own = getattr(settings, kind), getattr(settings.teams[name], kind)
-        for key, value in own.items():
-            if of_all.get(key) != value and not in_domains(key, settings.key_domains):
-                domains = ", ".join(settings.key_domains) or "none"
-                cause = f"has {key}, whose domain is not in kai-fleet:keyDomains: {domains}"
-                fix = "drop it, or have the platform write its domain there, such as example.com"
-                yield f"{settings.team_path(name)}.{kind}", f"{cause}; {fix}"
+    """Keys in a team's labels and annotations whose domain the platform does not list.
+
+    A key that the stack has with the same value is the stack's.
+    """
+    team = settings.teams[name]
+    yield from _foreign_domains(settings, name, "labels", settings.labels, team.labels)
+    yield from _foreign_domains(
+        settings, name, "annotations", settings.annotations, team.annotations
+    )
 
 
-def _of_team(settings: Settings, name: str) -> Wrong:
-    team, path, facts = settings.teams[name], settings.team_path(name), settings.platform_facts
-    parent = facts.granted(name).parent_queue if facts and team.scheduler.mode == "host" else None
+def _foreign_domains(
+    settings: Settings, name: str, key: str, stack: Mapping[str, str], team: Mapping[str, str]
+) -> Wrong:
+    for noted, value in team.items():
+        if stack.get(noted) == value or in_domains(noted, settings.key_domains):
+            continue
+        domains = ", ".join(settings.key_domains) or "none"
+        cause = f"has {noted}, whose domain is not in kai-fleet:keyDomains: {domains}"
+        fix = "drop it, or have the platform write its domain there, such as example.com"
+        yield f"{settings.team_path(name)}.{key}", f"{cause}; {fix}"
+
+
+def _team_mistakes(settings: Settings, name: str) -> Wrong:
+    """Mistakes between keys of a team, at the team's path or at the stack's default."""
+    team = settings.teams[name]
+    path = settings.team_path(name)
+    parent = _granted_queue(settings, name)
     for key, message in team.mistakes(parent):
-        of_all = key.startswith("scheduler.")
-        yield settings.written_at(name, key) if of_all else f"{path}.{key}", message
-    yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
+        if key.startswith("scheduler."):
+            yield settings.written_at(name, key), message
+        else:
+            yield f"{path}.{key}", message
+    shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
+    yield from below(f"{path}.queues", shards)
     for key, message in team.vcluster.mistakes():
-        yield settings.written_at(name, "vcluster", *key.split(".")), message
+        keys = key.split(".")
+        yield settings.written_at(name, "vcluster", *keys), message
+
+
+def _granted_queue(settings: Settings, name: str) -> str | None:
+    """The host's queue that the platform grants to a team stack in mode host; else None."""
+    facts = settings.platform_facts
+    if facts is None or settings.teams[name].scheduler.mode != "host":
+        return None
+    return facts.granted(name).parent_queue
 
 
 def _databases(settings: Settings) -> Wrong:
-    """Each vCluster has a database to itself: two in one write over each other's objects."""
+    """Databases of more than one vCluster: each would overwrite the objects of the others."""
     if settings.vcluster.store.data_source is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
         yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
-    first: dict[str, str] = {}
-    for name, team in settings.teams.items():
-        secret = team.vcluster.store.data_source
-        url = secret.get_secret_value() if secret is not None else MASK
-        other = first.setdefault(url, name)
-        if url != MASK and other != name:  # before it is decrypted nobody knows
-            cause = f"is the database of team {other}, and each writes over the other's objects"
+    users: dict[str, str] = {}
+    for name, url in _database_urls(settings):
+        user = users.setdefault(url, name)
+        if user != name:
+            cause = f"is the database of team {user}, and each writes over the other's objects"
             path = f"{settings.team_path(name)}.vcluster.store.dataSource"
             yield path, f"{cause}; write one of its own"
 
 
-def _of_platform(settings: Settings) -> Wrong:
-    """Between the keys that a team's own stack does not have."""
-    kai, guard, kind = settings.kai, settings.guard, settings.cluster.kind
+def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Teams with the decrypted URLs of their databases."""
+    for name, team in settings.teams.items():
+        secret = team.vcluster.store.data_source
+        if secret is not None and secret.get_secret_value() != MASK:
+            yield name, secret.get_secret_value()
+
+
+def _platform_mistakes(settings: Settings) -> Wrong:
+    """Mistakes between keys that only a platform's stack has."""
+    kind = settings.cluster.kind
     if kind is not None:
-        accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
-        for team, message in kind.unreachable(accesses):
-            yield f"kai-fleet:teams.{team}.vcluster.access.port", message
-    # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
+        accesses = dict[str, Access]()
+        for name, team in settings.teams.items():
+            accesses[name] = team.vcluster.access or Access()
+        for name, message in kind.unreachable(accesses):
+            yield f"kai-fleet:teams.{name}.vcluster.access.port", message
+    kai = settings.kai
     host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
-    isolated = [name for name in host_mode if settings.teams[name].isolation.on]
     if kai is None and (host_mode or settings.queues):
         cause = "is missing: kai-fleet:queues and teams in mode host need a KAI on the host"
         yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
     shards = kai.shards if kai else {}
     yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
-    if isolated and guard.outside_queues != "deny":
+    # Only the queues of the host's KAI bound the GPUs of a team in mode host.
+    isolated = [name for name in host_mode if settings.teams[name].isolation.on]
+    outside = settings.guard.outside_queues
+    if isolated and outside != "deny":
         cause = (
-            f"is {guard.outside_queues}, and only its queue bounds what {isolated[0]} has in mode"
+            f"is {outside}, and only its queue bounds what {isolated[0]} has in mode host,"
+            " fractions and all"
         )
         fix = "write deny, or isolation: {level: off} for teams in mode host"
-        yield "kai-fleet:guard.outsideQueues", f"{cause} host, fractions and all; {fix}"
+        yield "kai-fleet:guard.outsideQueues", f"{cause}; {fix}"
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
-    """The `kai-fleet:` part of the running program's Pulumi configuration; which of its keys hold
-    something encrypted; and keys that were meant to be ours and are not.
-    """
-    from pulumi.runtime import config
+    """Read the Pulumi configuration of the running program.
 
-    raw = config.CONFIG.get() or config.get_config_env()
-    secret = {*config.get_config_secret_keys_env(), *filter(config.is_config_secret, raw)}
-    return parsed(raw), frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
+    Returns:
+        The values of the `kai-fleet:` keys, those of these keys that have encrypted values in them,
+        and mistakes for keys that look like misspelt ones.
+    """
+    raw = pulumi_config.CONFIG.get() or pulumi_config.get_config_env()
+    secret_keys = set(pulumi_config.get_config_secret_keys_env())
+    secret_keys.update(filter(pulumi_config.is_config_secret, raw))
+    decrypted = own_keys(dict.fromkeys(secret_keys))
+    return parsed(raw), frozenset(decrypted), misspelt(raw)
 
 
 def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs."""
+    """The `kai-fleet:` keys of a configuration as the engine gives it to programs and packs."""
     return {key: _parsed(value) for key, value in own_keys(config).items()}
 
 
 def _parsed(value: Any) -> Any:
-    """A value, which Pulumi hands over as JSON text; a plain `key: text` stays text."""
+    """The value in a JSON text; a text that is no JSON, and any other value, unchanged."""
     try:
         return json.loads(value)
     except (TypeError, ValueError, RecursionError):

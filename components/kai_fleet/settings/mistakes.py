@@ -1,4 +1,4 @@
-"""A settings model without the wrong parts of a file; pydantic's errors as findings.
+"""Validate part of a stack file with a model, and turn pydantic's errors into findings.
 
 A finding names the key, the cause, and what to write instead.
 """
@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
@@ -21,137 +22,223 @@ from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
 _PREFIX: Final = f"{NAMESPACE}:"
+# Ratio of difflib from which another namespace is taken for a misspelt one of ours.
 _ALIKE: Final = 0.7
+# pydantic's last element of the location of a wrong key of a mapping.
+_KEY_ITSELF: Final = "[key]"
+_TEXTS: Final = table("mistakes", __package__)
+# Errors of numbers, and whether the number has to be whole.
+_WHOLE_BY_ERROR: Final = {"int_type": True, "float_type": False}
+# Errors of types, for which an example helps more than the type's name.
+_TYPE_ERRORS: Final = ("string_type", "dict_type", "model_type")
+# Keys below which a value may be a password.
+_SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
+_HIDDEN: Final = "of another form"  # shown in place of a value below one of these
+_MOST_SHOWN: Final = 60  # characters of a value
 
 
 def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
-    """A mistake at a key of a stack file; the message is `cause; fix`.
+    """A mistake at a key of a stack file.
 
-    `location` is the path in parts: a key may have dots, as `acme.io/cost-centre` has.
+    Args:
+        path: the key path, for people.
+        message: `cause; fix`.
+        location: the path in parts, if a key in it may have dots: `acme.io/cost-centre`.
     """
     cause, _, fix = on_one_line(message).partition("; ")
-    parts = [on_one_line(str(part)) for part in location if part != "[key]"]
-    name = (parts or path.replace(":", ".").split("."))[-1]
-    return Finding(Level.MANDATORY, path, "key", name, cause, fix, "config")
+    parts = _shown_parts(location) or path.replace(":", ".").split(".")
+    return Finding(Level.MANDATORY, path, "key", parts[-1], cause, fix, "config")
 
 
 def key_path(location: Location) -> str:
-    """`("teams", "ml", "gpus")` as `kai-fleet:teams.ml.gpus`."""
-    return _PREFIX + ".".join(on_one_line(str(part)) for part in location if part != "[key]")
+    """The location as a key path: `kai-fleet:teams.ml.gpus` for `("teams", "ml", "gpus")`."""
+    return _PREFIX + ".".join(_shown_parts(location))
 
 
-def own_keys(config: Any) -> dict[str, Any]:
-    """The values of our keys in a stack's configuration, by what follows the prefix."""
-    ours = config.items() if isinstance(config, Mapping) else ()
-    return {k.removeprefix(_PREFIX): v for k, v in ours if str(k).startswith(_PREFIX)}
+def _shown_parts(location: Location) -> list[str]:
+    return [on_one_line(str(part)) for part in location if part != _KEY_ITSELF]
+
+
+def own_keys(config: object) -> dict[str, Any]:
+    """The `kai-fleet:` keys of a stack's configuration, without the prefix.
+
+    Empty if the configuration is no mapping.
+    """
+    if not isinstance(config, Mapping):
+        return {}
+    return {
+        key.removeprefix(_PREFIX): value
+        for key, value in config.items()
+        if str(key).startswith(_PREFIX)
+    }
 
 
 def misspelt(keys: Iterable[str]) -> list[Finding]:
-    """Keys without a reader that look like ours.
+    """Mistakes for keys that no program reads: without a namespace, or with one similar to ours.
 
-    A key without a prefix is the project's for the engine, and unread by others.
+    The engine reads a key without a namespace as one of the project's.
     """
-    found = list[Finding]()
+    mistakes = list[Finding]()
     for key in keys:
         namespace, colon, _ = key.rpartition(":")
-        bare = namespace.lower().replace("_", "-")
-        alike = SequenceMatcher(None, bare, NAMESPACE).ratio() >= _ALIKE
-        if not colon or (alike and namespace != NAMESPACE):
-            cause = "is read by nobody, so what it declares would be removed"
-            meant = _PREFIX + re.split("[^A-Za-z0-9]", key)[-1]
-            fix = f"write {meant}, or indent it to where it belongs"
-            found.append(wrong_key(on_one_line(key), f"{cause}; {fix}"))
-    return found
+        written = namespace.lower().replace("_", "-")
+        is_similar = SequenceMatcher(None, written, NAMESPACE).ratio() >= _ALIKE
+        is_misspelt = is_similar and namespace != NAMESPACE
+        if colon and not is_misspelt:
+            continue
+        meant = _PREFIX + re.split("[^A-Za-z0-9]", key)[-1]
+        cause = "is read by nobody, so what it declares would be removed"
+        fix = f"write {meant}, or indent it to where it belongs"
+        mistakes.append(wrong_key(on_one_line(key), f"{cause}; {fix}"))
+    return mistakes
 
 
 def within(path: str, others: Iterable[str]) -> bool:
-    """Whether a place is among others, lies in one of them, or holds one."""
-    return any(f"{path}.".startswith(f"{o}.") or f"{o}.".startswith(f"{path}.") for o in others)
+    """Whether a key path is one of the others, or is above or below one of them."""
+    return any(_is_below(path, other) or _is_below(other, path) for other in others)
 
 
-def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding]]:
-    """A model without its wrong parts, None where too little is right; and every mistake."""
-    places = list(marked(raw))
-    found = [wrong_key(key_path(place), REFUSAL, place) for place in places]
-    rest = _without(raw, places) if places else raw
-    while True:  # leaving a wrong part out can show others
-        try:
-            return model.model_validate(rest), found
-        except ValidationError as error:
-            details = {each["loc"]: each for each in error.errors(include_url=False)}
-        wrong = {key_path(at): (_message(detail, model), at) for at, detail in details.items()}
-        known = [finding.path for finding in found]
-        found += [wrong_key(path, *wrong[path]) for path in wrong if not within(path, known)]
-        if (rest := _without(rest, details)) is None:
-            return None, found
+def _is_below(path: str, above: str) -> bool:
+    return f"{path}.".startswith(f"{above}.")
 
 
-def _without(raw: Any, places: Iterable[Location]) -> Any:
-    """A copy of `raw` without the wrong places; None where there is none of them.
+def validated(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:
+    """The model without its wrong keys (None if nothing usable is left), and all mistakes.
 
-    What holds a place is taken out where the place is an absent key, or in a list: without one of
-    its items a list would say something else.
+    Leaving out a wrong key can show more mistakes, which are reported unless they are above or
+    below a key that is wrong already.
     """
-    rest, out = copy.deepcopy(raw), list[Location]()
-    for place in places:
-        if any(place[: len(above)] == above for above in out):
+    marks = list(marked(raw))
+    mistakes = [wrong_key(key_path(location), REFUSAL, location) for location in marks]
+    rest = _without(raw, marks) if marks else raw
+    while True:
+        try:
+            return model.model_validate(rest), mistakes
+        except ValidationError as error:
+            details = {detail["loc"]: detail for detail in error.errors(include_url=False)}
+        reported = [mistake.path for mistake in mistakes]
+        # One mistake for each path: errors at several forms of a value have one path.
+        by_path = {key_path(location): location for location in details}
+        for path, location in by_path.items():
+            if not within(path, reported):
+                message = _message(details[location], model)
+                mistakes.append(wrong_key(path, message, location))
+        rest = _without(rest, details)
+        if rest is None:
+            return None, mistakes
+
+
+def _without(raw: object, locations: Iterable[Location]) -> object | None:
+    """A copy of `raw` without the values at these locations; None if it has none of them.
+
+    If the key is absent, or is below a list, the value above it is left out: a list without one of
+    its elements would mean something else.
+    """
+    rest = copy.deepcopy(raw)
+    removed = list[Location]()
+    for location in locations:
+        if any(location[: len(above)] == above for above in removed):
             continue
-        here, above, depth = rest, None, 0
-        while depth < len(place) and isinstance(here, dict) and place[depth] in here:
-            above, here, depth = here, here[place[depth]], depth + 1
-        if above is not None:
-            del above[place[depth - 1]]
-            out.append(place[:depth])
-    return rest if out else None
+        depth = _remove(rest, location)
+        if depth:
+            removed.append(location[:depth])
+    return rest if removed else None
 
 
-_TEXTS: Final = table("mistakes", __package__)
-_IS_WHOLE: Final = {"int_type": True, "float_type": False}
-_SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
+def _remove(value: object, location: Location) -> int:
+    """Remove the deepest mapping value on the way to a location; the number of its keys, or 0."""
+    above: dict[str | int, object] | None = None
+    depth = 0
+    for key in location:
+        if not isinstance(value, dict) or key not in value:
+            break
+        above = value
+        value = value[key]
+        depth += 1
+    if above is not None:
+        del above[location[depth - 1]]
+    return depth
 
 
-def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """What is wrong with a key, and what to write: `cause; fix`."""
-    kind, place, context = detail["type"], detail["loc"], detail.get("ctx", {})
-    # A password may stand in the wrong place of an account.
-    shown = "of another form" if _SECRETS & set(place) else _shown(detail["input"])
-    above = place[:-1] if isinstance(place[-1], int) else place  # of an item, that of the list
-    fields, example = fields_beside(place, model), _TEXTS["examples"].get(above[-1])
-    if kind == "extra_forbidden":
-        names = [*map(str, fields)]
-        close = spelt_like(str(place[-1]), names)
-        fix = f"write {close}" if close else f"the keys here are {', '.join(names)}"
-        return f"is an unknown key; {fix}"
-    if kind == "missing":
-        field = fields.get(place[-1])
-        example = SET_SECRET if place[-1] == "password" else example
-        about = example or f"… ({(field and field.description) or 'it is required'})"
-        return f"is missing; write {place[-1]}: {about}"
-    if kind == "string_pattern_mismatch":
-        name = "has a name" if place[-1] == "[key]" else f"is {shown},"
-        return f"{name} which does not fit; write {form_of(str(context['pattern']))}"
-    if kind in _IS_WHOLE and (number := number_in(detail["input"], whole=_IS_WHOLE[kind])):
+def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
+    """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides."""
+    error_type = error["type"]
+    location = error["loc"]
+    key = location[-1]
+    value = error["input"]
+    context = error.get("ctx", {})
+    is_hidden = bool(_SECRETS & set(location))
+    shown = _HIDDEN if is_hidden else _shown(value)
+    fields = fields_beside(location, model)
+    if error_type == "extra_forbidden":
+        return _unknown_key(str(key), [str(name) for name in fields])
+    if error_type == "missing":
+        return _missing_key(key, fields.get(key))
+    if error_type == "string_pattern_mismatch":
+        subject = "has a name" if key == _KEY_ITSELF else f"is {shown},"
+        return f"{subject} which does not fit; write {form_of(str(context['pattern']))}"
+    number = (
+        number_in(value, whole=_WHOLE_BY_ERROR[error_type]) if error_type in _WHOLE_BY_ERROR else ""
+    )
+    if number:
         return f"is {shown}; write it without quotes: {number}"
-    if kind not in _TEXTS["messages"]:
-        fix = re.sub("^Input should be ", "write ", detail["msg"])
+    if error_type not in _TEXTS["messages"]:
+        fix = re.sub("^Input should be ", "write ", error["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
-    if kind == "string_type" and isinstance(detail["input"], list) and shown[0] != "o":
-        example = example or f"one text, such as {place[-1]}: {_shown((*detail['input'], 'ml')[0])}"
-    if kind == "string_type" and isinstance(detail["input"], int | float) and shown[0] != "o":
-        example = example or f"it in quotes: {quoted(detail['input'])}"
-    message = _TEXTS["messages"][kind].format(value=shown, **context)
-    typed = kind in ("string_type", "dict_type", "model_type")
-    return f"is {shown}; write {example}" if example and typed else message
+    example = _example(location)
+    if not example and error_type == "string_type" and not is_hidden:
+        example = _as_text(key, value)
+    if example and error_type in _TYPE_ERRORS:
+        return f"is {shown}; write {example}"
+    return str(_TEXTS["messages"][error_type].format(value=shown, **context))
+
+
+def _unknown_key(key: str, names: list[str]) -> str:
+    close = spelt_like(key, names)
+    fix = f"write {close}" if close else f"the keys here are {', '.join(names)}"
+    return f"is an unknown key; {fix}"
+
+
+def _missing_key(key: str | int, field: FieldInfo | None) -> str:
+    example = SET_SECRET if key == "password" else _example((key,))
+    if not example:
+        description = field.description if field else None
+        example = f"… ({description or 'it is required'})"
+    return f"is missing; write {key}: {example}"
+
+
+def _example(location: Location) -> str:
+    """An example of the key's value, for an element of a list that of the list; "" if none is
+    known.
+    """
+    keys = [key for key in location[-2:] if isinstance(key, str)]
+    example: str = _TEXTS["examples"].get(keys[-1], "") if keys else ""
+    return example
+
+
+def _as_text(key: str | int, value: object) -> str:
+    """How to write a list or a number as the text that its key takes; "" for other values."""
+    if isinstance(value, list):
+        first = [*value, "ml"][0]
+        return f"one text, such as {key}: {_shown(first)}"
+    if isinstance(value, int | float):
+        return f"it in quotes: {quoted(value)}"
+    return ""
 
 
 def form_of(pattern: str) -> str:
-    """What a text of a pattern is, in words; every pattern of a stack file has such words."""
+    """The words for a pattern of a stack file. Raises StopIteration for a pattern without words."""
     forms: Iterable[tuple[str, str]] = _TEXTS["forms"].items()
-    return next(form for start, form in forms if pattern.startswith(start))
+    return next(words for beginning, words in forms if pattern.startswith(beginning))
 
 
-def _shown(value: Any) -> str:
-    """A value as a message may show it: short, and never a mapping's content."""
-    kinds = {dict: "a mapping", list: "a list", type(None): "empty"}
-    text = kinds.get(type(value)) or repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+def _shown(value: object) -> str:
+    """A value for a message: at most 60 characters, and no content of a mapping or a list."""
+    if value is None:
+        return "empty"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}…"

@@ -1,8 +1,9 @@
-"""Secrets of a stack file: where one may stand, and that each is for one purpose and one team.
+"""Ciphertexts of a stack file: the keys that may have one, and copies of one to another key.
 
-The engine decrypts a ciphertext wherever it stands: who cannot decrypt it could copy it to where he
-reads it. Each encryption has a nonce of its own, so equal ciphertexts are copies. A digest of one
-tells nothing of the secret, so a stack's outputs keep where each stood.
+The engine decrypts a ciphertext at any key. Somebody without the key could copy one to a place
+where its value is shown to them. Each encryption has a new nonce, so equal ciphertexts are copies.
+The stack's outputs keep a digest of each ciphertext and its key; a digest tells nothing about the
+secret.
 """
 
 import json
@@ -11,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -20,17 +22,22 @@ from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, own_keys, wrong_key
-from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
+from kai_fleet.settings.sections.models import SET_SECRET, Location, Strict, fields_beside
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
-OUTPUT: Final = "ciphertexts"  # of a stack: by key, the digests of what stood there, newest first
+# Output of a stack with the digests of the ciphertexts that each key has had, the newest first.
+OUTPUT: Final = "ciphertexts"
 Known = Mapping[str, Sequence[str]]
-_MOST_KNOWN: Final = 100  # of one key
-# With what a stack's secrets are encrypted. Where two stacks have the same, each decrypts both.
+_MOST_KNOWN: Final = 100  # digests of a key
+# Keys of a stack file with the stack's encryption key. Two stacks with the same encryption key can
+# decrypt each other's secrets.
 _STACK_KEYS: Final = ("encryptionsalt", "encryptedkey")
+# Keys that may be encrypted.
 _KEYS: Final = ("dataSource", "kubeconfig", "password")
-_NO_KEY: Final = (
+# Keys that `pulumi config set --path` reads without quotes.
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_MAY_NOT_BE_ENCRYPTED: Final = (
     f"is encrypted, at a key for no secret, as {listed(_KEYS, 'and')} are: what is decrypted would"
     " be read there; write it in clear in the stack's own file, or take it from a Secret of the"
     " cluster"
@@ -39,47 +46,60 @@ _NO_KEY: Final = (
 
 @dataclass(frozen=True)
 class Encrypted:
-    """A ciphertext, and the key where it stands."""
+    """A ciphertext in a stack file.
+
+    `location` is the path to its key. `content` are the bytes that the engine would decrypt, or the
+    text if it is no base64.
+    """
 
     file: str
-    place: Location
+    location: Location
     content: tuple[bytes, ...] | str
 
     @property
     def path(self) -> str:
-        """Its key, as a message names it."""
-        return ".".join(on_one_line(str(part)) for part in self.place)
+        """Its key path, for a message."""
+        return ".".join(on_one_line(str(part)) for part in self.location)
 
     @property
     def allowed(self) -> bool:
-        """Whether a secret may be there: of other programs' keys nobody here knows."""
-        key, colon, name = str(self.place[0]).partition(":")
-        return key != NAMESPACE or not colon or is_key((name, *self.place[1:]))
+        """Whether its key may be encrypted; keys of other namespaces always may."""
+        namespace, colon, name = str(self.location[0]).partition(":")
+        if namespace != NAMESPACE or not colon:
+            return True
+        return is_key((name, *self.location[1:]))
 
     @property
     def is_of_stack(self) -> bool:
-        """Whether it is no secret, and what the stack's secrets are encrypted with."""
-        return self.place[0] in _STACK_KEYS
+        """Whether it is the stack's encryption key, and not a secret."""
+        return self.location[0] in _STACK_KEYS
 
     @property
     def key(self) -> str:
-        """Its key as `pulumi config set --path` reads it, another text for each place."""
-        return _path_of(self.place)
+        """Its key path as `pulumi config set --path` reads it, which is unique."""
+        return _path_of(self.location)
 
     @property
     def digest(self) -> str:
-        """Known of it to who reads the stack's outputs; nobody finds the ciphertext by it."""
-        return sha256(repr(self.content).encode()).hexdigest()[:32]
+        """A digest for the stack's outputs, from which nobody can compute the ciphertext."""
+        content = repr(self.content).encode()
+        return sha256(content).hexdigest()[:32]
 
     def copy_of(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
-        """The mistake that it stands at another key, too, or stood there."""
-        same = (other for other in others if other.content == self.content and other != self)
-        if (other := next(same, None)) is not None:
-            there = other.path if other.file == self.file else f"{other.path} in {other.file}"
-            yield from self.refused(f"{cause} {there}")
+        """The mistake that the first equal ciphertext of another key is a copy.
+
+        Args:
+            cause: what is wrong; the path of the other key follows.
+        """
+        for other in others:
+            if other == self or other.content != self.content:
+                continue
+            path = other.path if other.file == self.file else f"{other.path} in {other.file}"
+            yield from self.refused(f"{cause} {path}")
+            return
 
     def refused(self, cause: str) -> Iterator[Finding]:
-        """The mistake at its key; one that is for no secret is refused already."""
+        """The mistake at its key; none for a key that `mistakes` refuses to be encrypted."""
         stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
         if self.is_of_stack:
             cause = f"{cause}, and what is encrypted for one stack is for that one"
@@ -87,46 +107,54 @@ class Encrypted:
             yield wrong_key(self.path, f"{cause}; {fix}: pulumi makes another")
         elif self.allowed:
             cause = f"{cause}, and a secret is for one purpose and one team"
-            yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.place, stack)}")
+            yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.location, stack)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
-    """What is encrypted in a stack file, whosever key it is, and with what; nothing of one that is
-    unreadable.
+    """All ciphertexts of a stack file, of any namespace, and then its encryption key.
+
+    Empty if it has no ciphertexts, is absent, or cannot be read.
     """
     document = yaml_file.mapping(file)
-    found = [
-        Encrypted(file.name, place, _content(value["secure"]))
-        for place, value in _leaves(document.get("config"))
+    ciphertexts = [
+        Encrypted(file.name, location, _content(value["secure"]))
+        for location, value in _leaves(document.get("config"))
         if isinstance(value, Mapping)
     ]
-    keys = _STACK_KEYS if found else ()
-    return found + [
-        Encrypted(file.name, (key,), _content(str(document[key])))
-        for key in keys
-        if key in document
-    ]
+    if not ciphertexts:
+        return []
+    for key in _STACK_KEYS:
+        if key in document:
+            content = _content(str(document[key]))
+            ciphertexts.append(Encrypted(file.name, (key,), content))
+    return ciphertexts
 
 
 def encrypted_in(folder: Path) -> list[Encrypted]:
-    """That of every stack file of a folder."""
+    """The ciphertexts and encryption keys of all stack files of a folder."""
     files = sorted(folder.glob("Pulumi.*.yaml"))
-    return [secret for file in files for secret in encrypted(file)]
+    return list(chain.from_iterable(map(encrypted, files)))
 
 
-def _leaves(value: Any, place: Location = ()) -> Iterator[tuple[Location, Any]]:
-    """Each text, number or `{secure: …}` of a file, with its place."""
-    # For the engine `secure` beside others, or with no text, is a key of that name.
-    secure = isinstance(value, Mapping) and len(value) == 1 and value.get("secure")
-    if isinstance(value, Mapping | list) and not isinstance(secure, str):
-        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _leaves(item, (*place, key))
+def _leaves(value: Any, location: Location = ()) -> Iterator[tuple[Location, Any]]:
+    """The path and value of each scalar, and of each `{secure: …}`."""
+    if isinstance(value, Mapping) and not _is_ciphertext(value):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*location, key))
+    elif isinstance(value, list):
+        for index, element in enumerate(value):
+            yield from _leaves(element, (*location, index))
     else:
-        yield place, value
+        yield location, value
+
+
+def _is_ciphertext(value: Mapping[str, object]) -> bool:
+    """Whether the engine decrypts it: it has only the key `secure`, with a text."""
+    return len(value) == 1 and isinstance(value.get("secure"), str)
 
 
 def _content(ciphertext: str) -> tuple[bytes, ...] | str:
-    """What would be decrypted: base64 can be written in several ways."""
+    """The bytes that the engine would decrypt, because several base64 texts stand for the same."""
     try:
         return tuple(b64decode(f"{part}==") for part in ciphertext.split(":"))
     except ValueError:
@@ -134,21 +162,25 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
 
 
 def copies(file: Path) -> Iterator[Finding]:
-    """Ciphertexts of a stack file that stand at another key, too, of its own or another stack.
+    """Ciphertexts of a stack file that another key of this or another stack file has too.
 
-    Those at keys that are for no secret are `mistakes`.
+    All ciphertexts of Pulumi.yaml are mistakes as well. Ciphertexts at keys that may not be
+    encrypted are left out: `mistakes` reports them.
     """
     for secret in encrypted(file.parent / "Pulumi.yaml"):
         cause = "is encrypted in Pulumi.yaml, which is of every stack"
         yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
-    if own := encrypted(file):
-        every = [each for each in (*own, *encrypted_in(file.parent)) if each.allowed]
-        for secret in own:
-            yield from secret.copy_of(every, "is the same ciphertext as")
+    in_file = encrypted(file)
+    if not in_file:
+        return
+    in_folder = encrypted_in(file.parent)
+    originals = [secret for secret in (*in_file, *in_folder) if secret.allowed]
+    for secret in in_file:
+        yield from secret.copy_of(originals, "is the same ciphertext as")
 
 
 def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
-    """Ciphertexts that stood at other keys before."""
+    """Ciphertexts of `now` that `before` has at another key, and not at this one."""
     earlier = list(before)
     for secret in now:
         if secret not in earlier:
@@ -156,85 +188,119 @@ def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Fin
 
 
 def moved_since(known: Known, file: Path) -> Iterator[Finding]:
-    """Ciphertexts of a stack file that stood at other keys in an update before, by its outputs."""
+    """Ciphertexts of a stack file that earlier updates had at another key, and not at this one.
+
+    Args:
+        known: the stack's output OUTPUT.
+    """
     for secret in encrypted(file):
-        if secret.digest not in known.get(secret.key, ()):
-            there = next((key for key, seen in known.items() if secret.digest in seen), None)
-            if there is not None:
-                yield from secret.refused(f"is a ciphertext that an update had at {there}")
+        if secret.digest in known.get(secret.key, ()):
+            continue
+        keys = [key for key, digests in known.items() if secret.digest in digests]
+        if keys:
+            yield from secret.refused(f"is a ciphertext that an update had at {keys[0]}")
 
 
 def known_since(known: Known, file: Path) -> dict[str, list[str]]:
-    """The same outputs, with what stands in a stack file now."""
-    keys = {key: [*seen] for key, seen in known.items()}
+    """The output OUTPUT with the digests of a stack file's ciphertexts added in front.
+
+    A key keeps its newest 100 digests.
+    """
+    digests_by_key = {key: list(digests) for key, digests in known.items()}
     for secret in encrypted(file):
-        before = (seen for seen in keys.get(secret.key, ()) if seen != secret.digest)
-        keys[secret.key] = [secret.digest, *before][:_MOST_KNOWN]
-    return keys
+        digests = digests_by_key.setdefault(secret.key, [])
+        if secret.digest in digests:
+            digests.remove(secret.digest)
+        digests.insert(0, secret.digest)
+        del digests[_MOST_KNOWN:]
+    return digests_by_key
 
 
 def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
     """A program's configuration as a plan reads it: MASK in place of what the engine decrypted.
 
-    The engine says of a top-level key only that some part of it was encrypted. So all that does not
-    stand in clear in the stack's own file counts, be it of an environment or of `Pulumi.yaml`.
-    Without that file nobody wrote a ciphertext: the keys are left out.
+    The engine tells only the top-level keys in which something was encrypted. So in those keys
+    every value gets MASK that the stack's file does not have in clear, even if it comes in clear
+    from an environment or from `Pulumi.yaml`. Without the file those keys are left out.
+
+    Args:
+        raw: the values of the `kai-fleet:` keys, decrypted.
+        decrypted: those of these keys in which something was encrypted.
+        file: the stack's file.
     """
     if not file.is_file():
         return {key: value for key, value in raw.items() if key not in decrypted}
-    own = own_keys(yaml_file.mapping(file).get("config"))
-    return {k: _masked(value, own.get(k)) if k in decrypted else value for k, value in raw.items()}
+    written = own_keys(yaml_file.mapping(file).get("config"))
+    masked = dict(raw)
+    for key in decrypted & raw.keys():
+        masked[key] = _masked(raw[key], written.get(key))
+    return masked
 
 
 def _masked(value: Any, written: Any) -> Any:
+    """The value with MASK for each part of it that differs from `written`."""
     if isinstance(value, Mapping) and isinstance(written, Mapping):
-        return {key: _masked(item, written.get(key)) for key, item in value.items()}
-    if isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
+        return {key: _masked(inner, written.get(key)) for key, inner in value.items()}
+    are_lists = isinstance(value, list) and isinstance(written, list)
+    if are_lists and len(value) == len(written):
         return list(map(_masked, value, written))
     return value if value == written else MASK
 
 
-def mistakes(written: Any, stack: str) -> Iterator[Finding]:
-    """Secrets where none may be, and secrets in clear. MASK stands for what is encrypted."""
-    for place, value in _leaves(written):
-        if is_key(place):
+def mistakes(written: object, stack: str) -> Iterator[Finding]:
+    """Ciphertexts at keys that may not be encrypted, and secrets in clear text.
+
+    Args:
+        written: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
+    """
+    for location, value in _leaves(written):
+        if is_key(location):
             if value not in (None, "", MASK):
-                command = _encrypt("it", (f"{NAMESPACE}:{place[0]}", *place[1:]), stack)
-                yield wrong_key(key_path(place), f"is a secret in clear; {command}")
+                complete = (f"{NAMESPACE}:{location[0]}", *location[1:])
+                command = _encrypt("it", complete, stack)
+                yield wrong_key(key_path(location), f"is a secret in clear; {command}")
         elif value == MASK:
-            yield wrong_key(key_path(place), _NO_KEY, place)
+            yield wrong_key(key_path(location), _MAY_NOT_BE_ENCRYPTED, location)
 
 
 def with_command(finding: Finding, stack: str) -> Finding:
-    """A finding with the command that sets its secret, where it says only that one is missing."""
-    account = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
-    command = _encrypt("it", account.groups() if account else (finding.path,), stack)
+    """The finding with the complete command in place of SET_SECRET in its fix.
+
+    A registry's name may have dots, so the path to its password is split from both ends.
+    """
+    password = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
+    location: Location = password.groups() if password else (finding.path,)
+    command = _encrypt("it", location, stack)
     return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
 
 
-def is_key(place: Location) -> bool:
-    """Whether a secret is meant to be there."""
-    if not place or place[-1] not in _KEYS:
+def is_key(location: Location) -> bool:
+    """Whether the key at this path, without the prefix `kai-fleet:`, takes a secret."""
+    if not location or location[-1] not in _KEYS:
         return False
-    fields = (fields_beside(place, model).get(place[-1]) for model in (Settings, TeamStack))
-    return any(
-        field and SecretStr in (field.annotation, *get_args(field.annotation)) for field in fields
-    )
+    return any(_takes_secret(location, model) for model in (Settings, TeamStack))
 
 
-def _encrypt(what: str, place: Location, stack: str) -> str:
-    """With the command."""
+def _takes_secret(location: Location, model: type[Strict]) -> bool:
+    field = fields_beside(location, model).get(location[-1])
+    if field is None:
+        return False
+    return SecretStr in (field.annotation, *get_args(field.annotation))
+
+
+def _encrypt(what: str, location: Location, stack: str) -> str:
+    """The fix: to encrypt a value, with the command for it."""
     create = f"pulumi stack select --create {stack}"
-    command = f"{create} && pulumi config set --secret --path '{_path_of(place)}'"
+    command = f"{create} && pulumi config set --secret --path '{_path_of(location)}'"
     return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
 
 
-def _path_of(place: Location) -> str:
-    """A place as `pulumi config set --path` reads it."""
-    plain = re.compile(r"[A-Za-z0-9_-]+")
-    keys = (str(part) for part in place[1:])
-    written = (
-        f".{key}" if plain.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
-        for key in keys
-    )
-    return f"{place[0]}{''.join(written)}"
+def _path_of(location: Location) -> str:
+    """A path as `pulumi config set --path` reads it."""
+    return f"{location[0]}{''.join(_step(str(key)) for key in location[1:])}"
+
+
+def _step(key: str) -> str:
+    if _PLAIN_KEY.fullmatch(key):
+        return f".{key}"
+    return f"[{json.dumps(key, ensure_ascii=False)}]"

@@ -1,65 +1,73 @@
-"""A team's own stack: its file, what its platform's stack exports, and the settings of both."""
+"""A team's own stack: its file, the facts that its platform's stack exports, and its settings."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
+from pulumi.runtime import invoke
 from pydantic import ConfigDict, Field, ValidationError
 
+from kai_fleet.deployed import READ_OUTPUTS, full_name
 from kai_fleet.settings import Loaded, Platform, Settings, checked
 from kai_fleet.settings.files.manifests import Manifests
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials, Mirror
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, Wrong
 from kai_fleet.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
 from kai_fleet.values import value_at, whole_numbers
 
-OUTPUT: Final = "platform"  # of a platform's stack
+OUTPUT: Final = "platform"  # name of an output of a platform's stack
 
 
 class PlatformReference(Strict):
-    """Which stack holds the host cluster that a team stack is on."""
+    """The stack that declares the host cluster, and grants the team its resources there."""
 
     stack: StackName
     """write the platform's stack: prod, or organization/project/prod"""
 
 
 class OwnTeam(Runs):
-    """The team of a team stack. Its nodes, GPUs and isolation are what the platform grants."""
+    """The team. The platform's stack sets its nodes, GPUs and isolation."""
 
     name: TeamName
     """write the team's name, as the platform grants it"""
 
 
 class TeamStack(Strict):
-    """A stack with one team on a platform that another stack holds."""
+    """A stack file with one team, whose host cluster another stack declares."""
 
     platform: PlatformReference
     """write {stack: prod}, the platform's stack"""
     team: OwnTeam
     """write the team's name, scheduler, queues"""
     cluster: Credentials | None = None
-    """Credentials of its own; else the platform's context is used."""
+    """Credentials for the host cluster. Default: the context of the platform's stack."""
     removed: list[Name] = Field(default_factory=list, description=REMOVED)
     workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
-    """YAML files below the team's name: its manifests."""
+    """YAML files below the team's name, with Kubernetes objects that are created inside its
+    vCluster. Default: none.
+    """
 
 
 class NoPlatformError(Exception):
-    """The platform's facts cannot be had; the message completes "kai-fleet:platform.stack …"."""
+    """The facts of a platform cannot be read. The message is a predicate for the key
+    `kai-fleet:platform.stack`: `is prod, which exports no platform; …`.
+    """
 
 
-# From a stack's name to what it exports as `platform`. Raises NoPlatformError.
+# Reads the facts that the stack of this name exports; raises NoPlatformError.
 FactsOf = Callable[[str], "Facts"]
-# The platform may run a newer version of this program, with keys that are unknown here.
+# The platform may run a newer version of this program, whose keys are unknown here.
 _LENIENT: Final = ConfigDict(extra="ignore")
 
 
 class Granted(Grant):
-    """What one team stack has; of its queue on the host the shard that serves it, and the names of
-    the queues above it, from the top.
+    """What one team stack is granted.
+
+    `above` has the names of the queues above `parent_queue`, from the top, and `shard` is the shard
+    that schedules it; None for the default shard.
     """
 
     model_config = _LENIENT
@@ -68,43 +76,47 @@ class Granted(Grant):
 
 
 class Facts(Platform):
-    """One platform, as its team stacks see it. `registries` are those that it makes Secrets of;
-    `stack` is its name, which it does not export; `secret`: its stack encrypts them.
+    """What a platform's stack exports for its team stacks.
+
+    `stack` is the stack's name and `secret` whether it exports the facts as a secret. It exports
+    neither; `read_platform` sets them. `context` is None if a kubeconfig is used. `registries` are
+    the names of those with credentials in an image pull Secret.
     """
 
     model_config = _LENIENT
     stack: str = ""
     cluster: str
-    context: str | None = None  # None where the platform has its kubeconfig as a secret
+    context: str | None = None
     registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
     secret: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """What a platform's stack exports for its team stacks."""
-        kai, mirror, teams = settings.kai, settings.mirror, dict[str, Granted]()
-        queues = {queue.name: queue for queue in walk(settings.queues)}
-        for name, grant in settings.team_stacks.items():
-            queue = queues.get(grant.parent_queue or "")
-            above, shard = ([*queue.above], queue.shard) if queue else ([], None)
-            teams[name] = Granted(**dict(grant), above=above, shard=shard)
+        """The facts of a platform's stack, without secrets: of a mirror only the registry."""
+        platform = {key: getattr(settings, key) for key in Platform.model_fields}
+        kai = settings.kai
         if kai is not None:
-            kai = HostKai(version=kai.version, gpu_sharing=settings.sharing_of(kai))
+            platform["kai"] = HostKai(version=kai.version, gpu_sharing=settings.sharing_of(kai))
+        if settings.mirror is not None:
+            platform["mirror"] = Mirror(registry=settings.mirror.registry)
         return cls(
             cluster=settings.cluster.name,
             context=settings.cluster.context,
-            registries=[*settings.registries],
-            teams=teams,
-            **{key: getattr(settings, key) for key in Platform.model_fields}
-            | {"kai": kai, "mirror": mirror and Mirror(registry=mirror.registry)},
+            registries=list(settings.registries),
+            teams=_granted(settings),
+            **platform,
         )
 
     @classmethod
-    def read(cls, output: Any) -> Self:
-        """The facts from the output `platform`. Raises NoPlatformError."""
+    def read(cls, output: object) -> Self:
+        """The facts in the output `platform`.
+
+        Raises:
+            NoPlatformError: the output has another form, of another version of this program.
+        """
         try:
-            # Outputs have no integers of their own; the settings insist on them.
+            # The engine gives integers as floats, which the settings refuse.
             return cls.model_validate(whole_numbers(output))
         except ValidationError:
             raise NoPlatformError(
@@ -113,63 +125,87 @@ class Facts(Platform):
             ) from None
 
     def output(self) -> dict[str, Any]:
-        """For the platform stack's outputs."""
+        """The facts as the output `platform`."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
     def granted(self, team: str) -> Granted:
-        """What a team has; nothing where it is not granted."""
+        """The grant of a team; an empty one if the platform has none for it."""
         return self.teams.get(team, Granted())
 
 
-def is_team_stack(raw: Mapping[str, Any]) -> bool:
-    """Whether a stack file holds one team, on a platform that another stack holds."""
+def _granted(settings: Settings) -> dict[str, Granted]:
+    """The grants of team stacks, with the place of their queues in the host's tree."""
+    queues = {queue.name: queue for queue in walk(settings.queues)}
+    grants = dict[str, Granted]()
+    for name, grant in settings.team_stacks.items():
+        queue = queues.get(grant.parent_queue or "")
+        above = list(queue.above) if queue else []
+        shard = queue.shard if queue else None
+        grants[name] = Granted(**dict(grant), above=above, shard=shard)
+    return grants
+
+
+def is_team_stack(raw: Mapping[str, object]) -> bool:
+    """Whether the `kai-fleet:` keys of a stack file are those of a team's own stack."""
     return "platform" in raw
 
 
-def platform_of(raw: Mapping[str, Any]) -> str | None:
-    """The name of the platform's stack, where a stack file says one."""
+def platform_of(raw: Mapping[str, object]) -> str | None:
+    """The name of the platform's stack in a stack file; None if it has none."""
     stack = value_at(raw, "platform.stack")
     return stack if isinstance(stack, str) else None
 
 
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
-    """A team stack's settings, and every mistake in its file or between it and the platform."""
-    file, found = validated(TeamStack, raw)
+    """Settings from the `kai-fleet:` keys of a team stack's file, and all mistakes.
+
+    Mistakes are those in the file, and between it and the platform. Without the platform's facts
+    there are no settings.
+    """
+    file, mistakes = validated(TeamStack, raw)
     if file is None:
-        return Loaded(None, tuple(found))
+        return Loaded(None, tuple(mistakes))
+    stack = file.platform.stack
     try:
-        facts = facts_of(file.platform.stack)
+        facts = facts_of(stack)
     except NoPlatformError as why:
-        return Loaded(None, (*found, wrong_key("kai-fleet:platform.stack", str(why))))
-    facts = facts.model_copy(update={"stack": file.platform.stack})
-    found += (wrong_key(f"kai-fleet:team.{key}", message) for key, message in _between(file, facts))
-    return checked(_settings(file, facts).of_file(raw, facts), found)
+        mistakes.append(wrong_key("kai-fleet:platform.stack", str(why)))
+        return Loaded(None, tuple(mistakes))
+    facts = facts.model_copy(update={"stack": stack})
+    for key, message in _between(file, facts):
+        mistakes.append(wrong_key(f"kai-fleet:team.{key}", message))
+    settings = _settings(file, facts).of_file(raw, facts)
+    return checked(settings, mistakes)
 
 
 def _settings(file: TeamStack, facts: Facts) -> Settings:
-    """The settings of a stack with that one team, in the place that it is granted."""
-    own, name = file.cluster or Credentials(context=facts.context), file.team.name
-    runs = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
+    """The settings of a stack with this one team, which has what the platform grants."""
+    credentials = file.cluster or Credentials(context=facts.context)
+    name = file.team.name
+    written = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
     grant = {key: value for key, value in facts.granted(name) if key in TeamSettings.model_fields}
+    platform = {key: getattr(facts, key) for key in Platform.model_fields}
     settings = Settings.model_validate(
         {
-            **{key: getattr(facts, key) for key in Platform.model_fields},
-            "cluster": Cluster(name=facts.cluster, **dict(own)),
-            "teams": {name: TeamSettings.model_validate({**runs, **grant})},
+            **platform,
+            "cluster": Cluster(name=facts.cluster, **dict(credentials)),
+            "teams": {name: TeamSettings.model_validate({**written, **grant})},
             "removed": file.removed,
         }
     )
+    # The workloads are validated, and a second validation would expect paths of files.
     return settings.model_copy(update={"workloads": file.workloads})
 
 
-def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
-    """What does not fit between the team's file and its platform: (key of the team, sentence)."""
-    team, where = file.team, f"stack {facts.stack}"
+def _between(file: TeamStack, facts: Facts) -> Wrong:
+    """The first mistake between the team's file and its platform, at a key below the team."""
+    team = file.team
+    where = f"stack {facts.stack}"
     queue = facts.granted(team.name).parent_queue
     if team.name not in facts.teams:
         cause = f"is not granted by {where}, which grants {', '.join(facts.teams) or 'no team'}"
-        there = f"kai-fleet:teamStacks.{team.name}"
-        yield "name", f"{cause}; have it written there, in {there}, and update that first"
+        key = f"kai-fleet:teamStacks.{team.name}"
+        yield "name", f"{cause}; have it written there, in {key}, and update that first"
     elif team.scheduler.mode == "host" and (facts.kai is None or queue is None):
         cause = f"is host, and {where} grants the team no queue of a KAI on the host"
         fix = "write virtual or default, or have parentQueue: added to its grant"
@@ -180,19 +216,22 @@ def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def read_platform(stack: str) -> Facts:
-    """The facts that the platform stack of that name exports. Raises NoPlatformError."""
-    from pulumi.runtime import invoke
+    """Ask the engine for the facts that a platform's stack exports.
 
-    from kai_fleet.deployed import READ_OUTPUTS, full_name
-
+    Raises:
+        NoPlatformError: the stack cannot be read, exports no platform, or one of another version.
+    """
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
     try:
-        # Not by a StackReference: the rules must have the answer before anything is declared.
+        # A StackReference would answer only after resources were declared, and the rules have to
+        # judge the facts before that.
         answer: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value or {}
     except Exception as why:
         reason = str(why).strip().rpartition("\n")[2][:200]
         raise NoPlatformError(f"is {stack}, which cannot be read ({reason}); {update}") from None
-    if OUTPUT not in (outputs := answer.get("outputs") or {}):
+    outputs = answer.get("outputs") or {}
+    if OUTPUT not in outputs:
         raise NoPlatformError(f"is {stack}, which exports no platform; {update}")
-    secret = OUTPUT in (answer.get("secretOutputNames") or ())  # an invoke answers in clear
+    # The answer has secrets in clear text.
+    secret = OUTPUT in (answer.get("secretOutputNames") or ())
     return Facts.read(outputs[OUTPUT]).model_copy(update={"secret": secret})

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.names import PACKAGE
-from kai_fleet.settings import key_path
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
+from kai_fleet.wording import on_one_line
 
 _OWN: Final = "kai-fleet:index:"
 # By the component that makes it on the host.
@@ -27,9 +27,9 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
     found = dict[str, str]()
     for section in ("teams", "teamStacks"):
         for name in pairs(_parsed(config.get(f"{PACKAGE}:{section}"))):
-            found[str(name)] = key_path((section, str(name)))
+            found[str(name)] = f"{PACKAGE}:{section}.{on_one_line(str(name))}"
     if name := get(_parsed(config.get(f"{PACKAGE}:team")), "name"):
-        found[str(name)] = key_path(("team",))
+        found[str(name)] = f"{PACKAGE}:team"
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
@@ -57,7 +57,8 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         return
     judged = snapshot.ahead or state.granted  # the program warns in a preview, a team's own stack
     if not judged and not value_at(team.values, "sync.toHost.pods.enforceTolerations"):
-        tolerations = Arguments(snapshot.settings).namespace(team.name)["tolerations"]
+        args = Arguments(snapshot.settings).namespace(team.name)
+        tolerations = cast("list[dict[str, str]]", args["tolerations"])
         granted = f"kai-fleet:teamStacks.{team.name} of the platform"
         path = granted if snapshot.settings.platform_stack else team.path
         taints = [node.spec.get("taints") or [] for node in usable]

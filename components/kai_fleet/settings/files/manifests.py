@@ -1,13 +1,14 @@
-"""Manifests of a team: files of Kubernetes objects, which become resources of Pulumi.
+"""Manifests of a team: files with Kubernetes objects, which are declared as Pulumi resources.
 
-Parts of an object become the type and the name of its resource, and Pulumi's Kubernetes plugin has
-types of its own that run programs, read files or change what others made: `helm.sh/v3:Release`,
-`kustomize/v2:Directory`, `core/v1:ConfigMapPatch`. So each part has to have the form that it has in
-Kubernetes.
+apiVersion, kind and name of an object become the type and the name of its resource. Pulumi's
+Kubernetes plugin also has types that run programs, read files or change foreign objects, such as
+`helm.sh/v3:Release`, `kustomize/v2:Directory` and `core/v1:ConfigMapPatch`. So an object is refused
+unless each of them has the form that it has in Kubernetes.
 """
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
@@ -20,8 +21,8 @@ Manifest = Mapping[str, Any]
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-# Kubernetes' own groups without a dot, "" for that of v1. Those of the plugin have none either, but
-# for one.
+# The only API groups without a dot, "" for that of v1. The plugin's own groups have no dot, except
+# _GROUP_OF_PLUGIN.
 _GROUPS: Final = ("", "apps", "autoscaling", "batch", "policy")
 _GROUP_OF_PLUGIN: Final = "helm.sh"
 _VERSION: Final = "v[1-9][a-z0-9]{0,62}"
@@ -29,22 +30,25 @@ _KIND: Final = "(?!.*(List|Patch)$)[A-Z][A-Za-z0-9]{0,62}"
 _FIELD: Final = "[a-z][A-Za-z0-9]*"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _RBAC_NAME: Final = "(?!.*::)[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"  # system:node
-_LONGEST: Final = 253
-# What the plugin reads of an object besides the object: how long it waits, who owns its fields.
+_LONGEST: Final = 253  # characters of a group or a name
+# Domain of annotations that the plugin acts on, such as how long an update waits for the object.
 _OF_PLUGIN: Final = "pulumi.com/"
 
 
 def type_of(manifest: Manifest) -> str:
-    """Its type token of `pulumi_kubernetes`, which calls the group of `v1` core."""
+    """The type of the object's resource; Pulumi calls the group of `v1` core."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     return f"kubernetes:{group or 'core'}/{version}:{manifest['kind']}"
 
 
 def name_of(team: str, manifest: Manifest) -> str:
-    """The name of its resource: TEAM/NAMESPACE/NAME."""
+    """The name of the object's resource: TEAM/NAMESPACE/NAME, or TEAM/NAME without a namespace."""
     metadata = manifest["metadata"]
-    namespaces = [metadata["namespace"]] if "namespace" in metadata else []
-    return "/".join((team, *namespaces, metadata["name"]))
+    parts = [team]
+    if "namespace" in metadata:
+        parts.append(metadata["namespace"])
+    parts.append(metadata["name"])
+    return "/".join(parts)
 
 
 def _is_api_version(text: str) -> bool:
@@ -63,10 +67,23 @@ def _is_name(text: str, group: str) -> bool:
 
 
 def _object(manifest: Manifest) -> Manifest:
-    """The manifest. Raises ValueError where a part has another form than in Kubernetes."""
+    """The manifest.
+
+    Raises:
+        ValueError: a part that becomes type or name of the resource has another form than in
+            Kubernetes, or an annotation is one that the plugin acts on.
+    """
     if not all(isinstance(get(manifest, *path), str) for path in _NEEDED):
         raise ValueError("is no Kubernetes object; write apiVersion, kind and metadata.name")
-    version, kind, metadata = (manifest[key] for key in ("apiVersion", "kind", "metadata"))
+    _refuse_type(manifest)
+    _refuse_metadata(manifest)
+    return manifest
+
+
+def _refuse_type(manifest: Manifest) -> None:
+    """Raise ValueError if the apiVersion, the kind or a field is none of a Kubernetes object."""
+    version = manifest["apiVersion"]
+    kind = manifest["kind"]
     if not _is_api_version(version):
         raise ValueError(
             f"has the apiVersion {_shown(version)}, which is none of a cluster; write one such as"
@@ -77,8 +94,15 @@ def _object(manifest: Manifest) -> Manifest:
             f"has the kind {_shown(kind)}, which is none of an object; write one such as Pod, and"
             " each object of a list as a document of its own"
         )
-    if wrong := [key for key in manifest if not re.fullmatch(_FIELD, key)]:
-        raise ValueError(f"has {_shown(wrong[0])}, which is no field of an object; drop it")
+    for field in manifest:
+        if not re.fullmatch(_FIELD, field):
+            raise ValueError(f"has {_shown(field)}, which is no field of an object; drop it")
+
+
+def _refuse_metadata(manifest: Manifest) -> None:
+    """Raise ValueError for a name or namespace of another form, and for a plugin's annotation."""
+    version = manifest["apiVersion"]
+    metadata = manifest["metadata"]
     if not _is_name(metadata["name"], version.rpartition("/")[0]):
         raise ValueError(
             f"has the name {_shown(metadata['name'])}, which Kubernetes does not take; write"
@@ -95,28 +119,36 @@ def _object(manifest: Manifest) -> Manifest:
             raise ValueError(
                 f"has the annotation {_shown(annotation)}, which the update would obey; drop it"
             )
-    return manifest
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-def _by_path(paths: Any) -> Any:
+def _by_path(paths: object) -> dict[str, str]:
+    """The paths of a list, each as its own key. Raises ValueError if it is no list of texts."""
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         raise ValueError("is no list of files; write [workloads/train.yaml]")
     return {path: path for path in paths}
 
 
-def _documents(path: Any) -> Any:
-    """The documents of a file, empty ones left out. Raises ValueError."""
+def _documents(path: str) -> list[object]:
+    """The documents of a file, without empty ones.
+
+    Raises:
+        ValueError: the file is refused, cannot be read, or is no YAML.
+    """
     return [document for document in named(path, load_all) if document is not None]
 
 
 def _each_once(files: Mapping[str, list[Manifest]]) -> Mapping[str, list[Manifest]]:
-    """The files. Raises ValueError for two objects that would be one resource: no run takes any."""
+    """The files.
+
+    Raises:
+        ValueError: two objects have one type and name, so that they would be one resource.
+    """
     seen = set[tuple[str, str]]()
-    for manifest in (document for file in files.values() for document in file):
+    for manifest in chain.from_iterable(files.values()):
         resource = (type_of(manifest), name_of("", manifest))
         if resource in seen:
             cause = f"has {manifest['kind']} {resource[1].removeprefix('/')} twice"
@@ -125,7 +157,7 @@ def _each_once(files: Mapping[str, list[Manifest]]) -> Mapping[str, list[Manifes
     return files
 
 
-# The objects of files by path; a stack file has a list of paths.
+# The objects of files, by path; a stack file has only the list of paths.
 Manifests = Annotated[
     dict[
         str,

@@ -1,24 +1,27 @@
-"""The folder of the project, where `Pulumi.yaml` and the stack files are; what is run in it."""
+"""The folder of the project, with `Pulumi.yaml` and the stack files, and commands to run there."""
 
 from pathlib import Path
 from typing import Final
 
 _HERE: Final = Path(__file__).resolve().parents[4]
 CHECKOUT: Final = _HERE if (_HERE / "sandbox" / "lifecycle.py").is_file() else None
-"""The checkout that this package is imported from; None where it is installed from a wheel."""
+"""The checkout that has this package; None if the package is installed from a wheel."""
 
 
 def _project() -> Path:
-    """The nearest project of this name from the working directory up.
+    """The nearest folder, from the working directory up, with the Pulumi.yaml of this project.
 
-    Else the working directory where it has stack files, or where there is no checkout.
+    If there is none, the working directory if it has stack files, else the checkout, else the
+    working directory.
     """
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    working_directory = Path.cwd()
+    for folder in (working_directory, *working_directory.parents):
         file = folder / "Pulumi.yaml"
         if file.is_file() and b"name: kai-fleet" in file.read_bytes().splitlines():
             return folder
-    return here if CHECKOUT is None or any(here.glob("Pulumi.*.yaml")) else CHECKOUT
+    if CHECKOUT is None or any(working_directory.glob("Pulumi.*.yaml")):
+        return working_directory
+    return CHECKOUT
 
 
 ROOT: Final = _project()
@@ -26,12 +29,16 @@ FLEET: Final = ".venv/bin/fleet"
 
 
 def update_command(stack: str) -> str:
-    """What a user runs to update a stack: without a checkout there is no Makefile."""
-    return f"{FLEET} up --stack {stack}" if CHECKOUT is None else f"make up STACK={stack}"
+    """The command that updates a stack: with `make` in a checkout, else with `fleet`."""
+    if CHECKOUT is None:
+        return f"{FLEET} up --stack {stack}"
+    return f"make up STACK={stack}"
 
 
 def preview_command(stack: str, *, details: bool = False) -> str:
-    """What a user runs to preview it; with `details`, every property."""
+    """The command that previews a stack; with `details` it shows all properties."""
     if CHECKOUT is None:
-        return f"{FLEET} preview --stack {stack}{' --details' if details else ''}"
-    return f"make preview STACK={stack}{' DETAILS=1' if details else ''}"
+        command = f"{FLEET} preview --stack {stack}"
+        return f"{command} --details" if details else command
+    command = f"make preview STACK={stack}"
+    return f"{command} DETAILS=1" if details else command

@@ -1,4 +1,4 @@
-"""What keeps a team from others: how strict, what it may have, whom it reaches; and its guard."""
+"""How a team is isolated from others: Pod Security, quotas, networks; and the admission guard."""
 
 from __future__ import annotations
 
@@ -13,109 +13,139 @@ from kai_fleet.settings.sections.models import Grants, Rising, Strict, like
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 _DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
+DeviceName = Annotated[str, like(_DEVICE)]
+GraceSeconds = Annotated[int, Field(ge=30, le=86_400)]
+VolumeType = Annotated[str, like(r"^[a-z][A-Za-z]+$")]
+Level = Annotated[
+    Literal["baseline", "restricted", "off"],
+    Rising(("restricted", "baseline", "off")),
+]
+GuardMode = Annotated[
+    Literal["deny", "audit", "off"],
+    Rising(("deny", "audit", "off")),
+]
+OutsideQueues = Annotated[
+    Literal["deny", "warn", "allow"],
+    Rising(("deny", "warn", "allow")),
+]
 
 
 class Bounds(Strict):
-    """The most of each that a team may have on the host, its vCluster included."""
+    """The most that a team's namespace on the host may have, its vCluster's own pods included."""
 
     cpu: Annotated[Cpus | None, Grants.MOST_UNSET] = None
-    """CPU requests; every pod then has to say its own."""
+    """Sum of CPU requests, in cores. If set, every pod has to request CPU. Default: no bound."""
     memory: Annotated[Bytes | None, Grants.MOST_UNSET] = None
-    """Memory requests; every pod then has to say its own."""
+    """Sum of memory requests, in bytes. If set, every pod has to request memory. Default: no bound.
+    """
     storage: Annotated[Bytes | None, Grants.MOST_UNSET] = None
-    """Sum of all volume claims."""
+    """Sum of the sizes of all volume claims, in bytes. Default: no bound."""
     pods: Count = 2000
-    """Pods."""
+    """Number of pods."""
     volumes: Count = 500
-    """Volume claims; as many snapshots."""
+    """Number of volume claims. The same number bounds volume snapshots."""
     load_balancers: Count = 10
-    """Services of type LoadBalancer; as many Gateways."""
+    """Number of Services of type LoadBalancer. The same number bounds Gateways."""
     node_ports: Count = 50
-    """Node ports of all services."""
+    """Number of node ports of all Services."""
     services: Count = 500
-    """Services, each of which has an address of the host's."""
+    """Number of Services. Each takes a cluster address of the host."""
     huge_pages: Bytes | None = None
-    """Huge pages, of each size; unless set, none on nodes that teams share."""
+    """Sum of requests of huge pages, in bytes, for each page size. Default: 0 on nodes that teams
+    share, no bound on nodes of the team's own.
+    """
     objects: Count = 5000
-    """Of each kind in the host's etcd: secrets, roles, pods with ended ones."""
+    """Number of objects of each other kind in the host's etcd, such as Secrets and roles, and of
+    pods that run or ended.
+    """
     ephemeral_storage: Annotated[Bytes | None, Grants.MOST_UNSET] = None
-    """Requests of ephemeral storage; every pod then has to say its own."""
-    grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = 3600
-    """The longest that a pod may take to end: terminationGracePeriodSeconds."""
+    """Sum of requests of ephemeral storage, in bytes. If set, every pod has to request some.
+    Default: no bound.
+    """
+    grace_seconds: GraceSeconds = 3600
+    """Longest terminationGracePeriodSeconds of a pod, in seconds."""
 
 
 class Network(Strict):
-    """Who reaches whom. Pods of one team always reach each other and their vCluster's API."""
+    """NetworkPolicies. Pods of a team always reach each other and the API of their vCluster."""
 
     enabled: Annotated[bool, Grants.LESS] = True
-    """NetworkPolicies on the host."""
+    """Declare NetworkPolicies on the host."""
     internet: bool = True
     """Pods reach public addresses."""
     private: Annotated[list[Cidr], Grants.LESS] = Field(default_factory=list)
-    """Public addresses that are no internet: your nodes', or IPv6 pods'."""
+    """Public CIDRs to treat as private, such as those of nodes or of IPv6 pods. Default: none."""
     cidrs: list[Cidr] = Field(default_factory=list)
-    """More addresses that pods reach, such as 10.20.0.0/16."""
+    """More CIDRs that pods reach, such as 10.20.0.0/16. Default: none."""
     namespaces: list[ObjectName] = Field(default_factory=list)
-    """Namespaces of the host that pods reach."""
+    """Namespaces of the host that pods reach. Default: none."""
     attachments: bool = False
-    """Pods may join other networks by Multus, which no NetworkPolicy is about."""
+    """Pods may join more networks with Multus. NetworkPolicies do not apply to those."""
     endpoints: bool = False
-    """Services without a selector may lead to addresses that are not public."""
+    """Services without a selector may have endpoints with private addresses."""
     api_ports: list[Port] = Field(default_factory=lambda: [443, 6443], min_length=1)
-    """Ports of the host's API server and of its Service: 443 and 6443 unless said."""
+    """Ports of the host's API server and of its Service. Default: 443 and 6443."""
     api_cidrs: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(default_factory=list)
-    """Addresses of the host's API server and its Service; every address at its ports unless set."""
+    """CIDRs of the host's API server and of its Service. Default: any address, at `apiPorts`."""
     ingress_from: list[ObjectName] = Field(default_factory=list)
-    """Namespaces of the host that reach the team's pods."""
+    """Namespaces of the host that reach the team's pods. Default: none."""
     ingress_cidrs: list[Cidr] = Field(default_factory=list)
-    """Addresses that reach the team's pods; 0.0.0.0/0 for its LoadBalancers."""
+    """CIDRs that reach the team's pods. Load balancers need 0.0.0.0/0. Default: none."""
 
 
 class Isolation(Strict):
-    """How a team is kept from the others, and what it may ask the host for."""
+    """How a team is isolated from the others, and the exceptions for its pods on the host."""
 
-    level: Annotated[
-        Literal["baseline", "restricted", "off"], Rising(("restricted", "baseline", "off"))
-    ] = "baseline"
-    """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
-    devices: dict[Annotated[str, like(_DEVICE)], Count] = Field(default_factory=dict)
-    """Devices besides gpus: by the name that nodes advertise, how many."""
+    level: Level = "baseline"
+    """Pod Security level of the team's pods. off: on the host only the GPU quota is left."""
+    devices: dict[DeviceName, Count] = Field(default_factory=dict)
+    """Number of devices other than GPUs, by the resource that nodes advertise, such as rdma/hca.
+    Default: none.
+    """
     device_classes: dict[ObjectName, Count] = Field(default_factory=dict)
-    """DRA device classes, and how many devices of each."""
+    """Number of devices that ResourceClaims may request, by DeviceClass. Default: none."""
     priority_classes: list[ObjectName] = Field(default_factory=list)
-    """Priority classes of the host besides KAI's that pods may name."""
+    """PriorityClasses of the host, besides KAI's, that pods may name. Default: none."""
     runtime_classes: list[ObjectName] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
-    """Runtime classes of the host that show no GPU, so that any pod may name them."""
+    """RuntimeClasses of the host that give no GPUs, so that any pod may name them. Default: those
+    of runc, crun, youki, gVisor and Kata.
+    """
     annotations: list[LabelKey] = Field(default_factory=list)
-    """Domains or keys of more annotations that its pods, Secrets and ConfigMaps may have."""
-    volumes: list[Annotated[str, like(r"^[a-z][A-Za-z]+$")]] = Field(default_factory=list)
-    """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
+    """More annotations that pods, Secrets and ConfigMaps may have, as keys or domains of keys.
+    Default: none.
+    """
+    volumes: list[VolumeType] = Field(default_factory=list)
+    """Volume types besides those of Pod Security's restricted, such as nfs. Default: none."""
     volume_classes: list[ObjectName] = Field(default_factory=list)
     """StorageClasses and VolumeAttributesClasses that claims may name, besides the host's default
-    class and that of kai-fleet:vcluster.
+    class and kai-fleet:vcluster.storageClass. Default: none.
     """
     bounds: Bounds = Field(default_factory=Bounds)
+    """ResourceQuotas of the team's namespace."""
     network: Network = Field(default_factory=Network)
+    """NetworkPolicies of the team's namespace."""
 
     @property
     def on(self) -> bool:
-        """Whether anything stands on the host besides the quota of GPUs."""
+        """Whether the host enforces anything for the team besides its GPU quota."""
         return self.level != "off"
 
 
 class Guard(Strict):
-    """The admission guard of every team that KAI schedules."""
+    """The admission guard for pods of teams with KAI."""
 
-    mode: Annotated[Literal["deny", "audit", "off"], Rising(("deny", "audit", "off"))] = "deny"
-    """audit: such pods pass, with a warning, for roll-out. off: no guard."""
-    outside_queues: Annotated[
-        Literal["deny", "warn", "allow"], Rising(("deny", "warn", "allow"))
-    ] = "deny"
-    """Pods of a team with queues that ask for GPUs without KAI."""
+    mode: GuardMode = "deny"
+    """deny: refuse pods that break a rule. audit: admit them with a warning. off: no guard."""
+    outside_queues: OutsideQueues = "deny"
+    """What happens to pods that request GPUs without KAI, in a team that has queues."""
 
     def outside(self, queues: Sequence[str]) -> str:
-        """What becomes of such pods in a vCluster with these leaf queues."""
+        """`deny`, `warn` or `allow` for pods that request GPUs without KAI.
+
+        Without queues it is `allow`. Mode `audit` turns `deny` into `warn`.
+        """
         if not queues:
             return "allow"
-        in_audit = self.mode == "audit" and self.outside_queues == "deny"
-        return "warn" if in_audit else self.outside_queues
+        if self.mode == "audit" and self.outside_queues == "deny":
+            return "warn"
+        return self.outside_queues

@@ -1,4 +1,4 @@
-"""What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
+"""Types of values that are written as in Kubernetes: quantities, labels, tolerations, affinity."""
 
 from collections.abc import Collection
 from decimal import Decimal
@@ -18,34 +18,45 @@ _FORMS: Final = (
 
 
 def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
-    """A quantity between two amounts, as it is written: QueueTree and quotas count in their units.
+    """Two types for a quantity that is 0 or from `least` to `most`, in cores, bytes or GPUs.
 
-    Returns one of a queue, where it may be unlimited, and one of a bound, as text.
+    Both keep the quantity as it is written, because components convert it.
+
+    Args:
+        example: the unit and examples, for messages and the schema.
+
+    Returns:
+        The type for a queue, which may be unlimited, and the type for a bound, which is a text.
     """
+    or_unlimited = f"{example}, or {WORD}"
 
-    def of_bound(value: Any, write: str = example) -> str:
+    def refuse_other(value: object, write: str) -> None:
         try:
             amount = parse_quantity(value)
         except ValueError as why:
             raise ValueError(f"{why}; write {write}") from None
         if amount != 0 and not Decimal(least) <= amount <= most:
-            raise ValueError(f"{value} is {amount:,f} {example.split()[0]}; write {write}")
+            unit = example.split()[0]
+            raise ValueError(f"{value} is {amount:,f} {unit}; write {write}")
+
+    def for_bound(value: object) -> str:
+        refuse_other(value, example)
         return str(value)
 
-    def of_queue(value: Any) -> Any:
+    def for_queue(value: object) -> object:
         if value not in (WORD, -1, "-1"):
-            of_bound(value, f"{example}, or {WORD}")
+            refuse_other(value, or_unlimited)
         return value
 
-    queue = {"description": f"{example}, or {WORD}", "anyOf": [*_FORMS, {"enum": [WORD, -1]}]}
+    queue = {"description": or_unlimited, "anyOf": [*_FORMS, {"enum": [WORD, -1]}]}
     bound = {"description": example, "anyOf": list(_FORMS)}
     return (
-        Annotated[Any, BeforeValidator(of_queue), WithJsonSchema(queue)],
-        Annotated[str, BeforeValidator(of_bound), WithJsonSchema(bound)],
+        Annotated[Any, BeforeValidator(for_queue), WithJsonSchema(queue)],
+        Annotated[str, BeforeValidator(for_bound), WithJsonSchema(bound)],
     )
 
 
-# More are the unit of another: 16Gi cores, 8G GPUs, 64m of memory.
+# Amounts outside these bounds have the unit of another resource: 16Gi cores, 8G GPUs, 64m memory.
 _MOST: Final = queue_bounds.MOST
 Cpu, Cpus = _quantity('cores such as 16, "500m"', most=_MOST["cpu"] // 1000)
 Memory, Bytes = _quantity("bytes such as 64Gi", least=10**6, most=_MOST["memory"] * 10**6)
@@ -58,31 +69,56 @@ LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
+def _is_no_network(text: str) -> bool:
+    """Never true: ip_network raises ValueError for a text that is no network."""
+    return not ip_network(text, strict=False)
+
+
 Cidr = Annotated[
     str,
     like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
     refuse(
-        lambda text: not ip_network(text, strict=False),
+        _is_no_network,
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
     ),
 ]
-# Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
-_DECIDING: Final = (
-    *(".kubernetes.io", ".k8s.io", ".kai-fleet", ".kai.scheduler", ".run.ai", ".runai"),
-    *(".loft.sh", ".pulumi.com", ".helm.sh"),
-    # Others' admission and networks, and the rights of clouds.
-    *(".openshift.io", ".gatekeeper.sh", ".openpolicyagent.org", ".kyverno.io", ".x-k8s.io"),
-    *(".projectcalico.org", ".ovn.org", ".amazonaws.com", ".iam.gke.io"),
+# Domains of keys that other programs act on; users must not write them as notes.
+_READ_BY_PROGRAMS: Final = (
+    # Kubernetes, the guards, KAI, vCluster, Pulumi and Helm.
+    ".kubernetes.io",
+    ".k8s.io",
+    ".kai-fleet",
+    ".kai.scheduler",
+    ".run.ai",
+    ".runai",
+    ".loft.sh",
+    ".pulumi.com",
+    ".helm.sh",
+    # Other admission controllers and networks, and the access control of clouds.
+    ".openshift.io",
+    ".gatekeeper.sh",
+    ".openpolicyagent.org",
+    ".kyverno.io",
+    ".x-k8s.io",
+    ".projectcalico.org",
+    ".ovn.org",
+    ".amazonaws.com",
+    ".iam.gke.io",
 )
-# By these vCluster's chart finds its own objects.
-_OF_CHART: Final = ("app", "chart", "release", "heritage")
+# vCluster's chart selects its objects by these labels.
+_READ_BY_CHART: Final = ("app", "chart", "release", "heritage")
 
 
-# A key of a label or an annotation that bounds nothing.
+def _is_read_by_programs(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    return key in _READ_BY_CHART or f".{domain}".endswith(_READ_BY_PROGRAMS)
+
+
+# A key of a label or an annotation that no program acts on.
 NotedKey = Annotated[
     LabelKey,
     refuse(
-        lambda key: key in _OF_CHART or f".{key.rpartition('/')[0]}".endswith(_DECIDING),
+        _is_read_by_programs,
         "is a key by which a cluster or a chart decides; drop it, and write a key of your own"
         " domain, such as example.com/cost-centre",
     ),
@@ -90,23 +126,23 @@ NotedKey = Annotated[
 
 
 def in_domains(key: str, domains: Collection[str]) -> bool:
-    """Whether a key of a label or an annotation is of one of these domains, or below one."""
+    """Whether the domain of a label's or annotation's key is one of `domains`, or below one."""
     domain = key.rpartition("/")[0]
-    return any(f".{domain}".endswith(f".{each}") for each in domains)
+    return any(f".{domain}".endswith(f".{parent}") for parent in domains)
 
 
 class Toleration(Strict):
-    """A taint of nodes that everything of a team tolerates."""
+    """A taint that all pods of a team tolerate."""
 
     key: LabelKey
     """write the taint's key, such as nvidia.com/gpu"""
     operator: Literal["Equal", "Exists"] | None = None
-    """Equal where there is a value, Exists where there is none."""
+    """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
-    """The taint's value."""
+    """The taint's value. Default: any."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """The taint's effect; every one unless set."""
+    """The taint's effect. Default: any."""
 
 
-# A pod's affinity; below these keys everything is Kubernetes' own.
+# A pod's affinity. Kubernetes checks what is below these keys.
 Affinity = dict[Literal["nodeAffinity", "podAffinity", "podAntiAffinity"], dict[str, Any]]

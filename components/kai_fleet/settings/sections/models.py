@@ -1,10 +1,11 @@
-"""The base of every settings model, kinds of validators, and the fields at a place of a file."""
+"""The base class of settings models, validators, and the fields at a path of a stack file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Self, get_args, get_origin
+from types import UnionType
+from typing import Any, Final, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -19,29 +20,37 @@ from pydantic.fields import FieldInfo
 
 from kai_fleet.wording import MASK, listed
 
+T = TypeVar("T")
+# A path in a stack file: keys, and indexes of lists.
 Location = tuple[str | int, ...]
-SET_SECRET: Final = "`pulumi config set --secret --path`"  # a message has the whole command
-Wrong = Iterator[tuple[str, str]]  # keys, and what is wrong there: `cause; fix`
+# Placeholder in messages: `secrets.with_command` replaces it by the complete command.
+SET_SECRET: Final = "`pulumi config set --secret --path`"
+# Mistakes: the key path, and what is wrong there as `cause; fix`.
+Wrong = Iterator[tuple[str, str]]
 
 
 class Grants(Enum):
-    """What a field lets a team do, where more of it is not simply more."""
+    """What a field permits a team, unless a larger value simply permits more.
 
-    NOTHING = "whatever it is"
-    LESS = "the more there is of it, or if it is true"
-    OTHER = "by any other value, fewer ones too"
-    MOST_UNSET = "everything where it is unset or empty"
+    `fleet diff` finds by it the changes that permit a team more. The value says when the member
+    holds.
+    """
+
+    NOTHING = "whatever its value is"
+    LESS = "if its value is larger, or true"
+    OTHER = "by any other value, a smaller one too"
+    MOST_UNSET = "if it is unset or empty"
 
 
 @dataclass(frozen=True)
 class Rising:
-    """The values of a field, from what lets a team do the least."""
+    """The values of a field, in the order from the least to the most that they permit a team."""
 
     values: tuple[str, ...]
 
 
 class Strict(BaseModel):
-    """A mapping whose keys are all known, typed, and not converted from other types."""
+    """A section of a stack file: unknown keys are refused, and values are not converted."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -61,47 +70,62 @@ class Strict(BaseModel):
 
     @property
     def written(self) -> dict[str, Any]:
-        """What is written here, without defaults."""
+        """The fields that the file sets, by name, without defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
-    def over(self, own: Self | None) -> Self:
-        """This one, of a stack, with what a team says for itself."""
-        return self if own is None else self.model_copy(update=own.written)
+    def over(self, team: Self | None) -> Self:
+        """This section, of the stack, with the fields that a team's section sets over it."""
+        if team is None:
+            return self
+        return self.model_copy(update=team.written)
 
-    def useless(self, name: str, kinds_by_field: Mapping[str, Sequence[str]]) -> Wrong:
-        """The keys that are written here and read only where the field `name` has other values."""
-        kind, key = getattr(self, name), self.key_of(name)
-        for field, kinds in kinds_by_field.items():
-            if self.written.get(field) and kind not in kinds:
-                fix = f"write {listed([f'{key}: {each}' for each in kinds])}, or drop it"
-                yield self.key_of(field), f"has no use with {key} {kind}; {fix}"
+    def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Wrong:
+        """Fields that the file sets although the value of field `name` makes nothing read them.
+
+        `readers_by_field` has, for each such field, the values of `name` that read it.
+        """
+        key = self.key_of(name)
+        value = getattr(self, name)
+        for field, readers in readers_by_field.items():
+            if not self.written.get(field) or value in readers:
+                continue
+            choices = [f"{key}: {reader}" for reader in readers]
+            fix = f"write {listed(choices)}, or drop it"
+            yield self.key_of(field), f"has no use with {key} {value}; {fix}"
 
 
 def below(key: str, wrong: Wrong) -> Wrong:
-    """The mistakes of a section, at their keys below its own."""
+    """The mistakes in the section at `key`, with `key` before their paths."""
     return ((f"{key}.{path}", message) for path, message in wrong)
 
 
 def like(pattern: str, longest: int = 253) -> StringConstraints:
-    """Take texts of this form; what to write instead is in `mistakes`, by the form's beginning."""
+    """Accept texts that match the pattern, up to `longest` characters.
+
+    `mistakes.yaml` has the words for each pattern, by the pattern's beginning.
+    """
     return StringConstraints(pattern=pattern, max_length=longest)
 
 
-def short_for(key: str, kinds: Any, forms: Any) -> BeforeValidator:
-    """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
+def short_for(key: str, kinds: type | UnionType, forms: object) -> BeforeValidator:
+    """Accept a value of type `kinds` for the mapping `{key: value}`: 12 for `{quota: 12}`.
 
-    def whole(value: Any) -> Any:
-        return {key: value} if isinstance(value, kinds) else value
-
-    return BeforeValidator(whole, json_schema_input_type=forms)
-
-
-def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
-    """Refuse values, also those for which the check itself raises ValueError; the sentence, which
-    may have {value}, says why and what to write.
+    `forms` is the type of all accepted values, for the schema.
     """
 
-    def check(value: Any) -> Any:
+    def mapping(value: object) -> object:
+        return {key: value} if isinstance(value, kinds) else value
+
+    return BeforeValidator(mapping, json_schema_input_type=forms)
+
+
+def refuse(is_wrong: Callable[[T], bool], sentence: str) -> AfterValidator:
+    """Refuse values for which `is_wrong` is true or raises ValueError.
+
+    `sentence` says why and what to write; `{value}` in it is replaced by the value.
+    """
+
+    def check(value: T) -> T:
         with suppress(ValueError):
             if not is_wrong(value):
                 return value
@@ -111,37 +135,50 @@ def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
 
 
 def refuse_secret(is_wrong: Callable[[str], bool], sentence: str) -> AfterValidator:
-    """Refuse what was decrypted: only the engine's program has it. The sentence shows none of it.
+    """Refuse decrypted texts for which `is_wrong` is true or raises ValueError.
 
-    Who moves a ciphertext to a key that others read finds that another kind of secret is refused.
+    A plan has only MASK instead, which passes. `sentence` must not show the secret. Somebody who
+    moves a ciphertext to another key, to read it there, is refused if that key is for another kind
+    of secret.
     """
 
     def is_refused(secret: SecretStr | None) -> bool:
-        text = MASK if secret is None else secret.get_secret_value()
+        if secret is None:
+            return False
+        text = secret.get_secret_value()
         return text != MASK and is_wrong(text)
 
     return refuse(is_refused, sentence)
 
 
-def fields_beside(place: Location, model: Any) -> dict[str | int, FieldInfo]:
-    """The fields that there are at a place of the file and beside it; none below a free key."""
-    if len(place) > 1 and get_origin(model) in (dict, list):
-        return fields_beside(place[1:], _without_options(get_args(model)[-1]))
+def fields_beside(location: Location, model: object) -> dict[str | int, FieldInfo]:
+    """The fields of the section that contains a path of the file, by their keys.
+
+    Empty if the path leaves the models, such as below a chart's values.
+    """
+    if len(location) > 1 and get_origin(model) in (dict, list):
+        return fields_beside(location[1:], _container(get_args(model)[-1]))
     if not isinstance(model, type) or not issubclass(model, BaseModel):
         return {}
-    known = model.model_fields.items()
-    fields: dict[str | int, FieldInfo] = {field.alias or name: field for name, field in known}
-    if len(place) < 2:
+    fields: dict[str | int, FieldInfo] = {
+        field.alias or name: field for name, field in model.model_fields.items()
+    }
+    if len(location) < 2:
         return fields
-    field = fields.get(place[0])
-    return fields_beside(place[1:], _without_options(field.annotation)) if field else {}
+    field = fields.get(location[0])
+    if field is None:
+        return {}
+    return fields_beside(location[1:], _container(field.annotation))
 
 
-def _without_options(annotation: Any) -> Any:
-    """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
+def _container(annotation: object) -> object:
+    """The first model, mapping or list in `X`, `X | None` or `Annotated[X, …]`; else None."""
     if get_origin(annotation) in (dict, list):
         return annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    inner = (_without_options(arg) for arg in get_args(annotation))
-    return next((found for found in inner if found is not None), None)
+    for argument in get_args(annotation):
+        container = _container(argument)
+        if container is not None:
+            return container
+    return None

@@ -1,4 +1,4 @@
-"""The platform: its GPUs and who shares them, its KAI, its sources, and monitoring."""
+"""What all teams share: the GPU stack, the host's KAI, sources of charts, and monitoring."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,36 +20,47 @@ from kai_fleet.settings.sections.kubernetes import (
 from kai_fleet.settings.sections.models import Grants, Strict, like, refuse
 from kai_fleet.wording import number_in
 
-_MOST: Final = 1_000_000
+_MOST: Final = 1_000_000  # GPUs
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 
 
-# A stack file may say true and false, too.
+def _mode_for_switch(value: object) -> object:
+    """The sharing mode for true or false; another value unchanged."""
+    return mode_of_switch(value) if isinstance(value, bool) else value
+
+
 Sharing = Annotated[
     SharingMode,
-    BeforeValidator(
-        lambda value: mode_of_switch(value) if isinstance(value, bool) else value,
-        json_schema_input_type=bool | SharingMode,
-    ),
+    BeforeValidator(_mode_for_switch, json_schema_input_type=bool | SharingMode),
 ]
 
 
-def _gpus(value: Any) -> Any:
-    counts = value if isinstance(value, Mapping) else {"": value}
-    for name, count in counts.items():
-        if name and name not in GPU_RESOURCES and not mig.is_known(str(name)):
+def _gpus(value: object) -> object:
+    """The value. Raises ValueError if it is no number of GPUs, and no numbers by resource."""
+    if not isinstance(value, Mapping):
+        _refuse_count("is", value)
+        return value
+    for resource, count in value.items():
+        if resource not in GPU_RESOURCES and not mig.is_known(str(resource)):
             raise ValueError(
-                f"has {str(name)!r}, which is no GPU and no MIG profile; write"
+                f"has {str(resource)!r}, which is no GPU and no MIG profile; write"
                 f" {mig.PREFIX}1g.10gb, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
                 " isolation.devices"
             )
-        if type(count) is not int or not 0 <= count <= _MOST:
-            cause = f"has {name}:" if name else "is"
-            fix = f"write a whole number up to {_MOST}, or one for each kind, such as {_KINDS}"
-            if number := number_in(count):
-                fix = f"write it without quotes: {number}"
-            raise ValueError(f"{cause} {'empty' if count is None else repr(count)[:60]}; {fix}")
+        _refuse_count(f"has {resource}:", count)
     return value
+
+
+def _refuse_count(cause: str, count: object) -> None:
+    """Raise ValueError if the count is no whole number from 0 to _MOST; True is no number."""
+    if type(count) is int and 0 <= count <= _MOST:
+        return
+    shown = "empty" if count is None else repr(count)[:60]
+    fix = f"write a whole number up to {_MOST}, or one for each kind, such as {_KINDS}"
+    number = number_in(count)
+    if number:
+        fix = f"write it without quotes: {number}"
+    raise ValueError(f"{cause} {shown}; {fix}")
 
 
 _COUNT: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
@@ -61,26 +72,28 @@ Gpus = Annotated[
 
 
 def by_kind(gpus: int | Mapping[str, int]) -> dict[str, int]:
-    """GPUs by their resources' names."""
+    """Numbers of GPUs by resource; a number alone counts nvidia.com/gpu."""
     return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
 
 
 def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
-    """The sum of several, by kind where one of them is."""
-    every, total = list(pools), Counter[str]()
-    for gpus in every:
+    """The sum of the GPUs of pools: by resource if one pool has them by resource, else a number."""
+    total = Counter[str]()
+    are_numbers = True
+    for gpus in pools:
         total.update(by_kind(gpus))
-    whole = all(isinstance(gpus, int) for gpus in every)
-    return total[GPU_RESOURCES[0]] if whole else dict(total)
+        are_numbers = are_numbers and isinstance(gpus, int)
+    return total[GPU_RESOURCES[0]] if are_numbers else dict(total)
 
 
 def counted(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
-    """GPUs and MIG slices as KAI counts GPUs of a queue: a slice of profile 3g is three."""
-    kinds = by_kind(gpus)
-    return sum(kinds.get(name, 0) for name in GPU_RESOURCES) + int(mig.gpus_of(slices))
+    """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g."""
+    by_resource = by_kind(gpus)
+    whole_gpus = sum(by_resource.get(name, 0) for name in GPU_RESOURCES)
+    return whole_gpus + int(mig.gpus_of(slices))
 
 
-# What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
+# Only what is a duration for Go and for Prometheus: KAI changed from the one format to the other.
 Duration = Annotated[
     str,
     StringConstraints(min_length=2, pattern=r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"),
@@ -89,52 +102,55 @@ ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
 
 
 class Fairshare(Strict):
-    """Fairness over time: what queues used before counts when over-quota is given out.
+    """Fairness over time: the past usage of queues counts when KAI gives out over-quota.
 
-    KAI reads the usage from Prometheus: the one at `prometheus`, or one that it runs itself, for
-    which the cluster needs Prometheus' operator and kube-state-metrics.
+    KAI reads the usage from the Prometheus at `prometheus`. Without that key it runs a Prometheus,
+    for which the cluster needs the Prometheus operator and kube-state-metrics.
     """
 
     window: Duration = "168h"
-    """How long usage counts; a week."""
+    """How far back usage counts, in hours, minutes and seconds. 168h is a week."""
     window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
-    """tumbling needs start, cron needs cron."""
+    """tumbling: windows follow each other from `start` on. cron: a window begins at each time of
+    `cron`.
+    """
     start: str | None = Field(
         default=None, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9:]{5})$"
     )
-    """tumbling: when the first window begins, such as 2026-01-05T00:00:00Z."""
+    """tumbling, required there: when the first window begins, such as 2026-01-05T00:00:00Z."""
     cron: str | None = Field(default=None, pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)")
-    """cron: when a window begins, such as 0 0 * * 1."""
+    """cron, required there: when windows begin, such as 0 0 * * 1."""
     half_life: Duration | None = None
-    """Usage of that long ago counts half; no decay unless set."""
+    """Age at which usage counts half, such as 24h. Default: all usage in the window counts fully.
+    """
     k_value: float = Field(default=1.0, ge=0, le=1000)
-    """How much past usage weighs; 0 is nothing."""
+    """How much past usage weighs. 0: it does not count."""
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """URL; KAI's own one unless set."""
+    """URL of the Prometheus with the usage. Default: KAI runs one."""
 
 
 class Shard(Strict):
-    """A part of the nodes with a scheduler of its own.
+    """Nodes with a scheduler of their own.
 
-    `default` has the nodes without the label kai.scheduler/node-pool; each other shard those on
-    which its name is the value, and the queues whose `shard` it is.
+    Shard `default` has the nodes without the label kai.scheduler/node-pool. Another shard has the
+    nodes on which the label's value is the shard's name, and the queues that name it in `shard`.
     """
 
     placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = Field(
         default_factory=dict
     )
-    """Where pods with GPUs and others go: binpack, which it is unless set, fills nodes, spread
-    levels them.
+    """How pods with GPUs (gpu) and without (cpu) are placed: binpack fills one node after another,
+    spread uses all nodes evenly. Default: binpack.
     """
     min_runtime: dict[Literal["preempt", "reclaim"], Duration] = Field(default_factory=dict)
-    """How long a job runs undisturbed where its queue does not say: before its own queue preempts
-    it, before another one reclaims it.
+    """How long a job runs before its own queue may preempt it, or another queue may reclaim its
+    resources, such as 4h. Keys of a queue take precedence. Default: KAI's.
     """
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
     ] = Field(default_factory=dict)
-    """Jobs of a queue that an action tries at most."""
+    """The most jobs of a queue that KAI tries in a cycle, by action. Default: all."""
 
 
 Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
@@ -151,57 +167,69 @@ TeamName = Annotated[
 OtherChart = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None,
     Field(
-        description="The same chart at a place of sources: oci://…/NAME, https://…/NAME-VERSION.tgz."
+        description="Another location of the chart, which kai-fleet:sources has to list:"
+        " oci://…/NAME, or https://…/NAME-VERSION.tgz. Default: that of the project or of"
+        " kai-fleet:mirror."
     ),
 ]
 Untested = Annotated[
-    bool, Field(description="Take a version newer than the table for the newest line of it.")
+    bool,
+    Field(
+        description="Treat a version that is newer than the release table like the newest there."
+    ),
 ]
 Values = Annotated[dict[str, Any], Grants.OTHER]
 NVIDIA: Final = "nvidia.com/gpu"
 EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
 EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
-EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
+EXAMPLE_VERSION: Final = "v0.16.8"  # in messages
 
 
 class Gpu(Strict):
     """The GPU stack of the host cluster."""
 
     provider: Literal[tuple(GPU_PROVIDERS)] = "none"  # type: ignore[valid-type]
-    """`none` where nodes advertise GPUs already, or have none."""
+    """The chart that makes nodes advertise GPUs. none: they advertise their GPUs already, or have
+    none.
+    """
     version: Annotated[Version | None, Grants.NOTHING] = None
-    """Chart version."""
+    """Version of the provider's chart. Default: that of the release table."""
     untested: bool = False
-    """With chart or a mirror: take a version that is not the table's."""
+    """With chart or a mirror: accept a chart version that is not in the release table."""
     chart: OtherChart = None
     resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = "nvidia.com/gpu"
-    """The name under which nodes advertise GPUs."""
+    """Resource that nodes advertise for GPUs."""
     values: Values = Field(default_factory=dict)
-    """Merged over the chart's values."""
+    """Chart values, merged over those that the program writes. Default: none."""
     system_priorities: bool = False
-    """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
+    """Admit system PriorityClasses in the GPU stack's namespace, with a ResourceQuota. GKE needs
+    it.
+    """
 
 
 class KaiRelease(Strict):
-    """The keys of every KAI that a stack installs, on the host and inside a vCluster."""
+    """Keys of a KAI on the host and inside a vCluster."""
 
     fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
-    """From v0.10."""
+    """Fairness over time, from KAI v0.10. Default: past usage does not count."""
     shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = Field(default_factory=dict)
-    """From v0.10."""
+    """Shards by name, from KAI v0.10. Default: one, default, with KAI's settings."""
     topologies: Annotated[
         dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]],
         Grants.NOTHING,
     ] = Field(default_factory=dict)
-    """From v0.12: node labels from the widest domain to the narrowest."""
+    """Node labels of each topology, from the widest domain to the narrowest, from KAI v0.12.
+    Default: none.
+    """
     gpu_sharing: Sharing = mode_of_switch(True)
-    """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
-    NvFractions hold memory to it.
+    """Whether pods may share GPUs. NonMemoryEnforced, or true: pods have to keep to their fraction
+    themselves. HamiCore, from KAI v0.16, and NvFractions, from v0.18, enforce the memory. Disabled,
+    or false: pods get whole GPUs.
     """
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
-    """Merged over the table's values."""
+    """Chart values, merged over those that the program writes. Default: none."""
 
 
 class HostKai(KaiRelease):
@@ -211,13 +239,18 @@ class HostKai(KaiRelease):
         description=f"Such as {EXAMPLE_VERSION}: a release of the table."
     )
     tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints of nodes that all of its parts tolerate."""
+    """Taints that all pods of KAI tolerate. Default: none."""
     affinity: Annotated[Affinity | None, Grants.OTHER] = None
-    """Where all of its parts are."""
+    """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
 
 
-def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
-    """Refuse what is no place of charts or images; what is below one counts."""
+def is_location(read: Callable[[str], object], example: str) -> AfterValidator:
+    """Refuse what `read` refuses as a location of charts or images, and a location of one version.
+
+    Args:
+        read: raises InvalidReferenceError for a text that is no location.
+        example: what to write, for the message.
+    """
 
     def check(value: str) -> str:
         try:
@@ -231,37 +264,48 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_Charts = Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]
-_Images = Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]
+_Charts = Annotated[str, is_location(sources.chart_place, EXAMPLE_CHARTS)]
+_Images = Annotated[str, is_location(sources.registry_place, EXAMPLE_REGISTRY)]
 
 
 class Sources(Strict):
-    """Where charts and images may come from, besides what the release tables name.
+    """Where charts and images may come from, besides the locations of the release table.
 
-    `chart` and `values` of every other key stay within these. What users run, in
-    kai-fleet:workloads and inside their vClusters, is their own.
+    They bound `chart` and `values` of all other keys. They do not bound kai-fleet:workloads and
+    what users run inside their vClusters.
     """
 
     charts: list[_Charts] = Field(default_factory=list)
-    """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
+    """Locations of charts, such as oci://mirror.example.com/charts, with all below them. Default:
+    none.
+    """
     images: list[_Images] = Field(default_factory=list)
-    """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
+    """Registries of images, or paths in one, such as mirror.example.com, with all below them.
+    Default: none.
+    """
 
 
-# What Prometheus takes for a duration, as far as it makes sense here.
+# A duration of Prometheus, from seconds to days.
 Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
 
 
 class Monitoring(Strict):
-    """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
+    """Monitors, recording rules, alerts and dashboards for a Prometheus that runs on the host."""
 
     namespace: ObjectName = "monitoring"
-    """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
+    """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
+    """
     operator: bool = False
-    """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
+    """true: declare objects of the Prometheus operator, which the host has to have. false: declare
+    ConfigMaps with their content.
+    """
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
+    """Labels by which Prometheus selects monitors and rules, such as
+    {release: kube-prometheus-stack}. Default: none.
+    """
     interval: Interval = "30s"
-    """How often metrics are read."""
+    """Scrape interval, such as 30s or 1m."""
     certificates: bool = True
-    """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
+    """With the operator: alert before the certificate of a vCluster expires. Prometheus then gets
+    the client certificate of the vCluster's administrator.
+    """

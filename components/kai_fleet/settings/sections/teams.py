@@ -1,8 +1,8 @@
-"""What belongs to a team: its scheduler, its nodes and GPUs, its queues, its place."""
+"""A team: its scheduler, nodes, GPUs and queues; and settings that a stack has for all teams."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
@@ -33,148 +33,203 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
 
-REMOVED: Final = "Teams that may go: a deployed one goes only when it is named here."
+REMOVED: Final = (
+    "Teams that an update may delete. It refuses to delete a team that is not named here."
+)
 
 
 class Scheduler(KaiRelease):
-    """Which scheduler places the team's pods. What a team leaves out comes from
-    `kai-fleet:scheduler`, unless it has another mode.
-
-    virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
+    """The scheduler of the team's pods. Keys that a team leaves out are read from
+    `kai-fleet:scheduler`, unless the team has another mode than that.
     """
 
     mode: Literal["virtual", "host", "default"] = "virtual"
-    """virtual, host or default."""
+    """virtual: a KAI of its own version inside the team's vCluster. host: the host's KAI. default:
+    Kubernetes' default scheduler.
+    """
     version: Annotated[KaiVersion | None, Grants.NOTHING] = Field(
-        default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
+        default=None,
+        description=f"virtual, required there: version of its KAI, such as {EXAMPLE_VERSION}.",
     )
 
-    def over(self, own: Self | None) -> Self:
-        """This one, of a stack, with what a team says for itself; in another mode the team's."""
-        if own is None or own.written.get("mode", self.mode) != self.mode:
-            return own or self
-        values = merged(self.values, own.values)
-        return super().over(own).model_copy(update={"values": values} if values else {})
+    def over(self, team: Self | None) -> Self:
+        """The stack's scheduler with the keys of a team over it; a team's of another mode alone.
+
+        Chart values of both are merged.
+        """
+        if team is None:
+            return self
+        if team.written.get("mode", self.mode) != self.mode:
+            return team
+        scheduler = super().over(team)
+        values = merged(self.values, team.values)
+        return scheduler.model_copy(update={"values": values}) if values else scheduler
 
 
 class Defaults(Strict):
-    """What a stack says of all that it makes on the host, and a team over that for itself."""
+    """Keys that a stack has for all teams and the host, and a team for itself."""
 
     isolation: Isolation = Field(default_factory=Isolation)
-    """What keeps teams from each other, on the host; a team's where it differs."""
+    """How teams are isolated from each other. Keys of a team take precedence."""
     labels: Annotated[dict[NotedKey, LabelValue], Grants.NOTHING] = Field(default_factory=dict)
-    """Labels of all that is made: a cost centre. A team's over kai-fleet:labels."""
+    """Labels of all objects that are created, such as a cost centre. A team's are merged over
+    kai-fleet:labels. Default: none.
+    """
     annotations: Annotated[dict[NotedKey, str], Grants.NOTHING] = Field(default_factory=dict)
-    """Annotations of the same but of pods."""
+    """Annotations of the same objects, without pods. A team's are merged over
+    kai-fleet:annotations. Default: none.
+    """
     tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints that all pods of teams tolerate; a team's in place of kai-fleet:tolerations."""
+    """Taints that all pods of teams tolerate, synced pods too. A team's replace
+    kai-fleet:tolerations. Default: none.
+    """
     affinity: Annotated[Affinity | None, Grants.OTHER] = None
-    """Where control planes, their DNS and KAI are: nodeAffinity, podAffinity, podAntiAffinity; a
-    team's in place of kai-fleet:affinity.
+    """Affinity of control planes, of their DNS and of KAI, as in a pod's spec. A team's replaces
+    kai-fleet:affinity. Default: none.
     """
 
-    def of_team(self, own: Defaults) -> dict[str, Any]:
-        """These fields of a team."""
-        written = "tolerations" in own.model_fields_set
+    def of_team(self, team: Defaults) -> dict[str, object]:
+        """These fields for a team, by name: the stack's with those that the team sets over them.
+
+        An empty list of tolerations of the team replaces the stack's; an empty affinity does not.
+        """
+        has_tolerations = "tolerations" in team.model_fields_set
         return {
-            "isolation": self.isolation.over(own.isolation),
-            "labels": {**self.labels, **own.labels},
-            "annotations": {**self.annotations, **own.annotations},
-            "tolerations": own.tolerations if written else self.tolerations,
-            "affinity": own.affinity or self.affinity,
+            "isolation": self.isolation.over(team.isolation),
+            "labels": {**self.labels, **team.labels},
+            "annotations": {**self.annotations, **team.annotations},
+            "tolerations": team.tolerations if has_tolerations else self.tolerations,
+            "affinity": team.affinity or self.affinity,
         }
 
 
 class HostPlace(Defaults):
-    """What a team's place on the host is like. The platform's stack writes it, no team stack."""
+    """What a team has on the host. A team's own stack cannot set it; its platform's stack does."""
 
     node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = Field(
         default_factory=dict
     )
-    """Labels of the nodes that are the team's own."""
+    """Labels of the nodes that only this team uses. Default: it shares nodes."""
     autoscaled: Annotated[bool, Grants.NOTHING] = False
-    """An autoscaler adds and removes these nodes: that they have fewer GPUs now is no mistake."""
+    """An autoscaler adds and removes these nodes, so fewer GPUs than `gpus` are no mistake."""
     gpus: Gpus = 0
-    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
+    """The most GPUs that its pods may request together, also by resource: {nvidia.com/gpu: 8,
+    nvidia.com/mig-1g.10gb: 2}.
+    """
 
     @property
     def slices(self) -> dict[str, int]:
-        """The MIG slices that its pods may hold, by the names of their resources."""
-        return mig.slices({**self.isolation.devices, **by_kind(self.gpus)})
+        """Number of MIG slices that its pods may hold, by resource."""
+        devices = {**self.isolation.devices, **by_kind(self.gpus)}
+        return mig.slices(devices)
 
     @property
     def counted(self) -> int:
-        """All of its GPUs as KAI counts them."""
+        """Number of GPUs that KAI counts for its whole GPUs and slices."""
         return counted(self.gpus, self.slices)
 
 
 class Grant(HostPlace):
-    """What the platform stack lets one team stack have; its name is the key above."""
+    """What a platform's stack grants to a team that has a stack of its own."""
 
     parent_queue: QueueName | None = None
-    """host mode: the leaf of kai-fleet:queues that is the team's."""
+    """host mode: the leaf of kai-fleet:queues for the team's pods, or for its own queues below it.
+    Default: none.
+    """
 
 
 class Runs(Strict):
-    """What a team runs; in a stack of its own it says no more than this."""
+    """What a team runs. A team's own stack sets only these keys."""
 
     scheduler: Scheduler = Field(default_factory=Scheduler)
+    """The scheduler of its pods."""
     queue: QueueName | None = None
-    """host mode: its leaf queue."""
+    """host mode: the leaf of kai-fleet:queues for its pods."""
     queues: Annotated[QueueTree, Grants.NOTHING] = Field(default_factory=dict)
-    """virtual mode: the queues inside its vCluster."""
+    """virtual mode: the queues inside its vCluster. Default: none."""
     registries: Registries = Field(default_factory=dict)
-    """Credentials by which its images are pulled, by registry; besides kai-fleet:registries."""
+    """Credentials to pull its images, by registry, in addition to kai-fleet:registries. Default:
+    none.
+    """
     vcluster: Vcluster = Field(default_factory=Vcluster)
+    """Its vCluster."""
 
 
 class TeamSettings(HostPlace, Runs):
     """One team."""
 
     pools: dict[ShardName, Gpus] = Field(default_factory=dict)
-    """virtual mode, in place of gpus: GPUs by the kai.scheduler/node-pool of its nodes; shards."""
+    """virtual mode, in place of `gpus`: GPUs of each shard, by the value of the label
+    kai.scheduler/node-pool on its nodes. Each of them is also declared as a shard. Default: none.
+    """
 
     def with_pools(self) -> Self:
-        """With its pools as shards, and their GPUs together as its own."""
+        """The team with a shard for each of its pools, and the pools' sum as `gpus` if that is
+        unset.
+
+        Unchanged in other modes than virtual.
+        """
         if not self.pools or self.scheduler.mode != "virtual":
             return self
-        named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
-        shards = {**named, **self.scheduler.shards}
-        filled: dict[str, Any] = {"scheduler": self.scheduler.model_copy(update={"shards": shards})}
+        shards = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
+        shards.update(self.scheduler.shards)
+        scheduler = self.scheduler.model_copy(update={"shards": shards})
+        update: dict[str, object] = {"scheduler": scheduler}
         if "gpus" not in self.model_fields_set:
-            filled["gpus"] = together(self.pools.values())
-        return self.model_copy(update=filled)
+            update["gpus"] = together(self.pools.values())
+        return self.model_copy(update=update)
 
     @property
     def gpus_by_pool(self) -> dict[str, int]:
-        """The most GPUs of each of its pools as KAI counts them."""
+        """Number of GPUs that KAI counts in each pool."""
         return {name: counted(gpus, mig.slices(by_kind(gpus))) for name, gpus in self.pools.items()}
 
     def mistakes(self, granted: str | None = None) -> Wrong:
-        """Keys that its mode needs and does not have, or has and cannot use.
+        """Keys that the mode requires and that are missing, or that it does not read.
 
-        `granted` is the queue of a stack of its own, in mode host: it may have queues below that.
+        Args:
+            granted: mode host in a stack of its own: the queue that the platform grants. The team
+                may have queues below it.
         """
-        mode, scheduler = self.scheduler.mode, self.scheduler
-        if mode == "virtual" and scheduler.version is None:
-            write = advised(KAI) or EXAMPLE_VERSION
-            yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
-        for name in Scheduler.model_fields if mode != "virtual" else ():
-            if name != "mode" and name in scheduler.model_fields_set:
+        yield from self._scheduler_mistakes()
+        yield from self._queue_mistakes(granted)
+        if self.scheduler.mode == "virtual" and self.pools:
+            yield from self._pool_mistakes()
+
+    def _scheduler_mistakes(self) -> Wrong:
+        mode = self.scheduler.mode
+        if mode == "virtual":
+            if self.scheduler.version is None:
+                version = advised(KAI) or EXAMPLE_VERSION
+                cause = "is missing: mode virtual runs its own KAI"
+                yield "scheduler.version", f"{cause}; write {version}"
+            return
+        for name in Scheduler.model_fields:
+            if name != "mode" and name in self.scheduler.model_fields_set:
                 fix = "drop it, the host's is at kai-fleet:kai"
                 yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
-        host = ("queues",) if granted and not self.queue else ("queue",)
-        used = {"virtual": ("queues", "pools"), "host": host}.get(mode, ())
+
+    def _queue_mistakes(self, granted: str | None) -> Wrong:
+        mode = self.scheduler.mode
+        keys_by_mode = {
+            "virtual": ["queues", "pools"],
+            "host": ["queues"] if granted and not self.queue else ["queue"],
+            "default": [],
+        }
+        keys = keys_by_mode[mode]
         for name in ("queues", "queue", "pools"):
-            if getattr(self, name) and name not in used:
-                fix = f"write {' or '.join(used)}" if used else "drop it"
+            if getattr(self, name) and name not in keys:
+                fix = f"write {' or '.join(keys)}" if keys else "drop it"
                 yield name, f"has no use in mode {mode}; {fix}"
-        if mode == "host" and not (self.queue or (granted and self.queues)):
+        has_queue = self.queue or (granted and self.queues)
+        if mode == "host" and not has_queue:
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
-        if mode == "virtual" and self.pools:
-            if self.gpus != (both := together(self.pools.values())):
-                yield "gpus", f"is {self.gpus}, and its pools have {both} together; drop it"
-            for name, queue in self.queues.items():
-                if (queue.shard or DEFAULT_SHARD) not in self.pools:
-                    cause = f"is {queue.shard or 'missing'}, and the team has pools"
-                    yield f"queues.{name}.shard", f"{cause}; write one of {', '.join(self.pools)}"
+
+    def _pool_mistakes(self) -> Wrong:
+        total = together(self.pools.values())
+        if self.gpus != total:
+            yield "gpus", f"is {self.gpus}, and its pools have {total} together; drop it"
+        for name, queue in self.queues.items():
+            if (queue.shard or DEFAULT_SHARD) not in self.pools:
+                cause = f"is {queue.shard or 'missing'}, and the team has pools"
+                yield f"queues.{name}.shard", f"{cause}; write one of {', '.join(self.pools)}"
