@@ -189,7 +189,7 @@ def _section(rule: Rule) -> str:
 def commands_page() -> str:
     """Every command, as typer describes it."""
     with tempfile.NamedTemporaryFile("r", suffix=".md") as page:
-        typer = [str(Path(sys.executable).with_name("typer")), "kai_fleet_cli.__main__"]
+        typer = [str(Path(sys.executable).with_name("typer")), "kai_fleet_cli.app"]
         words = ["utils", "docs", "--name", "fleet", "--title", "Commands", "--output", page.name]
         root = Path(__file__).parents[1]
         subprocess.run(

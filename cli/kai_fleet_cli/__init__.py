@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
-
-from kai_fleet_cli.errors import excepthook
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kai_fleet_cli.plan.offline import plan_settings as plan_settings
@@ -13,13 +10,12 @@ if TYPE_CHECKING:
 __all__ = ["plan_settings"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the planner on first use: it would slow down every command."""
+def __getattr__(name: str) -> object:
+    """Import the planner on first use. It takes a second, in which Ctrl-C has to end `fleet` with
+    one word: `__main__` sees to that only after this package is imported.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kai_fleet_cli.plan import offline
+    from kai_fleet_cli.plan.offline import plan_settings
 
-    return getattr(offline, name)
-
-
-sys.excepthook = excepthook
+    return plan_settings

@@ -5,12 +5,14 @@ from types import TracebackType
 
 
 class UserError(Exception):
-    """A command that cannot be done as asked; the message says what to do instead."""
+    """A command cannot be done as asked; the message says what to do instead."""
 
 
-def excepthook(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:
-    """Print an uncaught exception; only one word for Ctrl-C while a command loads."""
-    if issubclass(kind, KeyboardInterrupt):
+def excepthook(
+    error_type: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print an uncaught exception as Python does, but only one word for Ctrl-C."""
+    if issubclass(error_type, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
     else:
-        sys.__excepthook__(kind, why, trace)
+        sys.__excepthook__(error_type, error, trace)

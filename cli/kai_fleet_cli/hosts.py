@@ -19,14 +19,18 @@ from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 
 SECONDS: Final = 10.0  # for all requests to one API server
-# Where a cluster cannot be asked, or answers what no Kubernetes does.
+# The errors of a cluster that cannot be asked, or that does not answer as Kubernetes does.
 NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
-_PULUMI_SECONDS: Final = 30.0  # a state may be far away
+_PULUMI_SECONDS: Final = 30.0  # for a command of Pulumi: the state may be far away
 
 
 def host_of_stack(stack: str) -> Api:
-    """The host's API server of a stack. Raises UnreachableError where its file does not say it, or
-    its sandbox does not run.
+    """The API server of a stack's host.
+
+    Raises:
+        UnreachableError: The stack's file is refused, its kubeconfig cannot be read, or its sandbox
+            does not run.
+        KubeError: The kubeconfig is of no use.
     """
     try:
         settings = reading.settings_of(stack)
@@ -36,8 +40,10 @@ def host_of_stack(stack: str) -> Api:
 
 
 def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
-    """The API server of a team's vCluster, as the last update exported it; without a team of the
-    host. Raises one of NO_ANSWER.
+    """The API server of a team's vCluster, by the kubeconfig of the last update; for "" that of the
+    host.
+
+    Raises one of NO_ANSWER.
     """
     if team:
         return Api.of_kubeconfig(state.kubeconfig(stack, team), in_all=SECONDS)
@@ -45,40 +51,59 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
 
 
 def context_of(settings: Settings, chosen: str | None = None) -> str | None:
-    """The context of the host's kubeconfig; None where the file has a kubeconfig."""
+    """The context of the host in your kubeconfig; None if the stack file has a kubeconfig.
+
+    First the `chosen` one, then the file's, then that of the file's kind cluster.
+    """
     cluster = settings.cluster
-    return chosen or cluster.context or (f"kind-{cluster.name}" if cluster.kind else None)
+    if chosen or cluster.context:
+        return chosen or cluster.context
+    return f"kind-{cluster.name}" if cluster.kind else None
 
 
 def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
-    """The variables with which Pulumi's CLI finds the state: a sandbox's, else none of ours.
+    """The variables by which Pulumi's CLI finds a stack's state in the sandbox; empty elsewhere.
 
-    Raises UserError for a sandbox that does not run.
+    A stack file with a kubeconfig has no context: a team stack's state is where its platform's is
+    then.
+
+    Raises UserError if the sandbox does not run.
     """
     facts = settings.platform_facts
-    # A team with a kubeconfig of its own has its stack's state where its platform's is.
-    if (context or (facts.context if facts else None)) == SANDBOX_CONTEXT:
+    platform_context = facts.context if facts else None
+    if (context or platform_context) == SANDBOX_CONTEXT:
         return running_sandbox().env()
     return {}
 
 
 def opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
-    """What opens the host's API server. Raises UserError for a sandbox that does not run."""
+    """A function that opens the API server of a stack's host, by a context or the stack file.
+
+    It raises UnreachableError if the file's kubeconfig cannot be read, and KubeError for one that
+    is of no use.
+
+    Raises UserError if the sandbox does not run.
+    """
     variables = variables_of(settings, context)
 
-    def host() -> Api:
+    def open_host() -> Api:
         if context:
             file = variables.get("KUBECONFIG")
             return Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)
         content = _secret_kubeconfig(stack, variables)
         return Api.of_kubeconfig(content, in_all=SECONDS, most=OF_OPERATORS)
 
-    return host
+    return open_host
 
 
 def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> str:
-    """What Pulumi's CLI prints of a stack. Raises OSError, SubprocessError."""
-    return subprocess.run(
+    """The standard output of a command of Pulumi's CLI about a stack.
+
+    Raises:
+        OSError: The CLI is missing.
+        SubprocessError: It failed, or took longer than 30 seconds.
+    """
+    done = subprocess.run(
         ["pulumi", *command, "--stack", stack, "--non-interactive"],
         cwd=reading.ROOT,
         env={**os.environ, **variables},
@@ -86,15 +111,16 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
         text=True,
         check=True,
         timeout=_PULUMI_SECONDS,
-    ).stdout
+    )
+    return done.stdout
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
-    """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
+    """The host's kubeconfig, which the stack file has encrypted. Raises UnreachableError."""
     command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
     try:
         return pulumi_output(stack, variables, *command)
-    except (OSError, subprocess.SubprocessError):  # or there is no CLI
+    except (OSError, subprocess.SubprocessError):
         raise UnreachableError(
             "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
             " give --context"

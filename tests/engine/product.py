@@ -15,7 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import operation, workspace
 from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import validation
@@ -80,7 +80,7 @@ class Product:
     def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
         os.environ.update(sandbox.env())  # for the program, which runs in this process
         validation.ROOT = directory
-        stack = runs.stack(name, sandbox.env(), directory)
+        stack = workspace.open_stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
             work_dir=str(directory), env_vars=sandbox.env(), program=program
         )
@@ -116,7 +116,7 @@ class Product:
                 run.steps.append((str(op), f"{kind} {name}"))
 
         result = self.stack.up(
-            on_event=note, on_output=lines.append, policy_packs=[runs.POLICY_PACK]
+            on_event=note, on_output=lines.append, policy_packs=[operation.POLICY_PACK]
         )
         run.printed = "\n".join(lines)
         run.outputs = {key: value.value for key, value in result.outputs.items()}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kai_fleet.marks import SIGNATURE
-from kai_fleet_cli.engine.runs import POLICY_PACK
+from kai_fleet_cli.engine.operation import POLICY_PACK
 from tests.engine.sandbox_commands import pulumi, typed
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

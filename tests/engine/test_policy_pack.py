@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi import automation
 
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import operation
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine import planted
 from tests.engine.bare_engine import new_stack
@@ -63,7 +63,7 @@ class Previews:
                 program=program,
                 on_event=note,
                 on_output=lines.append,
-                policy_packs=[runs.POLICY_PACK],
+                policy_packs=[operation.POLICY_PACK],
                 **options,
             )
         except automation.CommandError:

@@ -11,7 +11,7 @@ import yaml
 from kubernetes import client
 from pulumi import automation
 
-from kai_fleet_cli.engine.runs import POLICY_PACK
+from kai_fleet_cli.engine.operation import POLICY_PACK
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import pulumi
 

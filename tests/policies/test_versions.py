@@ -11,7 +11,7 @@ from kai_fleet import releases
 from kai_fleet.finding import Level
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation

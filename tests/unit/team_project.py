@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 from typer.testing import CliRunner
 
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.engine import environment, runs
+from kai_fleet_cli.engine import environment, runs, workspace
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
@@ -111,7 +111,8 @@ class Project:
             (root / "Pulumi.lab-vision.yaml").write_text(OWN)
         fake = Engine()
         monkeypatch.setattr(reading, "ROOT", root)
-        for name in ("stack", "up", "destroy"):
+        monkeypatch.setattr(workspace, "open_stack", fake.stack)
+        for name in ("up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
         for module in (changes, updates, state, environment):

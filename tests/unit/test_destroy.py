@@ -9,7 +9,9 @@ from sandbox import lifecycle
 
 
 def test_without_a_terminal_nothing_is_even_opened_and_the_command_is_named(project, monkeypatch):
-    monkeypatch.setattr("kai_fleet_cli.engine.runs.stack", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(
+        "kai_fleet_cli.engine.workspace.open_stack", lambda *_: pytest.fail("opened")
+    )
     ran = project.run("destroy", "-s", "lab")
     assert ran.code == 1
     assert ran.refusal == (

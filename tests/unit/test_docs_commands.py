@@ -15,7 +15,7 @@ import yaml
 
 from kai_fleet.settings import validated
 from kai_fleet.settings.team_stack import TeamStack
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, parse
 from kai_fleet_policies import validation

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.settings import load
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Source, read_clusters
 from tests.unit import vcluster_secrets

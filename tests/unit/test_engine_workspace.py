@@ -10,6 +10,7 @@ from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
 from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import state
 
 SECRET = {SIGNATURE: SECRET_MARK, "ciphertext": "[secret]"}
@@ -53,14 +54,14 @@ def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(upda
     monkeypatch.setenv("KUBECONFIG", "ones-own")
     monkeypatch.delenv("KAI_FLEET_CHARTS", raising=False)
     before = dict(os.environ)
-    with pytest.raises(runs.EngineError):
+    with pytest.raises(EngineError):
         update(engine, {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"})
     assert dict(os.environ) == before
 
 
 def test_what_may_be_lost_is_asked_for_before_anything_begins(update, monkeypatch):
     done = []
-    monkeypatch.setattr(runs._Run, "_refresh", lambda *_: done.append("refresh"))
+    monkeypatch.setattr(runs, "refresh_state", lambda *_: done.append("refresh"))
 
     def agree(known):
         done.append(known)

@@ -58,9 +58,9 @@ def test_team_stacks_go_where_their_platform_is(sandbox):
 
 def test_a_team_stack_that_goes_leaves_the_place_to_its_platform(sandbox):
     for_stack("lab")
-    for_stack("lab-vision").vacate()
+    for_stack("lab-vision").release_sandbox()
     assert (sandbox / OCCUPANT).exists()
-    for_stack("lab").vacate()
+    for_stack("lab").release_sandbox()
     assert not (sandbox / OCCUPANT).exists()
 
 

@@ -14,9 +14,11 @@ from kai_fleet.vcluster_kubeconfig import another
 from kai_fleet_cli import hosts
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.deletions import Deletions
+from kai_fleet_cli.engine.errors import EngineError
+from kai_fleet_cli.engine.operation import Operation
 from kai_fleet_cli.recovery import held_up, state
 from kai_fleet_cli.recovery.resume import Signals
-from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.recovery.state import PendingOperation, State
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -401,7 +403,7 @@ def updated(tmp_path, monkeypatch):
 
     def run(*refusing, **more):
         engine = Engine(tmp_path, list(refusing), **more)
-        with pytest.raises(runs.EngineError) as why:
+        with pytest.raises(EngineError) as why:
             runs.up(engine)
         return str(why.value), engine.left_out
 
@@ -455,7 +457,7 @@ def test_what_is_of_no_team_ends_the_update(updated):
 
 
 def refresh(engine):
-    runs._Run(engine, "", Signals(), Deletions(engine)).prepare(refresh=True)
+    runs._prepare(Operation(engine, "", Signals(), Deletions(engine)), refresh=True)
 
 
 def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
@@ -518,7 +520,8 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
     created |= {"provider": f"{PROVIDER}::id"}
     created["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
     release = created | {"type": "kubernetes:helm.sh/v3:Release"}
-    known = State(pending=[("creating", created), ("creating", release)])
+    pending = [PendingOperation("creating", item) for item in (created, release)]
+    known = State(pending=pending)
     monkeypatch.setattr(state, "exported", lambda *_: known)
     engine, imported = Engine(tmp_path, []), []
 
@@ -534,9 +537,10 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
 
 
 def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path, monkeypatch):
-    known = State(pending=[("updating", {"urn": RELEASE, "type": "a:b:Release"})])
+    release = {"urn": RELEASE, "type": "a:b:Release"}
+    known = State(pending=[PendingOperation("updating", release)])
     monkeypatch.setattr(state, "exported", lambda *_: known)
-    with pytest.raises(runs.EngineError) as why:
+    with pytest.raises(EngineError) as why:
         runs.up(Engine(tmp_path, []))
     assert str(why.value) == (
         "the last run ended in the middle of: Release ml-kai-release (updating). If it still runs,"

@@ -42,7 +42,7 @@ from pulumi import automation
 from pulumi.automation._cmd import CommandResult
 from kai_fleet_cli import __main__ as cli
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import workspace
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.recovery import state
 
@@ -54,9 +54,9 @@ def engine(on_output, **_):
     result = CommandResult("", "error: update canceled", ran.returncode)
     raise automation.errors.CommandError(result)
 
-workspace = SimpleNamespace(work_dir=".", env_vars={})
-lab = SimpleNamespace(name="lab", workspace=workspace, up=engine, destroy=engine)
-runs.stack = lambda *_: lab
+work = SimpleNamespace(work_dir=".", env_vars={})
+lab = SimpleNamespace(name="lab", workspace=work, up=engine, destroy=engine)
+workspace.open_stack = lambda *_: lab
 state.exported = lambda *_: state.State()
 updates.for_stack = lambda *_, **__: Environment()
 cli.main()

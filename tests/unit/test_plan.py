@@ -6,7 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.plan.offline import key_of
 from kai_fleet_cli.stack_file.reading import stacks
 from tests.stack_files import teams

@@ -10,7 +10,7 @@ from kai_fleet.finding import Level
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.doctor.checks import AHEAD, examine
-from kai_fleet_cli.engine import environment, report, runs
+from kai_fleet_cli.engine import environment, report, runs, workspace
 from kai_fleet_cli.recovery.state import State
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.doctor_cases import CASES
@@ -109,7 +109,7 @@ def engine(monkeypatch):
     ran, known = [], State()
     opened = environment.Environment()
     monkeypatch.setattr(updates, "for_stack", lambda *_: opened)
-    monkeypatch.setattr(runs, "stack", lambda *_: None)
+    monkeypatch.setattr(workspace, "open_stack", lambda *_: None)
 
     def run(_, before=None, *, agree=None, **more):
         if before or not ran:

@@ -3,7 +3,8 @@
 import pytest
 
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet_cli.engine.runs import EngineError, Report
+from kai_fleet_cli.engine.errors import EngineError
+from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from tests.unit.team_project import LAB
@@ -18,7 +19,7 @@ class Cluster:
 
     def up(self, stack, *, refresh=False, removed=(), agree=None):
         if self.cut_off and not refresh:
-            again = resume.up(stack.name)
+            again = resume.up_command(stack.name)
             raise EngineError(f"it was cut off. Repair it with: {again}", began=False)
         declared = set(reading.read(reading.path_of(stack.name))["teams"])
         self.cut_off = False

@@ -5,7 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from kai_fleet.releases import KAI, VCLUSTER, support
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 
 
 def test_every_version_is_listed_with_its_support():

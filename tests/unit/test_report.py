@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Level
-from kai_fleet_cli.__main__ import app
+from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build

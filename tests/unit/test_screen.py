@@ -7,9 +7,9 @@ from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
 from kai_fleet_cli.engine.deletions import Deletions
+from kai_fleet_cli.engine.operation import Operation
 from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
-from kai_fleet_cli.engine.runs import _Run
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.stack_file.reading import ROOT
 
@@ -82,7 +82,7 @@ Diagnostics: *
 
 
 def test_a_step_is_a_line_when_it_is_done_and_a_warning_or_an_error_is_shown_once(capsys):
-    show = _Run(None, "", Signals(), Deletions(None)).options(Report())["on_output"]
+    show = Operation(None, "", Signals(), Deletions(None)).engine_options(Report())["on_output"]
     for line in ONCE.splitlines():
         show(line.removesuffix("*").rstrip())
     shown = [line[:-1].rstrip() for line in ONCE.splitlines() if line.endswith("*")]
@@ -106,9 +106,9 @@ def test_what_a_wait_reported_is_not_printed_again_below_its_error(capsys):
 def test_a_warning_of_a_plugin_is_shown_once_in_all_runs_of_a_command(capsys):
     warning = "    warning: the plugin of another version than its SDK is used here"
     step = " ~  kubernetes:core/v1:ConfigMap ml updated (0.1s)"
-    run = _Run(None, "", Signals(), Deletions(None))
+    run = Operation(None, "", Signals(), Deletions(None))
     for _ in ("refresh", "update"):
-        show = run.options(Report())["on_output"]
+        show = run.engine_options(Report())["on_output"]
         for line in (step, warning):
             show(line)
     shown = capsys.readouterr().out

@@ -27,7 +27,7 @@ def ends(monkeypatch):
         report = Report()
         for each in events:
             report.note(each)
-        with stuck.ended(report, Signals()):
+        with stuck.run_ended(report, Signals()):
             time.sleep(1)
         return len(told) == 1
 

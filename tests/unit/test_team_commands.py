@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kai_fleet_cli.display import terminal
-from kai_fleet_cli.engine.runs import EngineError
+from kai_fleet_cli.engine.errors import EngineError
 from tests.unit.team_project import ADD, LAB, OWN
 
 SWITCH = ("team", "switch", "ml", "v0.16.8", "-s", "lab")

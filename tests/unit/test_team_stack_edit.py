@@ -127,5 +127,5 @@ def test_a_file_that_changed_meanwhile_is_neither_overwritten_nor_put_back(tmp_p
     change = edit(file, "before", "after")
     file.write_text("a colleague's")
     assert not change.write()
-    assert not change.write(undo=True)
+    assert not change.undo()
     assert file.read_text() == "a colleague's"

@@ -188,7 +188,7 @@ def event(kind, op="delete"):
 @pytest.fixture
 def looked(broken, monkeypatch, capsys):
     """What is said while the engine waits for a namespace, within a second."""
-    monkeypatch.setattr(deletions, "_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(deletions, "_LOOK_SECONDS", 0.05)
     opened = Api.of_kubeconfig(kubeconfig(broken.url))
     monkeypatch.setattr(hosts, "host_of_stack", lambda _: opened)
 

@@ -1,6 +1,6 @@
-"""`fleet init`: the stack file of a cluster, and what to do then."""
+"""`fleet init`: write the stack file of a cluster, and say what to do next."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,6 +10,8 @@ from kai_fleet.cluster.kube.kubeconfig import contexts
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.init import stack_file
+from kai_fleet_cli.stack_file import reading
 
 
 def init(
@@ -20,22 +22,27 @@ def init(
     ] = None,
 ) -> None:
     """Write a first stack file from what a cluster has; it replaces no file, and only reads."""
-    from kai_fleet_cli.init import stack_file
-    from kai_fleet_cli.stack_file import reading
-
-    if (path := reading.path_of(stack)).exists():
+    path = reading.path_of(stack)
+    if path.exists():
         again = f"{FLEET} plan --stack {stack}"
         raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
     if context is None and terminal.asks():
-        names, current = contexts()
-        if len(names) > 1:
-            asked: Any = {"default": current} if current else {}
-            context = Prompt.ask("Context", choices=names, **asked)
+        context = _ask_context()
     with Console(stderr=True).status("reading the cluster"):
-        content, then = stack_file.text(stack, context)
+        content, next_steps = stack_file.text(stack, context)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
-    except OSError as why:
-        raise UserError(f"{path} cannot be written: {why.strerror}") from None
-    terminal.result(then)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    terminal.result(next_steps)
+
+
+def _ask_context() -> str | None:
+    """The context that a person chooses; None, the current one, if there are not several."""
+    names, current = contexts()
+    if len(names) < 2:
+        return None
+    if current:
+        return Prompt.ask("Context", choices=names, default=current)
+    return Prompt.ask("Context", choices=names)

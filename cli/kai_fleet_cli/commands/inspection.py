@@ -1,17 +1,25 @@
-"""The commands that only look: at files, at clusters, at the versions known here."""
+"""The commands that only read: files, clusters, and the known versions."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from pydantic.alias_generators import to_camel
 from rich.console import Console
 
 from kai_fleet import releases as known
+from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
+from kai_fleet_cli.diff.report import compare
+from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.terminal import result, say
+from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import offline
+from kai_fleet_cli.report import build
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 
@@ -30,11 +38,10 @@ def plan(
 
     Exit 0: fine. 1: a rule refuses it. 2: the file cannot be read.
     """
-    from kai_fleet_cli.display import as_markdown, as_text
-    from kai_fleet_cli.plan import offline
-
-    of_file = config and config.stem.removeprefix("Pulumi.")
-    planned = offline.plan(of_file or "sandbox" if stack is None else stack, config)
+    if stack is None:
+        file_stack = config.stem.removeprefix("Pulumi.") if config else ""
+        stack = file_stack or "sandbox"
+    planned = offline.plan(stack, config)
     match format:
         case "json":
             sys.stdout.write(planned.json() + "\n")
@@ -54,37 +61,43 @@ def diff(
 
     Exit 0: nothing. 1: the update would be refused. 2: unreadable. 3: something.
     """
-    from kai_fleet_cli.diff.report import compare
-    from kai_fleet_cli.display import as_markdown, as_text
-
     try:
-        found = compare(stack, base)
-    except UserError as why:
-        say(f"error: {why}")
+        comparison = compare(stack, base)
+    except UserError as error:
+        say(f"error: {error}")
         raise typer.Exit(2) from None
     match format:
         case "json":
-            print_json(found.record())
+            print_json(comparison.record())
         case "markdown":
-            sys.stdout.write(as_markdown.diff_page(found))
+            sys.stdout.write(as_markdown.diff_page(comparison))
         case "text":
-            as_text.show_diff(found, Console())
-    raise typer.Exit(found.exit_code)
+            as_text.show_diff(comparison, Console())
+    raise typer.Exit(comparison.exit_code)
 
 
 def releases(as_json: AsJson = False) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
-    tables: dict[str, Mapping[str, Any]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
+    tables: dict[str, Mapping[str, known.Release]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
     if as_json:
-        ends = {kind: {v: table[v].support_end for v in table} for kind, table in tables.items()}
-        print_json({"known": {kind: list(ends[kind]) for kind in ends}, "supportedUntil": ends})
+        ends = {name: _support_ends(table) for name, table in tables.items()}
+        print_json({"known": {name: list(ends[name]) for name in ends}, "supportedUntil": ends})
         return
-    for kind, table in tables.items():
-        for version in (*table, known.RETRACTED) if kind == "KAI" else table:
+    for name, table in tables.items():
+        versions = list(table)
+        if name == "KAI":
+            versions.append(known.RETRACTED)
+        for version in versions:
             words = known.standing(table, version).words
-            default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
-            result(f"{kind} {version:<9} {words}{default}")
+            if version == known.DEFAULT_VCLUSTER:
+                words += "; what a stack gets that names none"
+            result(f"{name} {version:<9} {words}")
     result("A newer version of either can be tried with untested: true beside its version.")
+
+
+def _support_ends(table: Mapping[str, known.Release]) -> dict[str, object]:
+    """The day on which each version gets its last fixes."""
+    return {version: release.support_end for version, release in table.items()}
 
 
 def doctor(
@@ -97,8 +110,6 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
-    from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
-
     try:
         with Console(stderr=True).status("reading clusters"):
             diagnosis = diagnose(stack, team, context)
@@ -124,30 +135,26 @@ def report(
     Exit 0: everything was read. 1: the stack's file is refused. 2: the host did not answer.
     3: the page is there, and says what was not read.
     """
-    from dataclasses import asdict
-
-    from pydantic.alias_generators import to_camel
-
-    from kai_fleet.cluster.kube.errors import UnreachableError
-    from kai_fleet_cli.doctor.diagnosis import ExitCode
-    from kai_fleet_cli.report import build
-
     try:
         with Console(stderr=True).status("reading clusters"):
-            found = build.now(stack)
+            report_now = build.now(stack)
     except UnreachableError as error:
         say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
     if as_json:
-        print_json(
-            asdict(found, dict_factory=lambda of: {to_camel(key): value for key, value in of})
-        )
-        raise typer.Exit(found.exit_code)
+        print_json(asdict(report_now, dict_factory=_in_camel_case))
+        raise typer.Exit(report_now.exit_code)
     try:
-        html.write_text(build.page(found), encoding="utf-8")
-    except OSError as why:
-        raise UserError(f"{html} cannot be written: {why.strerror}; write another --html") from None
-    for sentence in found.missing:
+        html.write_text(build.page(report_now), encoding="utf-8")
+    except OSError as error:
+        why = error.strerror
+        raise UserError(f"{html} cannot be written: {why}; write another --html") from None
+    for sentence in report_now.missing:
         say(f"not read: {sentence}")
     say(f"{html} is written")
-    raise typer.Exit(found.exit_code)
+    raise typer.Exit(report_now.exit_code)
+
+
+def _in_camel_case(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A dataclass's fields as a mapping with keys as in JSON."""
+    return {to_camel(name): value for name, value in fields}

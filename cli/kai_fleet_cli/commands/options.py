@@ -1,4 +1,4 @@
-"""What commands share: their flags, and how they print a result."""
+"""Flags that commands share, and how commands print a result."""
 
 import json
 import sys
@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperCommand
 
 from kai_fleet_cli.display.terminal import result
+from kai_fleet_cli.stack_file import edit
+from kai_fleet_cli.stack_file.reading import stacks
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
@@ -18,28 +20,31 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="A file read
 
 
 class OfAStack(TyperCommand):
-    """A command that takes a word for `--stack`, where that is not written and the word is the name
-    of a stack with a file: `fleet up prod`.
+    """A command that takes the name of a stack with a file for `--stack`: `fleet up prod`.
+
+    Without `--stack` its first word is the stack if it is such a name.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as click does, then move the word."""
-        from kai_fleet_cli.stack_file.reading import stacks  # and all settings: a tenth of a second
+        """Parse as typer does, then move the word to `--stack`; return no remaining words.
 
+        `ctx` is typer's own Context, which has no public name. Raises its UsageError for another
+        word, unless the command takes names.
+        """
         ctx.allow_extra_args = True
         super().parse_args(ctx, args)
         words = [*(ctx.params.get("names") or ()), *ctx.args]
         source = ctx.get_parameter_source("stack")
-        unwritten = source is not None and source.name == "DEFAULT"
-        # `up --yes sandbox` agrees to the losses of the stack that it is of anyway.
-        agreed = ctx.params.get("yes") and words[:1] == [ctx.params["stack"]]
-        if unwritten and words and words[0] in stacks() and not agreed:
+        is_unwritten = source is not None and source.name == "DEFAULT"
+        # `up --yes sandbox` agrees to losses of the default stack: its word stays a name.
+        agrees = ctx.params.get("yes") and words[:1] == [ctx.params["stack"]]
+        if is_unwritten and words and words[0] in stacks() and not agrees:
             ctx.params["stack"] = words.pop(0)
         if "names" in ctx.params:
             ctx.params["names"] = words
         elif words:
-            known = ", ".join(stacks()) or "none"
-            ctx.fail(f"{words[0]} is too much: this is of one stack. Stacks with a file: {known}")
+            names = ", ".join(stacks()) or "none"
+            ctx.fail(f"{words[0]} is too much: this is of one stack. Stacks with a file: {names}")
         ctx.args = []
         return []
 
@@ -53,17 +58,18 @@ def main(
         raise typer.Exit
 
 
-def print_json(record: Any) -> None:
-    """Print a command's result as JSON."""
+def print_json(record: object) -> None:
+    """Print a command's result as JSON; values that JSON does not know become text."""
     sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
-def write_private(content: str, output: Path | None, then: str = "") -> None:
-    """Print a secret, or write it to a file that only its owner can read."""
-    from kai_fleet_cli.stack_file import edit
+def write_private(content: str, output: Path | None, next_step: str = "") -> None:
+    """Write a secret to a file that only its owner can read, and print that and the next step.
 
+    Without a file print the secret alone. Raises UserError if the file cannot be written.
+    """
     if output is None:
         sys.stdout.write(content)
         return
     edit.put(output, content, 0o600)
-    result(f"{output} is written{then and f': {then}'}")
+    result(f"{output} is written: {next_step}" if next_step else f"{output} is written")

@@ -1,7 +1,11 @@
-"""`fleet sandbox`: the local control plane, its variables and its tools."""
+"""`fleet sandbox`: the local control plane, its variables and its tools.
+
+The wheels have no package `sandbox`, so it is imported in functions.
+"""
 
 import shlex
 import sys
+from pathlib import Path
 
 import typer
 
@@ -30,10 +34,10 @@ def tools() -> None:
     from sandbox.tools import toolbox
 
     try:
-        found = toolbox.ensure(lifecycle.TOOLS, say)
-    except toolbox.ToolError as why:
-        raise UserError(str(why)) from None
-    for tool in found.values():
+        fetched = toolbox.ensure(lifecycle.TOOLS, say)
+    except toolbox.ToolError as error:
+        raise UserError(str(error)) from None
+    for tool in fetched.values():
         result(f"{tool.name} {tool.version} ({tool.origin})")
 
 
@@ -46,10 +50,20 @@ def down(yes: Sure = False) -> None:
     from sandbox import lifecycle
 
     running = lifecycle.find()
-    if not yes and running and (file := running.directory / OCCUPANT).exists():
-        stack = file.read_text(encoding="utf-8").strip()
-        loss = f"stack {stack} would be gone with the sandbox"
-        require_answer(f"{FLEET} sandbox down", loss, yes=False)
-        result(f"Stack {stack} goes with its clusters and its state.")
-        confirm_name(stack)
+    if running and not yes:
+        _confirm_stack(running.directory / OCCUPANT)
     lifecycle.down(say)
+
+
+def _confirm_stack(occupant: Path) -> None:
+    """Ask for the name of the stack in the sandbox, if there is one.
+
+    Raises UserError for another answer, and if nobody is at a terminal.
+    """
+    if not occupant.exists():
+        return
+    stack = occupant.read_text(encoding="utf-8").strip()
+    loss = f"stack {stack} would be gone with the sandbox"
+    require_answer(f"{FLEET} sandbox down", loss, yes=False)
+    result(f"Stack {stack} goes with its clusters and its state.")
+    confirm_name(stack)

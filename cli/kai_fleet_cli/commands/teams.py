@@ -3,12 +3,18 @@
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.values import value_at
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display.terminal import result
+from kai_fleet_cli.display.terminal import print_table, result
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
+from kai_fleet_cli.stack_file.reading import settings_of
+from kai_fleet_cli.teams import changes, state
+from kai_fleet_policies.model.declared import clusters_of
 
 app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help=True)
 
@@ -36,13 +42,17 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team."""
-    from kai_fleet_cli.teams import changes
-
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
     queues = dict.fromkeys(queue or (), "")
     if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
-    flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
+    flags: changes.TeamFlags = {
+        "mode": mode,
+        "version": version,
+        "pool": labels,
+        "gpus": gpus,
+        "queue": queues,
+    }
     change = changes.add(changes.stack_file(stack), name, flags)
     if changes.carry_out(change, yes=yes, no_up=no_up):
         result(f"Next: {FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig")
@@ -57,8 +67,6 @@ def switch(
     no_up: NoUp = False,
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes
-
     file = changes.stack_file(stack)
     changes.carry_out(changes.switch(file, file.team(name), version), yes=yes, no_up=no_up)
 
@@ -68,11 +76,9 @@ def rollback(
     name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from kai_fleet_cli.teams import changes, state
-
     file = changes.stack_file(stack)
     team = file.team(name)
-    changes.written_kai(file, team)  # refuses teams without a KAI before anything is read
+    changes.written_kai(file, team)  # refuses a team without a KAI before the history is read
     version = state.earlier_version(stack, team)
     if version is None:
         raise UserError(
@@ -87,8 +93,6 @@ def remove(
     name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    from kai_fleet_cli.teams import changes
-
     file = changes.stack_file(stack)
     changes.carry_out(changes.remove(file, file.team(name)), yes=yes, no_up=no_up)
 
@@ -106,9 +110,6 @@ def kubeconfig(
 
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
-    from kai_fleet_cli.stack_file.reading import settings_of
-    from kai_fleet_cli.teams import changes, state
-
     file = changes.stack_file(stack)
     team = file.team(name)
     provider = settings_of(stack).teams[name].vcluster.oidc if oidc else None
@@ -136,9 +137,6 @@ def credentials(
     output: options.Output = None,
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
-    from kai_fleet.values import value_at
-    from kai_fleet_cli.teams import changes, state
-
     file = changes.stack_file(stack)
     if file.is_team_stack:
         raise UserError(f"stack {stack} is a team stack; name its platform's: --stack …")
@@ -155,27 +153,25 @@ def credentials(
 
 def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False) -> None:
     """The teams of a stack: schedulers declared and running, GPUs, nodes."""
-    from rich.console import Console
 
-    from kai_fleet_cli.display.terminal import print_table
-    from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
-    from kai_fleet_cli.stack_file.reading import settings_of
-    from kai_fleet_cli.teams import state
-    from kai_fleet_policies.model.declared import clusters_of
-
-    settings, outputs, notes = settings_of(stack), {}, []
+    settings = settings_of(stack)
+    outputs: object = {}
+    notes: list[str] = []
     try:
         outputs = state.read(stack)
-    except UserError as why:
-        notes.append(str(why))
-    if own := ", ".join(sorted(settings.team_stacks)):
-        notes.append(f"teams with a stack of their own are listed there: {own}")
-    running, declared = state.versions_of(outputs), of_clusters(clusters_of(settings)).teams
-    columns = (*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:])
-    rows = [(*row[:3], running.get(row[0]) or "-", *row[3:]) for row in declared]
+    except UserError as error:
+        notes.append(str(error))
+    if granted := ", ".join(sorted(settings.team_stacks)):
+        notes.append(f"teams with a stack of their own are listed there: {granted}")
+    running = state.versions_of(outputs)
+    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:]]
+    rows: list[list[str]] = []
+    for declared in of_clusters(clusters_of(settings)).teams:
+        version = running.get(declared[0]) or "-"
+        rows.append([*declared[:3], version, *declared[3:]])
     if as_json:
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-        options.print_json({"teams": found, "notes": notes})
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
+        options.print_json({"teams": records, "notes": notes})
         return
     print_table(Console(), columns, rows)
     for note in notes:

@@ -2,23 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command, update_command
 from kai_fleet_cli.commands.options import StackFile, Sure
-from kai_fleet_cli.display import terminal
+from kai_fleet_cli.diff import another, losses
+from kai_fleet_cli.diff.changes import Item, of_steps
+from kai_fleet_cli.display import as_text, terminal
+from kai_fleet_cli.doctor import read as live
+from kai_fleet_cli.doctor.diagnosis import show_ahead, with_alive
+from kai_fleet_cli.engine import report, runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import offline
+from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams import changes
+from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import HOST
 
-if TYPE_CHECKING:
-    from kai_fleet_cli.diff.changes import Item
-    from kai_fleet_cli.recovery.state import State
-
-out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
+out: Final = Console()  # rich leaves colours out for a pipe and for NO_COLOR
 
 Refresh = Annotated[
     bool,
@@ -40,110 +46,126 @@ def up(
     Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
     stack's where all teams lose something.
     """
-    from kai_fleet_cli.diff import another, losses
-    from kai_fleet_cli.diff.changes import of_steps
-    from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.engine import report, runs
-    from kai_fleet_cli.plan import offline
-    from kai_fleet_cli.stack_file import reading
-    from kai_fleet_policies import validation
-
     named = names or []
-    if named and not yes:  # no command that agrees to it: nothing was shown yet
+    if named and not yes:  # no command agrees to losses that were not shown
         raise UserError(
             f"an update is of all teams of stack {stack}, not of {' '.join(named)} alone. Run"
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
+    states_before: list[State] = []
 
-    before: list[State] = []
-
-    def agree(known: "State") -> list[str]:
-        before.append(known)
-        if not known.resources:
-            from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
-
-            show_ahead(stack, out)
-            return named
-        if unread := reading.from_environment(reading.path_of(stack)):
-            terminal.say(f"what this update loses may not be known: {unread}")
-        with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
-            looked = pool.submit(lost_vclusters, stack, known)
-            plan = offline.plan(stack)
-        if not plan.ok:  # the program says why
-            return named
-        if renamed := validation.rename_findings(reading.settings_of(stack), known.outputs):
-            raise UserError(validation.report(renamed))
-        gone = reading.read(reading.path_of(stack)).get("removed") or []
-        lost, others = losses.losses(known, plan.resources), looked.result()
-        if not (refresh or terminal.asks()):  # a refresh drops what tells what was in them
-            others = without_undecided(stack, others, [*named, *gone, *teams_of(lost)])
-        return confirm(stack, [*others, *lost], named, gone)
+    def agree(known: State) -> list[str]:
+        states_before.append(known)
+        return _agree(stack, known, named, refresh=refresh)
 
     environment = for_stack(stack)
-    opened = runs.stack(stack, environment.variables)
+    opened = workspace.open_stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     summary = of_steps(ran.steps)
-    for known in before:
+    for known in states_before:
         summary["lost"][:0] = another.items(another.filled(known, ran.steps), advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
-def lost_vclusters(stack: str, known: "State") -> "list[Item]":
-    """What was in vClusters that are other ones than the last update saw; none where the clusters
-    cannot be asked.
-    """
-    from kai_fleet_cli.diff import another
-    from kai_fleet_cli.doctor.read import of_stack, uids
+def _agree(stack: str, known: State, named: Sequence[str], *, refresh: bool) -> list[str]:
+    """Ask for what an update would lose; return the names that may lose something.
 
-    if not (vclusters := known.vclusters):
+    Before a stack's first update print what the host lacks instead. Of a stack file that the rules
+    refuse nothing is asked: the program refuses it.
+
+    Args:
+        stack: The stack.
+        known: Its state.
+        named: Names that the command has.
+        refresh: The update refreshes the state first, which drops what identifies a lost vCluster:
+            each one has to be agreed to.
+
+    Raises:
+        UserError: Nobody agrees, the file has another `cluster.name` than the state, or it cannot
+            be read.
+    """
+    if not known.resources:
+        show_ahead(stack, out)
+        return list(named)
+    file = reading.path_of(stack)
+    if unread := reading.from_environment(file):
+        terminal.say(f"what this update loses may not be known: {unread}")
+    with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
+        reading_vclusters = pool.submit(lost_vclusters, stack, known)
+        plan = offline.plan(stack)
+    if not plan.ok:
+        return list(named)
+    renamed = validation.rename_findings(reading.settings_of(stack), known.outputs)
+    if renamed:
+        raise UserError(validation.report(renamed))
+    removed = reading.read(file).get("removed") or []
+    lost = losses.losses(known, plan.resources)
+    vclusters = reading_vclusters.result()
+    if not refresh and not terminal.asks():
+        agreed = [*named, *removed, *teams_of(lost)]
+        vclusters = without_undecided(stack, vclusters, agreed)
+    return confirm(stack, [*vclusters, *lost], named, removed)
+
+
+def lost_vclusters(stack: str, known: State) -> list[Item]:
+    """What was in vClusters that are other ones than the last update saw.
+
+    Empty if the clusters cannot be asked.
+    """
+    if not known.vclusters:
         return []
     try:
-        source = of_stack(stack)
-    except UserError:  # the file of its platform's stack is not in this folder, or it is refused
+        source = live.of_stack(stack)
+    except UserError:  # the file is refused, or that of its platform is not in this folder
         return []
-    return another.items(another.losses(known, uids(source, vclusters)))
+    return another.items(another.losses(known, live.uids(source, known.vclusters)))
 
 
-def teams_of(items: Iterable["Item"]) -> list[str]:
-    """The teams that lose something, each once."""
+def teams_of(items: Iterable[Item]) -> list[str]:
+    """The teams that lose something, each once, in the order of the items."""
     return list(dict.fromkeys(item.team for item in items))
 
 
-def without_undecided(stack: str, others: Sequence["Item"], known: Sequence[str]) -> "list[Item]":
-    """Of vClusters that are other ones, those of teams that `known` names: it is agreed to, goes,
-    or loses something else. All where it names the stack.
+def without_undecided(stack: str, vclusters: Sequence[Item], agreed: Sequence[str]) -> list[Item]:
+    """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
 
-    Where nobody can be asked, the program leaves each other one alone: that team fails, and the
-    others go on. Print its loss and the command that agrees to it.
+    Print the loss of every other one and the command that agrees to it: nobody can be asked, and
+    the program does not fill it. Its team fails, and the others are updated.
     """
-    from kai_fleet_cli.display import as_text
-
-    left = [item for item in others if not {stack, item.team} & {*known}]
-    as_text.show_summary({"lost": left}, out)
-    for item in left:
+    undecided = [item for item in vclusters if not {stack, item.team} & set(agreed)]
+    as_text.show_summary({"lost": undecided}, out)
+    for item in undecided:
         command = f"{FLEET} up --stack {stack} --yes {item.team}"
         terminal.say(
             f"there is no terminal to ask at, so nothing of team {item.team} is filled, and the"
             f" other teams go on. To agree: {command}"
         )
-    return [item for item in others if item not in left]
+    return [item for item in vclusters if item not in undecided]
 
 
 def confirm(
-    stack: str, items: Sequence["Item"], named: Sequence[str], gone: Sequence[str] = ()
+    stack: str, items: Sequence[Item], named: Sequence[str], removed: Sequence[str] = ()
 ) -> list[str]:
     """Ask for each team that loses something, or for the stack's name if the host does.
 
-    Return the names that were given. `named` are given already, `gone` are in the stack file.
-    Raises UserError without an agreement.
-    """
-    from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.doctor.diagnosis import with_alive
+    Args:
+        stack: The stack.
+        items: What is lost.
+        named: Names that the command has: they are not asked for.
+        removed: Teams that the stack file names as removed: neither.
 
-    names = [team for team in teams_of(items) if team not in gone]
-    names = [stack] if HOST in names else names
-    if missing := [name for name in names if name not in named]:
+    Returns:
+        `named` and the names that were typed.
+
+    Raises:
+        UserError: A name is not typed, or nobody is at a terminal.
+    """
+    names = [team for team in teams_of(items) if team not in removed]
+    if HOST in names:
+        names = [stack]
+    missing = [name for name in names if name not in named]
+    if missing:
         as_text.show_summary({"lost": with_alive(stack, items, out)}, out)
         if not terminal.asks():
             raise UserError(
@@ -162,12 +184,7 @@ def preview(
     ] = False,
 ) -> None:
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
-    from kai_fleet_cli.diff.changes import of_steps
-    from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.doctor.diagnosis import show_ahead, with_alive
-    from kai_fleet_cli.engine import report, runs
-
-    opened = runs.stack(stack, for_stack(stack).variables)
+    opened = workspace.open_stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
     summary = of_steps(ran.steps)
     summary["lost"] = with_alive(stack, summary["lost"], out)
@@ -184,14 +201,11 @@ def destroy(
     yes: Sure = False,
 ) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
-    from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.teams import changes
-
     command = f"{FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
     terminal.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
-    opened = runs.stack(stack, environment.variables)
+    opened = workspace.open_stack(stack, environment.variables)
     file = changes.stack_file(stack)
     for name in file.teams:
         terminal.result(f"  team {name} goes: its vCluster, every pod and every volume in it")
@@ -200,4 +214,4 @@ def destroy(
     if not yes:
         terminal.confirm_name(stack)
     runs.destroy(opened, refresh=refresh)
-    environment.vacate()
+    environment.release_sandbox()

@@ -1,4 +1,4 @@
-"""Say while the engine deletes a namespace why it does not go: the engine waits ten minutes."""
+"""While the engine deletes a namespace, say what keeps it: the engine waits ten minutes."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from typing import Final
 from pulumi import automation
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.terminating import causes, live, sentence
+from kai_fleet.cluster.terminating import Cause, causes, live, sentence
 from kai_fleet.names import NAMESPACE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
@@ -17,70 +17,99 @@ from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import state
 
-_EVERY_SECONDS: Final = 5.0
-_QUIET_SECONDS: Final = 60.0  # what no cause is known of may still go by itself
-_DELETED: Final = ("delete", "delete-replaced")
+_LOOK_SECONDS: Final = 5.0
+# Without a known cause a namespace may still be deleted: nothing is said of it before.
+_QUIET_SECONDS: Final = 60.0
+_DELETIONS: Final = ("delete", "delete-replaced")
 
 
 @dataclass
-class _Going:
-    """A namespace that is deleted; `team` is the vCluster that it is in, "" on the host."""
+class _Deletion:
+    """A namespace that the engine is deleting.
+
+    Attributes:
+        name: The namespace.
+        team: The team in whose vCluster it is; "" for the host.
+        begun: When the deletion began, in seconds of the monotonic clock.
+        printed: The last line that was printed of it.
+    """
 
     name: str
     team: str
-    since: float
-    said: str = ""
+    begun: float
+    printed: str = ""
+
+    @property
+    def kubectl(self) -> str:
+        """The kubectl for its cluster."""
+        return f"kubectl --kubeconfig {self.team}.kubeconfig" if self.team else "kubectl"
 
 
 class Deletions:
-    """The namespaces that a stack's engine deletes now, and a thread that looks at them."""
+    """The namespaces that a stack's engine is deleting, and a thread that looks at them.
+
+    The thread starts with the first deletion, and reads each namespace every five seconds.
+    """
 
     def __init__(self, stack: automation.Stack) -> None:
         self._stack = stack
-        self._going: dict[str, _Going] = {}
-        self._over = threading.Event()
-        self._watching: threading.Thread | None = None
+        self._deletions: dict[str, _Deletion] = {}  # by URN
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def close(self) -> None:
-        """End the thread."""
-        self._over.set()
+        """End the thread after its current look."""
+        self._closed.set()
 
     def note(self, event: automation.EngineEvent) -> None:
-        """Look at an event of the engine."""
+        """Begin to look at a namespace when its deletion begins, and end when that ends."""
         if event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
-            if step.op in _DELETED and step.type == NAMESPACE and step.old is not None:
-                self._begin(step)
+            if step.op in _DELETIONS and step.type == NAMESPACE and step.old is not None:
+                self._begin(step, step.old)
         for ended in (event.res_outputs_event, event.res_op_failed_event):
             if ended is not None:
-                self._going.pop(ended.metadata.urn, None)
+                self._deletions.pop(ended.metadata.urn, None)
 
-    def _begin(self, step: automation.StepEventMetadata) -> None:
-        name = get(step.old.inputs, "metadata", "name") if step.old else None
+    def _begin(
+        self, step: automation.StepEventMetadata, namespace: automation.StepEventStateMetadata
+    ) -> None:
+        name = get(namespace.inputs, "metadata", "name")
         clusters = sorted(state.clusters_of({"provider": step.provider}))
         team = read_urn(clusters[0]).name if clusters else ""
-        self._going[step.urn] = _Going(str(name), team, time.monotonic())
-        if self._watching is None:
-            self._watching = threading.Thread(target=self._watch, daemon=True)
-            self._watching.start()
+        self._deletions[step.urn] = _Deletion(str(name), team, begun=time.monotonic())
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
 
     def _watch(self) -> None:
-        while not self._over.wait(_EVERY_SECONDS):
-            for each in list(self._going.values()):
+        """Look at each namespace until `close`; ignore clusters that do not answer."""
+        while not self._closed.wait(_LOOK_SECONDS):
+            for deletion in list(self._deletions.values()):
                 with suppress(*NO_ANSWER):
-                    self._look(each)
+                    self._look(deletion)
 
-    def _look(self, each: _Going) -> None:
-        """Say once what keeps a namespace."""
-        kubectl = f"kubectl --kubeconfig {each.team}.kubeconfig" if each.team else "kubectl"
-        with closing(cluster_of_stack(self._stack, each.team)) as api:
-            space = KubeObject(api.get(f"/api/v1/namespaces/{each.name}"))
-            found = causes(space, live(api))
-        late = time.monotonic() - each.since > _QUIET_SECONDS
-        words = sentence(space, found) if found or (late and space.is_going) else ""
-        commands = [f"{kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
-        if commands:
-            words += f". Meanwhile run: {' && '.join(commands)}"
-        if words not in ("", each.said):
-            each.said = words
-            say(words)
+    def _look(self, deletion: _Deletion) -> None:
+        """Print what keeps a namespace, unless that was its last line. Raises one of NO_ANSWER."""
+        with closing(cluster_of_stack(self._stack, deletion.team)) as api:
+            namespace = KubeObject(api.get(f"/api/v1/namespaces/{deletion.name}"))
+            found = causes(namespace, live(api))
+        line = _line(deletion, namespace, found)
+        if line and line != deletion.printed:
+            deletion.printed = line
+            say(line)
+
+
+def _line(deletion: _Deletion, namespace: KubeObject, found: list[Cause]) -> str:
+    """What keeps a namespace and the commands that end it.
+
+    Without a cause "", after a minute that it is still there.
+    """
+    is_late = time.monotonic() - deletion.begun > _QUIET_SECONDS
+    if not found and not (is_late and namespace.is_going):
+        return ""
+    line = sentence(namespace, found)
+    commands = [f"{deletion.kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
+    if not commands:
+        return line
+    return f"{line}. Meanwhile run: {' && '.join(commands)}"

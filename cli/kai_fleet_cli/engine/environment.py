@@ -1,6 +1,6 @@
-"""Where a stack's engine runs, the sandbox or your cluster, and the program that it runs.
+"""Where a stack's engine runs, in the sandbox or on your cluster, and the program that it runs.
 
-Only a checkout has the sandbox, and no wheel.
+A checkout has the sandbox; the wheels do not, so package `sandbox` is imported in functions.
 """
 
 from __future__ import annotations
@@ -8,67 +8,84 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from kai_fleet.program import program as declare
 from kai_fleet.settings.files.project import CHECKOUT, update_command
+from kai_fleet.settings.secrets import copies
+from kai_fleet.settings.team_stack import platform_of
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import policy_pack_program
+from kai_fleet_policies import policy_pack_program, validation
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
-OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
+# A file in the sandbox's directory with the name of the stack that runs there.
+OCCUPANT: Final = "stack"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Variables for the engine and its plugins, and the names of what is a stand-in there."""
+    """Where a stack's engine runs.
+
+    Attributes:
+        variables: Variables for the engine and its plugins.
+        standins: Names of what is simulated there; empty on your cluster.
+        occupant: The file with the name of the stack in the sandbox, if this stack wrote it.
+    """
 
     variables: dict[str, str] = field(default_factory=dict)
     standins: tuple[str, ...] = ()
     occupant: Path | None = None
 
-    def vacate(self) -> None:
-        """Let another stack have the sandbox."""
+    def release_sandbox(self) -> None:
+        """Delete the occupant's file, so that another stack may run in the sandbox."""
         if self.occupant is not None:
             self.occupant.unlink(missing_ok=True)
 
 
 def for_stack(stack: str, *, validated: bool = True) -> Environment:
-    """Prepare the environment in which a stack runs.
+    """Prepare the environment in which a stack's engine runs.
 
-    A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
-    and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
-    rules refuse, unless it is not to be `validated`: what runs must be removable whatever they say.
-    Raises UserError.
+    A stack whose context is the sandbox's gets the sandbox, which is started if `validated`. Every
+    other stack gets Pulumi's CLI, which a checkout downloads or builds if it is missing, and uses
+    your Pulumi login and kubeconfig.
+
+    Args:
+        stack: The stack.
+        validated: Ask the rules about the stack file first. Commands that read or remove a stack
+            do not: what runs has to be removable whatever the rules say.
+
+    Raises:
+        UserError: The file cannot be read or the rules refuse it; another stack is in the sandbox,
+            or it does not run or start; this shell has the sandbox's variables and the stack is
+            of another cluster; or Pulumi's CLI is missing.
     """
-    # The rules and Pulumi's SDK: half a second, which commands without a stack are spared.
-    from kai_fleet.settings.secrets import copies
-    from kai_fleet.settings.team_stack import platform_of
-    from kai_fleet_policies import validation
-
     file = reading.path_of(stack)
     raw = reading.read(file)
     platform = platform_of(raw)
     if is_elsewhere(platform):
-        return _own_cluster()  # the program judges it
-    every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
-    verdict = validation.validate(raw, facts_of=reading.facts_beside(file), stack=stack, **every)
-    settings, refused = verdict.settings, verdict.refused
+        return _own_cluster()  # the program judges the file, with the platform's facts
+    verdict = _verdict(stack, file, raw, validated=validated)
+    settings = verdict.settings
+    refused = verdict.refused
     if (settings is None or refused) and reading.from_environment(file):
-        return _own_cluster()  # the sandbox's state takes no values of Pulumi ESC
+        return _own_cluster()  # the engine reads more keys; the sandbox has no Pulumi ESC
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))
-    facts, cluster = settings.platform_facts, settings.cluster
-    if (facts.context if facts else cluster.context) == SANDBOX_CONTEXT:
+    cluster = settings.cluster
+    facts = settings.platform_facts
+    context = facts.context if facts else cluster.context
+    if context == SANDBOX_CONTEXT:
         return _in_sandbox(stack, platform, starts=validated)
-    elsewhere = cluster.context or cluster.kubeconfig or cluster.kind
-    if validated and elsewhere and _in_sandbox_shell():
+    names_cluster = cluster.context or cluster.kubeconfig or cluster.kind
+    if validated and names_cluster and _in_sandbox_shell():
         raise UserError(
             f"stack {stack} is of another cluster, but this shell has the sandbox's variables: its"
             " state would be in the sandbox, and make down deletes it. Use another shell, or unset"
@@ -77,15 +94,36 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     return _own_cluster()
 
 
+def _verdict(
+    stack: str, file: Path, raw: Mapping[str, object], *, validated: bool
+) -> validation.SettingsVerdict:
+    """The settings of a stack and their mistakes; if `validated`, also those that rules report."""
+    facts_of = reading.facts_beside(file)
+    if validated:
+        return validation.validate(raw, facts_of=facts_of, stack=stack, more=copies(file))
+    return validation.validate(raw, facts_of=facts_of, stack=stack, only=())
+
+
 def is_elsewhere(platform: str | None) -> bool:
-    """Whether a team stack's platform has no file here: only the engine has its facts then."""
-    return bool(platform and not reading.path_of(platform.rpartition("/")[2]).exists())
+    """Whether the stack file of a team stack's platform is missing here.
+
+    Only the engine can read that platform's facts then. False for None, no team stack. Raises
+    UserError if the platform is no stack's name.
+    """
+    if not platform:
+        return False
+    return not reading.path_of(_bare_name(platform)).exists()
+
+
+def _bare_name(stack: str) -> str:
+    """`organization/project/stack` as `stack`."""
+    return stack.rpartition("/")[2]
 
 
 def _in_sandbox_shell() -> bool:
     """Whether this shell has the variables of `fleet sandbox env`.
 
-    Others may call their folders as the sandbox's are; the charts are those of no one else.
+    Folders of the same names alone do not tell: the sandbox's charts or its file have to be there.
     """
     home = Path(os.environ.get("PULUMI_HOME", ""))
     directory = home.parent
@@ -96,7 +134,7 @@ def _in_sandbox_shell() -> bool:
 
 
 def require_sandbox() -> None:
-    """Raise UserError where there is no sandbox, because kai-fleet was installed from wheels."""
+    """Raise UserError if kai-fleet is installed from wheels, which have no sandbox."""
     if CHECKOUT is None:
         raise UserError(
             "the sandbox needs a checkout, and kai-fleet is installed here without one:"
@@ -105,76 +143,101 @@ def require_sandbox() -> None:
 
 
 def running_sandbox() -> Sandbox:
-    """The sandbox. Raises UserError where it is not running, or there is none."""
+    """The running sandbox. Raises UserError if it does not run, or is not installed."""
     require_sandbox()
     from sandbox import lifecycle
 
-    if (running := lifecycle.find()) is None:
+    running = lifecycle.find()
+    if running is None:
         raise UserError("the sandbox is not running; start it with: make up")
     return running
 
 
 def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
-    """The sandbox for a stack; `platform` is the one of a team stack, None for another.
+    """The sandbox for a stack: one platform stack with its team stacks runs there at a time.
 
-    One platform stack runs there at a time. A team stack alone starts nothing.
+    Args:
+        stack: The stack.
+        platform: The stack's platform if it is a team stack, which starts no sandbox; else None.
+        starts: Start the sandbox if it does not run. A command that reads or removes does not: a
+            new sandbox is empty.
+
+    Raises:
+        UserError: The sandbox is not installed, does not run or start, or has another stack.
     """
     require_sandbox()
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
-    host = (platform or "").rpartition("/")[2] or stack
-    # A command that reads or removes starts none: it would be empty.
     found = lifecycle.find() if starts else running_sandbox()
-    occupant = found.directory / OCCUPANT if found else None
-    current = occupant.read_text().strip() if occupant and occupant.exists() else ""
-    if current != host and (current or platform):
-        first = ["make down"] * bool(current) + [update_command(host)] * bool(platform)
-        raise UserError(
-            f"the sandbox {f'runs stack {current}' if current else 'is empty'}, and it runs one"
-            f" platform with its team stacks at a time. For {stack}, first: {', then '.join(first)}"
-        )
+    _require_place(found, stack, platform)
     try:
         running = lifecycle.up(say)
-    except (ToolError, lifecycle.SandboxError) as why:
-        raise UserError(str(why)) from None
-    if platform is not None:  # a team stack leaves the place to its platform when it goes
+    except (ToolError, lifecycle.SandboxError) as error:
+        raise UserError(str(error)) from None
+    if platform is not None:  # its platform stays the occupant
         return Environment(running.env(), running.standins)
     occupant = running.directory / OCCUPANT
     occupant.write_text(stack)
     return Environment(running.env(), running.standins, occupant)
 
 
-def _own_cluster() -> Environment:
-    """Your own cluster: Pulumi's CLI first on PATH, which gets its plugins; no stand-ins.
+def _require_place(sandbox: Sandbox | None, stack: str, platform: str | None) -> None:
+    """Raise UserError if another stack is in the sandbox, or a team stack's platform is not."""
+    expected = _bare_name(platform) if platform else stack
+    occupant = sandbox.directory / OCCUPANT if sandbox else None
+    current = occupant.read_text().strip() if occupant and occupant.exists() else ""
+    if current == expected or not (current or platform):
+        return
+    commands: list[str] = []
+    if current:
+        commands.append("make down")
+    if platform:
+        commands.append(update_command(expected))
+    state = f"runs stack {current}" if current else "is empty"
+    raise UserError(
+        f"the sandbox {state}, and it runs one platform with its team stacks at a time. For"
+        f" {stack}, first: {', then '.join(commands)}"
+    )
 
-    A checkout fetches or builds the CLI where there is none. Without one, plugin and probes are as
-    installed; a checkout's `Pulumi.yaml` names them.
+
+def _own_cluster() -> Environment:
+    """The environment for your own cluster: PATH begins with Pulumi's CLI, which gets its plugins.
+
+    A checkout downloads or builds the CLI if it is missing. Otherwise PATH also has the folder of
+    the installed plugin and probes, which a checkout's `Pulumi.yaml` names.
+
+    Raises UserError if there is no CLI.
     """
     if CHECKOUT is not None:
-        from sandbox.tools import toolbox
-
-        try:
-            folders = [toolbox.ensure(("pulumi",), say)["pulumi"].path.parent]
-        except toolbox.ToolError as why:
-            raise UserError(str(why)) from None
-    elif (installed := shutil.which("pulumi")) is None:
-        raise UserError(
-            "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
-        )
+        folders = [_fetched_cli().parent]
     else:
+        installed = shutil.which("pulumi")
+        if installed is None:
+            raise UserError(
+                "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
+            )
         folders = [Path(installed).parent, policy_pack_program().parent]
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
     return Environment({"PATH": path})
 
 
+def _fetched_cli() -> Path:
+    """Pulumi's CLI, downloaded or built by a checkout if it is missing. Raises UserError."""
+    from sandbox.tools import toolbox
+
+    try:
+        return toolbox.ensure(("pulumi",), say)["pulumi"].path
+    except toolbox.ToolError as error:
+        raise UserError(str(error)) from None
+
+
 def program() -> None:
-    """Declare the stack as Pulumi's Python host does, with all that the project's file declares."""
+    """Declare the stack as Pulumi's Python host does: run the project's `__main__.py`, or without
+    that file the product's program.
+    """
     main = reading.ROOT / "__main__.py"
     if main.is_file():
         runpy.run_path(str(main), run_name="__main__")
-        return
-    from kai_fleet.program import program as declare
-    from kai_fleet_policies.validation import checked_settings
-
-    declare(checked_settings)
+    else:
+        declare(validation.checked_settings)

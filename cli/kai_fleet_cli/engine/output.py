@@ -1,4 +1,4 @@
-"""What Pulumi prints of a run, without what it prints again."""
+"""Print what Pulumi prints of a run, each line once."""
 
 import re
 from typing import Final
@@ -8,27 +8,29 @@ from kai_fleet_cli.recovery.failures import LEAD
 
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
-# A step that goes on; in it a warning, or an error's heading, which the diagnostics have whole.
+# A step that goes on, alone or with a warning or the heading of an error, both of which the
+# diagnostics have in full.
 _PASSING: Final = re.compile(
     r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)( \[diff: [^]]*\];?)?"
     r"|[\w ]*( \([\dms]+\))? (warning: .*|error: .*:))"
 )
-# In the diagnostics: what a wait reported, which its step has shown. Steps begin with more words.
+# In the diagnostics: what a wait reported, which its step has shown. A line of a step has more
+# words before "waiting".
 _WAITED: Final = re.compile(r" {4}\w+ \S+: waiting for .*")
-_OF_RESOURCE: Final = re.compile(r"  \S+:\S+ \(\S+\):")
+_RESOURCE_HEADING: Final = re.compile(r"  \S+:\S+ \(\S+\):")
 _LABEL: Final = re.compile(rf"^.*?\b(error|warning): {LEAD.pattern}")
 _IS_WARNING: Final = re.compile(r"\bwarning: ")
-_SHORTEST: Final = 20  # characters; a shorter line is no message, and may come again
+_SHORTEST: Final = 20  # characters of a message; shorter lines may be printed again
 
 
 class Output:
-    """The lines of a run: a step when it is done, each warning and each error once.
+    """The lines of a run: each step when it has ended, each warning and each error once.
 
-    A finding of the policy pack is shown where the pack prints it, the heading of a resource with
-    what follows it.
+    A finding of the policy pack is shown where the pack prints it. The heading of a resource is
+    shown with the first line below it that is shown.
 
     Args:
-        warned: The warnings of the command's runs before; those of this one are added.
+        warned: Warnings that earlier runs printed. This run's are added to the set.
     """
 
     def __init__(self, warned: set[str]) -> None:
@@ -37,9 +39,9 @@ class Output:
         self._heading = ""
 
     def show(self, line: str) -> None:
-        """Print a line, unless it is repeated or says only that something goes on."""
+        """Print a line, unless it is repeated or only says that a step goes on."""
         plain = _COLOUR.sub("", line).rstrip()
-        if _OF_RESOURCE.fullmatch(plain):
+        if _RESOURCE_HEADING.fullmatch(plain):
             self._heading = line
             return
         if not plain:
@@ -52,13 +54,14 @@ class Output:
         engine_line(line)
 
     def _is_repeated(self, plain: str) -> bool:
-        """Whether the words of a line were shown; from now on they were."""
+        """Whether a line's words were shown before; if not, note that they are shown now."""
         words = _LABEL.sub("", _TIME.sub("", plain)).strip()
-        # A finding ends in its rule, and the pack has printed a part of it.
+        # The line of a finding ends with its rule; the pack has printed only its beginning.
         is_finding = plain.endswith("]")
-        if words in self._shown and (is_finding or words != plain.strip()):
+        has_label = words != plain.strip()
+        if words in self._shown and (is_finding or has_label):
             return True
-        if is_finding and any(each in words for each in self._shown):
+        if is_finding and any(shown in words for shown in self._shown):
             return True
         if len(words) > _SHORTEST:
             self._shown.add(words)

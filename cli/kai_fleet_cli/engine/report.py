@@ -1,10 +1,10 @@
-"""The report of a run, from the engine's events; the table at the end of an update."""
+"""What the engine's events of a run report, and the table at the end of an update."""
 
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from pulumi import automation
 from rich.console import Console
@@ -16,80 +16,127 @@ from kai_fleet.urns import read_urn
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
 
-# What happens to a resource without a change of anything: it may be read, or no longer read.
+# Operations that change nothing: a resource is as declared, is read, or is read no longer.
 UNTOUCHED: Final = ("same", "read", "discard")
-# The deletion of what is replaced; the step that stands for both is none of its own.
+# The deletion that precedes a replacement.
 _DELETED_FIRST: Final = "delete-replaced"
-_LOGICAL: Final = ("replace",)
-# The engine's colours, and what the Kubernetes plugin says before an error, with the URN.
-_MARKS: Final = re.compile(
+# The step that announces a replacement; its deletion and its creation are steps of their own.
+_ANNOUNCED: Final = ("replace",)
+# To remove from an error: the engine's colours, and what the Kubernetes plugin writes before the
+# cause.
+_NOISE: Final = re.compile(
     r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
     r"|Server-Side Apply field conflict detected\. See \S+ for troubleshooting help\s*"
 )
+_STATE_KEYS: Final = ("urn", "type", "parent", "provider", "inputs")
 _HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
 
+class TeamOutput(TypedDict, total=False):
+    """A team in the stack's outputs. `mode`, `gpus`, `server` and `queues` are always there.
+
+    `scheduler` is the version of the team's KAI, `gpus` a number of whole GPUs, `server` the URL
+    of its API, `queues` the names of its leaf queues.
+    """
+
+    mode: str
+    scheduler: str | None
+    gpus: float
+    server: str
+    queues: Sequence[str]
+
+
 @dataclass
 class Report:
-    """Errors by URN, the resources whose step failed, and each resource's parent.
+    """What the engine's events of one run reported.
 
-    `steps` are all that the run began. `outputs` are the stack's that hold no secret. `stuck` are
-    resources that stayed where others were to replace them, `in_flight` the steps that go on;
-    `last` is when something happened, by the monotonic clock.
+    Attributes:
+        errors: The messages by the URN of their resource, joined; "" for the engine's own.
+        failed: State (URN, type, parent, provider, inputs) of each resource whose step failed, by
+            URN; empty if the event had none.
+        parents: The URN of each resource's parent, by URN.
+        outputs: Outputs of the stack, without those that hold a secret.
+        steps: All steps that the run began, in their order.
+        stuck: URNs of resources that were to be deleted before their replacement and were not.
+        in_flight: URN and operation of each step that has not ended.
+        last_event: Time of the last event, in seconds of the monotonic clock.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
-    steps: list[Any] = field(default_factory=list, repr=False)
+    steps: list[automation.StepEventMetadata] = field(default_factory=list, repr=False)
     stuck: set[str] = field(default_factory=set)
     in_flight: set[tuple[str, str]] = field(default_factory=set)
-    last: float = field(default_factory=time.monotonic)
+    last_event: float = field(default_factory=time.monotonic)
 
     def note(self, event: automation.EngineEvent) -> None:
-        """Record one event."""
-        self.last = time.monotonic()
-        if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
-            urn = diagnostic.urn or ""
-            self.errors[urn] = self.errors.get(urn, "") + _MARKS.sub("", diagnostic.message)
+        """Record an event and the time when it came."""
+        self.last_event = time.monotonic()
+        if event.diagnostic_event is not None:
+            self._note_diagnostic(event.diagnostic_event)
         elif event.resource_pre_event is not None:
-            step = event.resource_pre_event.metadata
-            if getattr(step.new or step.old, "custom", False) and step.op not in _LOGICAL:
-                self.in_flight.add((step.urn, step.op))
-            if parent := getattr(step.new or step.old, "parent", None):
-                self.parents[step.urn] = parent
-            # No program declares a provider at the top: the engine makes that for itself.
-            if parent or not step.type.startswith(PROVIDERS):
-                self.steps.append(step)
+            self._note_begin(event.resource_pre_event.metadata)
         elif event.res_outputs_event is not None:
-            step = event.res_outputs_event.metadata
-            self.in_flight.discard((step.urn, step.op))
-            if step.type == STACK and step.new is not None:
-                outputs = (step.new.outputs or {}).items()
-                self.outputs = {k: value for k, value in outputs if SECRET_MARK not in str(value)}
+            self._note_success(event.res_outputs_event.metadata)
         elif event.res_op_failed_event is not None:
-            step = event.res_op_failed_event.metadata
-            self.in_flight.discard((step.urn, step.op))
-            if step.op == _DELETED_FIRST:
-                self.stuck.add(step.urn)
-            state = step.new or step.old
-            keys = ("urn", "type", "parent", "provider", "inputs")
-            self.failed[step.urn] = {key: getattr(state, key) for key in keys} if state else {}
+            self._note_failure(event.res_op_failed_event.metadata)
+
+    def _note_diagnostic(self, diagnostic: automation.DiagnosticEvent) -> None:
+        """Append an error, without `_NOISE`, to those of its resource; ignore other severities."""
+        if diagnostic.severity != "error":
+            return
+        urn = diagnostic.urn or ""
+        message = _NOISE.sub("", diagnostic.message)
+        self.errors[urn] = self.errors.get(urn, "") + message
+
+    def _note_begin(self, step: automation.StepEventMetadata) -> None:
+        """Record a step that begins, and the parent of its resource."""
+        state = step.new or step.old
+        if state is not None and state.custom and step.op not in _ANNOUNCED:
+            self.in_flight.add((step.urn, step.op))
+        parent = state.parent if state is not None else ""
+        if parent:
+            self.parents[step.urn] = parent
+        # A provider without a parent is the engine's own: every resource of a program has one.
+        if parent or not step.type.startswith(PROVIDERS):
+            self.steps.append(step)
+
+    def _note_success(self, step: automation.StepEventMetadata) -> None:
+        """Record the end of a step; that of the stack brings the stack's outputs."""
+        self.in_flight.discard((step.urn, step.op))
+        if step.type != STACK or step.new is None:
+            return
+        outputs = step.new.outputs or {}
+        self.outputs = {
+            name: value for name, value in outputs.items() if SECRET_MARK not in str(value)
+        }
+
+    def _note_failure(self, step: automation.StepEventMetadata) -> None:
+        """Record a step that failed, and the state of its resource."""
+        self.in_flight.discard((step.urn, step.op))
+        if step.op == _DELETED_FIRST:
+            self.stuck.add(step.urn)
+        state = step.new or step.old
+        if state is None:
+            self.failed[step.urn] = {}
+        else:
+            self.failed[step.urn] = {key: getattr(state, key) for key in _STATE_KEYS}
 
     @property
     def began(self) -> bool:
-        """Whether it began to change something."""
+        """Whether the run began a step that changes something."""
         return any(step.op not in UNTOUCHED for step in self.steps)
 
     @property
     def ended_early(self) -> bool:
-        """Whether the engine ended while the program ran: what was to follow is not done."""
-        return any("Resource monitor has terminated" in each for each in self.errors.values())
+        """Whether the engine ended while the program ran, so that later steps were not done."""
+        return any("Resource monitor has terminated" in text for text in self.errors.values())
 
-    def own_errors(self) -> dict[str, str]:
-        """The errors without those of steps that were cancelled when the run ended."""
+    def causes(self) -> dict[str, str]:
+        """The errors by URN, without those of steps that were only cancelled as the run ended."""
         return {
             urn: message
             for urn, message in self.errors.items()
@@ -98,7 +145,7 @@ class Report:
 
 
 def compare_command(stack: str) -> str:
-    """What compares a stack with its clusters, as a sentence after what was not compared."""
+    """A sentence with the command that compares a stack's state with its clusters."""
     command = f"pulumi refresh --preview-only --stack {stack}"
     return f"The clusters were not compared; that does: {command}"
 
@@ -106,20 +153,20 @@ def compare_command(stack: str) -> str:
 def show_teams(
     name: str, report: Report, standins: Sequence[str], console: Console, *, compared: bool
 ) -> None:
-    """Print the teams of a stack as a table, what is simulated, and how to reach a new one.
+    """Print the teams of a stack after an update, and how to reach a new one.
 
-    `compared`: the state was refreshed from the clusters before.
+    Args:
+        name: The stack.
+        report: The report of the update.
+        standins: Names of what the sandbox simulates.
+        console: Where to print.
+        compared: The update refreshed the state from the clusters first.
     """
-    teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
+    teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
-    print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
+    print_table(console, _HEADINGS, [_cells(team, about) for team, about in teams.items()])
     if not report.began:
-        same = sum(step.op == "same" for step in report.steps)
-        as_declared = f"Nothing changed: {counted(same, 'resource', 'is')} as declared"
-        last = "." if compared else f" since the last update. {compare_command(name)}"
-        print_line(console, f"{as_declared}{last}")
-        if first := pulumi_first(last):
-            print_line(console, first)
+        _show_unchanged(name, report, console, compared=compared)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
     created = {read_urn(step.urn).name for step in report.steps if _is_new_team(step)}
@@ -138,12 +185,31 @@ def show_teams(
     )
 
 
-def _is_new_team(step: Any) -> bool:
-    return bool(step.type == TEAM and step.op == "create")
+def _show_unchanged(name: str, report: Report, console: Console, *, compared: bool) -> None:
+    """Print that an update changed nothing and, unless `compared`, how to compare the clusters."""
+    unchanged = sum(step.op == "same" for step in report.steps)
+    as_declared = f"Nothing changed: {counted(unchanged, 'resource', 'is')} as declared"
+    if compared:
+        print_line(console, f"{as_declared}.")
+        return
+    comparison = compare_command(name)
+    print_line(console, f"{as_declared} since the last update. {comparison}")
+    if first := pulumi_first(comparison):
+        print_line(console, first)
 
 
-def _cells(team: str, about: Mapping[str, Any]) -> list[str]:
+def _is_new_team(step: automation.StepEventMetadata) -> bool:
+    return step.type == TEAM and step.op == "create"
+
+
+def _cells(team: str, about: TeamOutput) -> list[str]:
+    """The cells of a team below `_HEADINGS`; "-" for no scheduler and for no queue."""
     schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
-    scheduler, gpus = schedulers.get(about["mode"], "-"), str(int(about["gpus"]))
-    leaves = ", ".join(about["queues"]) or "-"
-    return [team, about["mode"], scheduler, gpus, about["server"], leaves]
+    return [
+        team,
+        about["mode"],
+        schedulers.get(about["mode"], "-"),
+        str(int(about["gpus"])),
+        about["server"],
+        ", ".join(about["queues"]) or "-",
+    ]

@@ -1,7 +1,8 @@
-"""A run that the engine would never end: a resource that is deleted before it is replaced stays.
+"""End a run for which the engine would wait for ever.
 
-With --continue-on-error the engine (v3.274) answers the program for each step that fails, but for a
-deletion (`DeleteStep.Fail`): the program waits for the resource that was to follow.
+With --continue-on-error the engine (v3.274) tells the program of each step that failed, except a
+deletion (`DeleteStep.Fail`). If a resource cannot be deleted before its replacement, the program
+waits for the replacement, and the engine for the program.
 """
 
 import threading
@@ -13,26 +14,29 @@ from typing import Final
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery import resume
 
-_QUIET_SECONDS: Final = 10.0  # without a step; the program needs less between two of them
+_QUIET_SECONDS: Final = 10.0  # without an event; a program that runs takes less between two steps
 _LOOK_SECONDS: Final = 0.5
 
 
 @contextmanager
-def ended(report: Report, signals: resume.Signals) -> Iterator[None]:
-    """End a run in order once it is stuck and every other step is done: the state is saved."""
+def run_ended(report: Report, signals: resume.Signals) -> Iterator[None]:
+    """End the run that `report` records if a resource is stuck and every other step has ended.
+
+    The engine gets a signal, so that it saves its state.
+    """
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(_LOOK_SECONDS):
-            quiet = time.monotonic() - report.last > _QUIET_SECONDS
-            if report.stuck and quiet and not report.in_flight:
+            is_quiet = time.monotonic() - report.last_event > _QUIET_SECONDS
+            if report.stuck and is_quiet and not report.in_flight:
                 signals.end_engine()
                 return
 
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        watching.join()
+        thread.join()

@@ -1,12 +1,13 @@
-"""Read what a cluster has, and write it as a first stack file. The cluster is only read."""
+"""Write a first stack file from what a cluster has. The cluster is only read."""
 
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import jinja2
 import yaml
@@ -26,13 +27,65 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import SECONDS
 from kai_fleet_policies.model.cluster import HOST
 
-_KNOWN: Final = yaml.safe_load((files(__package__) / "known.yaml").read_text(encoding="utf-8"))
+
+class _Known(TypedDict):
+    """The file `known.yaml`, which says what each key is."""
+
+    paths: dict[str, str]
+    pools: list[str]
+    gpus: list[str]
+    clouds: list[str]
+    kinds: list[str]
+    own_taints: list[str]
 
 
-def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
-    """The cluster of a context, by default the current one; its context and Kubernetes version.
+_KNOWN: Final[_Known] = yaml.safe_load(
+    (files(__package__) / "known.yaml").read_text(encoding="utf-8")
+)
+_LONGEST_NAME: Final = 36
+_ONLY_TEAM: Final = "ml"
 
-    Raises UserError.
+
+@dataclass(frozen=True)
+class Host:
+    """What was read from a cluster.
+
+    Attributes:
+        cluster: Its objects.
+        context: The context.
+        version: The version of its Kubernetes; "" if it does not say one.
+        unread: Why each kind that was refused was not read.
+    """
+
+    cluster: Cluster
+    context: str
+    version: str
+    unread: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Nodes with GPUs that become a team's.
+
+    Attributes:
+        labels: The label that they have, or are to get.
+        gpus: Their GPUs; by resource if they are of several kinds.
+        nodes: Their names.
+        counted: Their GPUs as KAI counts those of a queue.
+    """
+
+    labels: Mapping[str, str]
+    gpus: int | Mapping[str, int]
+    nodes: Sequence[str]
+    counted: int
+
+
+def read(context: str | None) -> Host:
+    """Read the cluster of a context, by default the current one.
+
+    Raises:
+        UserError: The cluster does not answer, its nodes may not be listed, or the context is the
+            sandbox's, which does not run.
     """
     file = str(running_sandbox().kubeconfig) if context == SANDBOX_CONTEXT else None
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]} | _KNOWN["paths"]
@@ -40,76 +93,175 @@ def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
         with closing(Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)) as api:
             version = str(api.get("/version").get("gitVersion") or "")
             objects, refused = api.lists(paths, len(paths))
-    except KubeError as why:
-        raise UserError(f"context {context or '(the current one)'}: {complaint(why)}") from None
-    if no := refused.get("nodes"):
-        raise UserError(f"context {api.context} may not list nodes ({no}); write --context NAME")
-    unread = {kind: str(why) for kind, why in refused.items() if not isinstance(why, AbsentError)}
-    # The file names each kind that was not read, for a person to look at.
-    host = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
-    return host, {"context": api.context, "version": version, "unread": unread}
+    except KubeError as error:
+        name = context or "(the current one)"
+        raise UserError(f"context {name}: {complaint(error)}") from None
+    if refused_nodes := refused.get("nodes"):
+        raise UserError(
+            f"context {api.context} may not list nodes ({refused_nodes}); write --context NAME"
+        )
+    unread = {
+        kind: str(error) for kind, error in refused.items() if not isinstance(error, AbsentError)
+    }
+    # The file names each kind that was not read: for the template it is empty.
+    cluster = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
+    return Host(cluster, api.context, version, unread)
 
 
 def text(stack: str, context: str | None) -> tuple[str, str]:
-    """A stack file for a context's cluster, and what to do then. Raises UserError."""
-    host, found = read(context)
-    nodes, classes = host.all("nodes"), host.all("storageclasses")
-    resource = max(GPU_RESOURCES, key=lambda name: sum(node.gpus(name) for node in nodes))
-    shown = [node for node in nodes if _gpus(node, resource)]
-    with_gpus = shown or [node for node in nodes if node.labels.keys() & {*_KNOWN["gpus"]}]
-    found.update(stack=stack, name=_name(stack, ()), host=host, resource=resource, shown=shown)
-    found["pools"], found["unlabelled"] = _pools(with_gpus, resource)
-    places = {str(node.spec.get("providerID")).partition(":")[0] for node in nodes}
-    given = (item.status.get("loadBalancer") or {} for item in host.all("services"))
-    balanced = any(each.get("ingress") for each in given) and "k3s" not in places
-    found["balanced"] = balanced or not places.isdisjoint(_KNOWN["clouds"])
-    addresses = [each for node in reversed(nodes) for each in node.status.get("addresses") or ()]
-    found["addresses"] = {each["type"]: str(each["address"]) for each in addresses}
-    taints = [taint for node in with_gpus for taint in node.spec.get("taints") or ()]
-    keys = {taint["key"] for taint in taints if taint.get("effect") != "PreferNoSchedule"}
-    temporary = tuple(_KNOWN["own_taints"])
-    found["taints"] = sorted(key for key in keys if not key.startswith(temporary))
-    found["defaults"] = [item.name for item in classes if item.is_default_class]
-    found.update(kai=advised(KAI) or EXAMPLE_VERSION, vcluster=DEFAULT_VCLUSTER, fleet=FLEET)
-    found.update(quote=shlex.quote, version_key=version_key)
-    found["yaml"] = lambda value: yaml.safe_dump([value], default_flow_style=True, width=9999)[1:-2]
-    loader, strict = jinja2.PackageLoader(__package__ or "", "."), jinja2.StrictUndefined
-    templates = jinja2.Environment(loader=loader, undefined=strict, trim_blocks=True)
-    file = templates.get_template("stack.yaml.jinja").render(found)
-    return file, templates.get_template("then.txt.jinja").render(found)
+    """A stack file for the cluster of a context, and the next steps. Raises UserError as `read`."""
+    host = read(context)
+    nodes = host.cluster.all("nodes")
+    resource = _gpu_resource(nodes)
+    advertising = [node for node in nodes if _gpus(node, resource)]
+    labelled = [node for node in nodes if node.labels.keys() & set(_KNOWN["gpus"])]
+    with_gpus = advertising or labelled
+    pools, unlabelled = _pools(with_gpus, resource)
+    classes = host.cluster.all("storageclasses")
+    fields = {
+        "stack": stack,
+        "name": _name(stack, ()),
+        "host": host.cluster,
+        "context": host.context,
+        "version": host.version,
+        "unread": host.unread,
+        "resource": resource,
+        "shown": advertising,
+        "pools": pools,
+        "unlabelled": unlabelled,
+        "balanced": _has_load_balancers(host.cluster),
+        "addresses": _addresses(nodes),
+        "taints": _taints(with_gpus),
+        "defaults": [item.name for item in classes if item.is_default_class],
+        "kai": advised(KAI) or EXAMPLE_VERSION,
+        "vcluster": DEFAULT_VCLUSTER,
+        "fleet": FLEET,
+        "quote": shlex.quote,
+        "version_key": version_key,
+        "yaml": _on_one_line,
+    }
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__ or "", "."),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    file = templates.get_template("stack.yaml.jinja").render(fields)
+    next_steps = templates.get_template("then.txt.jinja").render(fields)
+    return file, next_steps
+
+
+def _on_one_line(value: object) -> str:
+    """A value as YAML on one line."""
+    in_list = yaml.safe_dump([value], default_flow_style=True, width=9999)
+    return in_list[1:-2]
+
+
+def _gpu_resource(nodes: Sequence[KubeObject]) -> str:
+    """The resource under which the nodes advertise most GPUs; the first known one for none."""
+
+    def count(resource: str) -> float:
+        return sum(node.gpus(resource) for node in nodes)
+
+    return max(GPU_RESOURCES, key=count)
+
+
+def _has_load_balancers(cluster: Cluster) -> bool:
+    """Whether a Service of type LoadBalancer gets an address: in a known cloud, or if one has it.
+
+    In k3s the address of such a Service is a node's, which does not count.
+    """
+    clouds = {str(node.spec.get("providerID")).partition(":")[0] for node in cluster.all("nodes")}
+    if not clouds.isdisjoint(_KNOWN["clouds"]):
+        return True
+    statuses = [item.status.get("loadBalancer") or {} for item in cluster.all("services")]
+    return "k3s" not in clouds and any(status.get("ingress") for status in statuses)
+
+
+def _addresses(nodes: Sequence[KubeObject]) -> dict[str, str]:
+    """An address for each type: the last one of that type on the first node that has it."""
+    addresses: dict[str, str] = {}
+    for node in reversed(nodes):
+        for address in node.status.get("addresses") or ():
+            addresses[address["type"]] = str(address["address"])
+    return addresses
+
+
+def _taints(nodes: Sequence[KubeObject]) -> list[str]:
+    """The keys of taints that teams on these nodes have to tolerate."""
+    keys: set[str] = set()
+    for node in nodes:
+        for taint in node.spec.get("taints") or ():
+            if taint.get("effect") != "PreferNoSchedule":
+                keys.add(taint["key"])
+    return sorted(key for key in keys if not key.startswith(tuple(_KNOWN["own_taints"])))
 
 
 def _gpus(node: KubeObject, resource: str) -> dict[str, int]:
-    """The GPUs and MIG slices that a node advertises, by their resources' names."""
-    slices = filter(mig.is_known, node.status.get("allocatable") or ())
-    names = (resource, *(slices if resource == NVIDIA else ()))
-    return {name: count for name in names if (count := int(node.gpus(name)))}
+    """The GPUs that a node advertises, by resource: the one given and, if that is NVIDIA's, its
+    MIG slices. Resources without any are left out.
+    """
+    resources = [resource]
+    if resource == NVIDIA:
+        resources += filter(mig.is_known, node.status.get("allocatable") or ())
+    counts = {name: int(node.gpus(name)) for name in resources}
+    return {name: count for name, count in counts.items() if count}
 
 
-def _pools(
-    nodes: Sequence[KubeObject], resource: str
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Nodes with GPUs by one label, as the rules want; those without it, alone they are a pool."""
-    key = max(_KNOWN["pools"], key=lambda name: sum(bool(n.labels.get(name)) for n in nodes))
-    groups = defaultdict[str, list[KubeObject]](list)
+def _pools(nodes: Sequence[KubeObject], resource: str) -> tuple[dict[str, Pool], list[str]]:
+    """Pools of nodes with GPUs, by the team's name, and the names of nodes without a pool's label.
+
+    The label is the known one that most nodes have. If no node has it, all are one pool.
+    """
+
+    def count(label: str) -> int:
+        return sum(bool(node.labels.get(label)) for node in nodes)
+
+    label = max(_KNOWN["pools"], key=count)
+    groups: defaultdict[str, list[KubeObject]] = defaultdict(list)
     for node in nodes:
-        groups[node.labels.get(key, "")].append(node)
-    rest, pools = groups.pop("", []), dict[str, dict[str, Any]]()
-    for value, items in (groups or ({"ml": rest} if rest else {})).items():
-        kinds = Counter[str]()
-        for node in items:
-            labelled = (node.labels.get(name, "") for name in _KNOWN["gpus"])
-            marked = next((int(count) for count in labelled if count.isdecimal()), 1)
-            kinds.update(_gpus(node, resource) or {resource: marked})
-        gpus = kinds[resource] if kinds.keys() == {resource} else dict(kinds)
-        pool = {"labels": {key: value}, "gpus": gpus, "nodes": [node.name for node in items]}
-        pools[_name(value, pools)] = pool | {"counted": counted(gpus, mig.slices(kinds))}
-    return pools, [node.name for node in rest]
+        groups[node.labels.get(label, "")].append(node)
+    unlabelled = groups.pop("", [])
+    if unlabelled and not groups:
+        groups[_ONLY_TEAM] = unlabelled
+    pools: dict[str, Pool] = {}
+    for value, members in groups.items():
+        pools[_name(value, pools)] = _pool({label: value}, members, resource)
+    return pools, [node.name for node in unlabelled]
 
 
-def _name(value: str, taken: Collection[str]) -> str:
-    """A name of a team or cluster from any text."""
-    words = re.sub(r"[^a-z0-9]+", "-", value.lower())[:36]
+def _pool(labels: Mapping[str, str], nodes: Sequence[KubeObject], resource: str) -> Pool:
+    """The pool of these nodes. Of a node that advertises no GPUs its labels count."""
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        counts.update(_gpus(node, resource) or {resource: _labelled_gpus(node)})
+    gpus: int | Mapping[str, int] = dict(counts)
+    if counts.keys() == {resource}:
+        gpus = counts[resource]
+    return Pool(
+        labels=labels,
+        gpus=gpus,
+        nodes=[node.name for node in nodes],
+        counted=counted(gpus, mig.slices(counts)),
+    )
+
+
+def _labelled_gpus(node: KubeObject) -> int:
+    """The number of GPUs by the first label of a node that says one; else 1."""
+    for label in _KNOWN["gpus"]:
+        value = node.labels.get(label, "")
+        if value.isdecimal():
+            return int(value)
+    return 1
+
+
+def _name(text: str, taken: Collection[str]) -> str:
+    """A name for a team or a cluster from any text, with a number behind it if it is `taken`."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST_NAME]
     name = re.sub(r"^[^a-z]+|-+$", "", words) or "team"
-    names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in names if each not in (*taken, HOST))
+    unavailable = {*taken, HOST}
+    candidate = name
+    number = 2
+    while candidate in unavailable:
+        candidate = f"{name}-{number}"
+        number += 1
+    return candidate

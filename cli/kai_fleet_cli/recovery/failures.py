@@ -1,14 +1,15 @@
-"""Explain the engine's failures from the table `failures.yaml`."""
+"""Explain failures of the engine from the table `failures.yaml`."""
 
 import os
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import yaml
 from pulumi import automation
@@ -16,26 +17,45 @@ from pulumi import automation
 from kai_fleet.names import RELEASE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.wording import without_controls
+from kai_fleet_cli.recovery.state import Resource
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
-NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
+NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # a name that may stand in a command
 QUOTE: Final = '"'
-# Errors of a run that others ended.
-_ENDS: Final = ("update failed", "preview failed", "Resource monitor has terminated")
-# What precedes an error of the program itself.
+# Errors that only say that a run ended, not why.
+_ENDINGS: Final = ("update failed", "preview failed", "Resource monitor has terminated")
+# Words before an error of the program itself.
 LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )*")
+# An error in the CLI's output. Behind "1 mistake:" the mistake is on the next line and belongs to
+# the error; several mistakes are only above.
+_ERROR: Final = re.compile(
+    r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", re.MULTILINE
+)
+
+
+class Section(StrEnum):
+    """A list of rows in the table: about a whole run, about a removal, about a team."""
+
+    STACK = "stack"
+    REMOVAL = "removal"
+    TEAM = "team"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A row of the table: `run` is a command, `do` a sentence; `run_kai` is for a part of KAI.
+    """A row of the table. All texts but `words` are templates for `str.format`.
 
-    Args:
-        refreshed: In place of both where the run refreshed the state before it failed.
-        anew: In place of both where the run made KAI anew.
-        finds: What the cluster is asked for, `store`, `namespace` or `release`, for cause and fix.
+    Attributes:
+        words: The pattern of the engine's output; NAME in it is a name that Kubernetes takes.
+        cause: The cause.
+        run: The command that repairs it.
+        do: The repair as a sentence, if there is no command.
+        run_kai: The command in place of `run` if the failure is KAI's.
+        refreshed: The sentence in place of both if the run had refreshed the state.
+        anew: The sentence in place of both if the run had created KAI.
+        finds: What to read from the cluster to tell cause and repair in place of the row's.
         inside: The row is about what is in a vCluster.
-        api: A whole API server fails.
+        api: The API server fails for everybody.
         release: The row is about a Helm release on the host.
     """
 
@@ -46,104 +66,145 @@ class Failure:
     run_kai: str = ""
     refreshed: str = ""
     anew: str = ""
-    finds: str = ""
+    finds: Literal["", "store", "namespace", "release"] = ""
     inside: bool = False
     api: bool = False
     release: bool = False
 
     def match(self, text: str) -> dict[str, str] | None:
-        """The named groups of the words, where these stand in the text."""
-        found = re.search(self.words.replace("NAME", NAME), text, re.DOTALL)
-        return {key: group or "" for key, group in found.groupdict().items()} if found else None
+        """The named groups of `words` in a text, "" for one without a match; None if `words` do not
+        occur.
+        """
+        match = re.search(self.words.replace("NAME", NAME), text, re.DOTALL)
+        if match is None:
+            return None
+        return {name: group or "" for name, group in match.groupdict().items()}
 
-    def sentence(self, fill: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
-        """Cause and repair; `run` is the command in place of the row's."""
-        cause = self.cause.format(**fill)
+    def sentence(self, fields: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
+        """Cause and repair.
+
+        Args:
+            fields: Values for the templates.
+            run: A command in place of the row's.
+            refreshed: The run had refreshed the state.
+        """
+        cause = self.cause.format(**fields)
         if refreshed and self.refreshed:
-            return f"{cause}: {self.refreshed.format(**fill)}"
-        if command := (run or self.run).format(**fill):
+            return f"{cause}: {self.refreshed.format(**fields)}"
+        command = (run or self.run).format(**fields)
+        if command:
             return repaired(cause, command)
-        return f"{cause}: {self.do.format(**fill)}" if self.do else cause
+        return f"{cause}: {self.do.format(**fields)}" if self.do else cause
 
 
 def repaired(cause: str, command: str) -> str:
-    """The sentence of a cause and the command that repairs it; without one, of the cause alone."""
+    """The sentence with a cause and the command that repairs it; "" for no command."""
     repair = f". Repair it with: {command}" if command else ""
     return f"{cause}{repair}, then run the same command again"
 
 
-def of_release(
+def release_fields(
     inputs: Mapping[str, Any], login: str = "", kubectl: str = "kubectl"
 ) -> dict[str, str]:
-    """What a row says of a Helm release with these inputs, in the cluster of `kubectl`.
+    """The fields of a row about the Helm release with these inputs.
 
-    Of KAI's hooks a killed run leaves Jobs, which Helm does not replace. Nothing else has Jobs in
-    KAI's namespace.
+    `kubectl` is the command for its cluster, `login` the one that has to run before, "" for none.
+
+    A killed run leaves Jobs of KAI's hooks, which Helm does not replace: `and_jobs` deletes them.
+    Only hooks have Jobs in KAI's namespace.
     """
     namespace = str(inputs.get("namespace"))
-    jobs = f" && {kubectl} -n {namespace} delete jobs --all"
+    delete_jobs = f" && {kubectl} -n {namespace} delete jobs --all"
     return {
         "release": str(inputs.get("name")),
         "namespace": namespace,
         "reach": f"{login} && {kubectl}" if login else kubectl,
         "there": kubectl,
-        "and_jobs": jobs if namespace == KAI_NAMESPACE else "",
+        "and_jobs": delete_jobs if namespace == KAI_NAMESPACE else "",
     }
 
 
-def with_object(found: Mapping[str, str]) -> dict[str, str]:
-    """The groups of a row, with what kubectl takes for `jobs.batch "name"`."""
-    kind, _, name = found.get("left", "").partition(" ")
-    return {**found, "object": f"{kind}/{name.strip(QUOTE)}"}
+def with_object(groups: Mapping[str, str]) -> dict[str, str]:
+    """The groups of a row and `object`: `jobs.batch "name"` in group `left` as kubectl takes it."""
+    kind, _, name = groups.get("left", "").partition(" ")
+    return {**groups, "object": f"{kind}/{name.strip(QUOTE)}"}
 
 
 @cache
-def table() -> dict[str, list[Failure]]:
-    """The rows of `stack` and of `team`."""
-    read = yaml.safe_load(Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8"))
-    return {part: [Failure(**row) for row in rows] for part, rows in read.items()}
+def table() -> dict[Section, list[Failure]]:
+    """The rows of each section. The first row that matches counts."""
+    text = Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8")
+    sections = yaml.safe_load(text)
+    return {Section(name): [Failure(**row) for row in rows] for name, rows in sections.items()}
 
 
 def explain(
     what: str,
     stack: str,
-    why: automation.errors.CommandError,
+    error: automation.errors.CommandError,
     environment: Mapping[str, str],
     again: str,
     failed: Mapping[str, str] | None = None,
-    resources: Mapping[str, Mapping[str, Any]] | None = None,
+    resources: Mapping[str, Resource] | None = None,
     *,
     refreshed: bool = False,
 ) -> str:
-    """Explain in a sentence why `what` (the update…) failed, and what to do.
+    """Why an operation failed and what to do, as a sentence.
 
-    `environment` is what the engine had besides this process's own, `again` the command that
-    refreshes and updates, `failed` the errors by URN, `resources` what failed; `refreshed`: the
-    run refreshed the state before.
+    Args:
+        what: The operation, such as "the update".
+        stack: The stack.
+        error: The failure of the CLI.
+        environment: Variables that the engine had besides those of this process.
+        again: The command that refreshes and updates.
+        failed: Errors of resources by URN. If there are any, the CLI's own output does not count.
+        resources: The resources whose step failed, by URN.
+        refreshed: The run had refreshed the state.
     """
-    text = str(why)
-    if failed:  # a wait may have printed errors that passed: stdout says nothing more of the cause
-        code, stderr = text.partition(" stdout: ")[0], text.rpartition(" stderr: ")[2]
-        lines = [f"error: {message.strip()}" for message in failed.values()]
-        text = "\n".join([code, *lines, stderr])
-    releases = [item for item in (resources or {}).values() if item.get("type") == RELEASE]
-    release = (releases[0].get("inputs") or {}) if len(releases) == 1 else {}
-    if sentence := of_stack(text, stack, again, environment, release, refreshed=refreshed):
+    text = str(error)
+    if failed:  # the standard output may have errors of a wait that passed
+        text = _without_stdout(text, failed)
+    release = _only_release(resources or {})
+    sentence = of_stack(text, stack, again, environment, release, refreshed=refreshed)
+    if sentence:
         return f"{what} failed: {sentence}"
-    # Behind a colon follows a list: one item of it is said here, of more say the lines above.
-    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", text, re.M)
-    # It may quote a tenant's API server.
-    errors = [" ".join(without_controls(error).split()) for error in errors]
-    error = next((error for error in reversed(errors) if not error.startswith(_ENDS)), "")
-    error = LEAD.sub("", error, count=1)
-    if error and not error.endswith(":"):
-        return f"{what} failed: {error}"
+    error_line = _last_error(text)
+    if error_line and not error_line.endswith(":"):  # behind a colon follow several mistakes
+        return f"{what} failed: {error_line}"
     return f"{what} failed; the lines above say where and why"
 
 
+def _without_stdout(text: str, failed: Mapping[str, str]) -> str:
+    """A CommandError's text with errors of resources in place of its standard output."""
+    code = text.partition(" stdout: ")[0]
+    stderr = text.rpartition(" stderr: ")[2]
+    errors = [f"error: {message.strip()}" for message in failed.values()]
+    return "\n".join([code, *errors, stderr])
+
+
+def _only_release(resources: Mapping[str, Resource]) -> Mapping[str, Any]:
+    """The inputs of the Helm release among resources; empty if there is not exactly one."""
+    releases = [item for item in resources.values() if item.get("type") == RELEASE]
+    if len(releases) != 1:
+        return {}
+    return releases[0].get("inputs") or {}
+
+
+def _last_error(text: str) -> str:
+    """The last error in a text that says more than that the run ended; "" if there is none.
+
+    It is one line without control characters: it may quote a tenant's API server.
+    """
+    for error in reversed(_ERROR.findall(text)):
+        line = " ".join(without_controls(error).split())
+        if not line.startswith(_ENDINGS):
+            return LEAD.sub("", line, count=1)
+    return ""
+
+
 def of_removal(text: str, stack: str, again: str, *, refreshed: bool = False) -> str:
-    """Cause and repair of a removal whose cluster does not answer; "" of another failure."""
-    return of_stack(text, stack, again, {}, part="removal", refreshed=refreshed)
+    """Cause and repair of a removal for which a cluster does not answer; "" for another failure."""
+    return of_stack(text, stack, again, {}, section=Section.REMOVAL, refreshed=refreshed)
 
 
 def of_stack(
@@ -154,40 +215,56 @@ def of_stack(
     release: Mapping[str, Any] = MappingProxyType({}),
     *,
     refreshed: bool = False,
-    part: str = "stack",
+    section: Section = Section.STACK,
 ) -> str:
-    """Cause and repair by the first row that fits of a part of the table, by default that for a
-    whole run; "" where none does.
+    """Cause and repair by the first row of a section that matches; "" if none does.
 
-    `release` are the inputs of the one Helm release that failed.
+    Args:
+        text: The engine's output.
+        stack: The stack.
+        again: The command that refreshes and updates.
+        environment: Variables that the engine had besides those of this process.
+        release: The inputs of the Helm release that failed; empty if not exactly one did. Rows
+            about a release match only with one.
+        refreshed: The run had refreshed the state.
+        section: Where to look.
     """
-    for row in table()[part]:
+    unescaped = text.replace(f"\\{QUOTE}", QUOTE)
+    for row in table()[section]:
         if row.release and not release:
             continue
-        if (found := row.match(text.replace(f"\\{QUOTE}", QUOTE))) is not None:
-            cancel = f"pulumi cancel --yes --stack {stack}"
-            fill = {"stack": stack, "again": again, "cancel": cancel} | of_release(release)
-            filled = fill | _backend(stack, environment) | with_object(found)
-            return row.sentence(filled, refreshed=refreshed)
+        groups = row.match(unescaped)
+        if groups is not None:
+            fields = {
+                "stack": stack,
+                "again": again,
+                "cancel": f"pulumi cancel --yes --stack {stack}",
+                **release_fields(release),
+                **_backend_fields(stack, environment),
+                **with_object(groups),
+            }
+            return row.sentence(fields, refreshed=refreshed)
     return ""
 
 
-def of_api(text: str) -> bool:
-    """Whether the first row that fits says that an API server fails whoever asks it."""
-    return next((row.api for row in table()["stack"] if row.match(text) is not None), False)
+def is_of_api(text: str) -> bool:
+    """Whether the first row about a whole run that matches says that an API server fails."""
+    for row in table()[Section.STACK]:
+        if row.match(text) is not None:
+            return row.api
+    return False
 
 
-def _backend(stack: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The command that puts back what the engine kept of a state before its last write, and the
-    folder of a file backend.
+def _backend_fields(stack: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """`restore`, the command that restores the state before the engine's last write, and `folder`
+    of a file backend, "" for others.
     """
     url = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
     if not url.startswith("file://"):
-        into = f"pulumi stack import --stack {stack}"
         export = f"pulumi stack export --stack {stack} --version <number>"
-        return {"folder": "", "restore": f"{export} | {into}"}
-    place = url.removeprefix("file://").partition("?")[0]
-    folder = ROOT / Path(place).expanduser()  # a relative one is the engine's
+        return {"folder": "", "restore": f"{export} | pulumi stack import --stack {stack}"}
+    path = Path(url.removeprefix("file://").partition("?")[0]).expanduser()
+    folder = ROOT / path  # the engine runs in ROOT
     state = folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
     return {
         "folder": shlex.quote(str(state.parents[2])),

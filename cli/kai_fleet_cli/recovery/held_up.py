@@ -1,7 +1,7 @@
-"""Teams whose own cluster stops a run: what refused there, and the command that repairs it.
+"""Teams whose own cluster stopped a run: what refused there, and the command that repairs it.
 
-A tenant is administrator of its vCluster, so what is there may refuse whatever is declared in it.
-It holds up that team alone.
+A tenant is administrator of its vCluster, so what is there may refuse what is declared in it. That
+stops the tenant's team alone.
 """
 
 import re
@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psutil
 from pulumi import automation
 
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.objects import KubeObject, moment
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
@@ -22,6 +23,7 @@ from kai_fleet.names import COMMAND, RELEASE, STACK
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
+from kai_fleet.values import get
 from kai_fleet.vcluster_values import store_of
 from kai_fleet.wording import ending, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
@@ -29,52 +31,97 @@ from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
-_LONGEST: Final = 300  # of the engine's own words
-_HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
-_GOING: Final = re.compile("is being deleted|being terminated")
+_LONGEST: Final = 300  # characters of the engine's own words
+_WEBHOOK_KINDS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
+_TERMINATING: Final = re.compile("is being deleted|being terminated")
+
+
+class Repair(NamedTuple):
+    """A cause and the command that repairs it; "" if no command does."""
+
+    cause: str
+    command: str
+
+
+class _Webhook(NamedTuple):
+    """The object that has a webhook, as `kind/name`, and whether KAI serves the webhook."""
+
+    configuration: str
+    is_of_kai: bool
 
 
 def by_team(
     errors: Mapping[str, str], parents: Mapping[str, str], resources: Mapping[str, Resource]
 ) -> dict[str, dict[str, str]]:
-    """The errors of each team, by URN; none where something else failed, too, or the host's API.
+    """Errors grouped by team, each group by URN.
 
-    Errors of the stack itself do not count: it failed with its parts, or fails again without them.
+    Empty if anything outside a team, or the host's API server, failed as well. Errors of the stack
+    itself do not count: it fails with its resources.
+
+    Args:
+        errors: Errors by the URN of their resource.
+        parents: The URN of each resource's parent, by URN.
+        resources: The resources by URN.
     """
-    found: dict[str, dict[str, str]] = {}
+    teams: dict[str, dict[str, str]] = {}
     for urn, message in errors.items():
-        kind = read_urn(urn).type
-        if is_of_one(urn):
-            resource = resources.get(urn, {})  # a Helm release may speak of its registry
-            is_object = _on_host(resource) and resource.get("type") != RELEASE
-            of_host = is_object and failures.of_api(message)
-            # Only of a wait of ours: a tenant's API server chooses the words of its refusals.
-            of_host |= kind == COMMAND and message.startswith(f"exit status {HOST_FAILED}:")
-            found.setdefault("" if of_host else team_of(urn, parents), {})[urn] = message
-    return {} if "" in found else found
+        if not is_of_resource(urn):
+            continue
+        if _is_of_host_api(urn, message, resources.get(urn, {})):
+            return {}
+        team = team_of(urn, parents)
+        if not team:
+            return {}
+        teams.setdefault(team, {})[urn] = message
+    return teams
 
 
-def is_of_one(urn: str) -> bool:
-    """Whether an error is a resource's own: not the engine's, nor the stack's."""
+def _is_of_host_api(urn: str, message: str, resource: Resource) -> bool:
+    """Whether the host's API server failed, and not only for this resource."""
+    # The error of a Helm release may be about its registry.
+    is_object = _is_on_host(resource) and resource.get("type") != RELEASE
+    if is_object and failures.is_of_api(message):
+        return True
+    # Believe the words of our own waits only: a tenant's API server words its refusals as it likes.
+    is_wait = read_urn(urn).type == COMMAND
+    return is_wait and message.startswith(f"exit status {HOST_FAILED}:")
+
+
+def is_of_resource(urn: str) -> bool:
+    """Whether an error with this URN is a single resource's, not the engine's or the stack's."""
     return bool(urn) and read_urn(urn).type != STACK
 
 
-def _on_host(resource: Resource) -> bool:
-    """Whether it is in the host cluster, whoever it is for."""
+def _is_on_host(resource: Resource) -> bool:
+    """Whether a resource is an object or a release in the host cluster."""
     return str(resource.get("type")).startswith("kubernetes:") and not clusters_of(resource)
 
 
 def beside(urns: Iterable[str], resources: Mapping[str, Resource]) -> set[str]:
-    """These resources, and all that the state has in the same vClusters."""
-    shared = {each for urn in urns for each in clusters_of(resources.get(urn, {}))}
-    return {*urns} | {
-        urn for urn, item in resources.items() if not shared.isdisjoint(clusters_of(item))
-    }
+    """These URNs, and those of all resources in the same vClusters."""
+    excluded = set(urns)
+    clusters: set[str] = set()
+    for urn in excluded:
+        clusters |= clusters_of(resources.get(urn, {}))
+    for urn, resource in resources.items():
+        if not clusters.isdisjoint(clusters_of(resource)):
+            excluded.add(urn)
+    return excluded
 
 
 @dataclass(frozen=True)
 class _Error:
-    """An error of a team's resource in a run; `known` are the resources of the stack by URN."""
+    """An error of a team's resource in a run.
+
+    Attributes:
+        stack: The stack.
+        again: The command that refreshes and updates.
+        team: The team.
+        urn: The URN of the resource.
+        message: The error.
+        known: The resources of the stack by URN.
+        refreshed: The run had refreshed the state.
+    """
 
     stack: automation.Stack
     again: str
@@ -86,54 +133,64 @@ class _Error:
 
     @property
     def resource(self) -> Resource:
-        """What failed."""
+        """The resource; empty if it is not known."""
         return self.known.get(self.urn, {})
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """The inputs of what failed."""
+        """The resource's inputs; empty if they are not known."""
         return self.resource.get("inputs") or {}
 
     @property
-    def inside(self) -> bool:
-        """Whether it is in the team's vCluster."""
+    def is_inside(self) -> bool:
+        """Whether the resource is in the team's vCluster."""
         return bool(clusters_of(self.resource))
 
     @property
     def is_namespace(self) -> bool:
-        """Whether what failed is a namespace."""
+        """Whether the resource is a namespace."""
         return self.inputs.get("kind") == "Namespace"
 
     @property
     def login(self) -> str:
-        """The command that writes the kubeconfig of the vCluster."""
+        """The command that writes the vCluster's kubeconfig."""
         name = self.stack.name
         return f"{FLEET} team kubeconfig {self.team} --stack {name} --output {self.team}.kubeconfig"
 
     @property
-    def kubectl(self) -> str:
+    def vcluster_kubectl(self) -> str:
         """The kubectl for the vCluster, after `login`."""
         return f"kubectl --kubeconfig {self.team}.kubeconfig"
 
-    def fill(self) -> dict[str, str]:
-        """What every row may name."""
-        there = (self.login, self.kubectl) if self.inside else ()
-        own = {"team": self.team, "again": self.again}
-        own |= {"login": self.login, "kubectl": self.kubectl}
-        return own | failures.of_release(self.inputs, *there)
+    def open_cluster(self) -> Api:
+        """The API server of the cluster that has the resource. Raises one of NO_ANSWER."""
+        return cluster_of_stack(self.stack, self.team if self.is_inside else "")
 
-    def of_release(self, name: str) -> Resource:
-        """The team's Helm release of that name in the state; empty where it has none."""
-        releases = (item for item in self.known.values() if item.get("type") == RELEASE)
-        named = (item for item in releases if read_urn(item["urn"]).name == name)
-        return next(named, {})
+    def fields(self) -> dict[str, str]:
+        """The fields that every row's template may name."""
+        fields = {
+            "team": self.team,
+            "again": self.again,
+            "login": self.login,
+            "kubectl": self.vcluster_kubectl,
+        }
+        if self.is_inside:
+            return fields | failures.release_fields(self.inputs, self.login, self.vcluster_kubectl)
+        return fields | failures.release_fields(self.inputs)
+
+    def release(self, name: str) -> Resource:
+        """The Helm release with this resource name; empty if the state has none."""
+        for resource in self.known.values():
+            if resource.get("type") == RELEASE and read_urn(resource["urn"]).name == name:
+                return resource
+        return {}
 
     @property
-    def made_kai(self) -> bool:
-        """Whether this run made the team's KAI: made anew once more it would be the same."""
-        created = moment(self.of_release(f"{self.team}-kai-release").get("created"))
-        begun = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
-        return created is not None and created >= begun
+    def created_kai(self) -> bool:
+        """Whether this run created the team's KAI, so that creating it once more is of no use."""
+        created = moment(self.release(f"{self.team}-kai-release").get("created"))
+        started = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        return created is not None and created >= started
 
 
 def explain(
@@ -145,128 +202,162 @@ def explain(
     *,
     refreshed: bool = False,
 ) -> str:
-    """A line for each team: what failed of it, why, and what repairs it.
+    """A line for each team: what failed, why, and the repair.
 
-    `teams` are their errors by URN, `failed` the resources whose step failed, `again` is the
-    command that refreshes and updates; `refreshed`: the run refreshed the state before.
+    Args:
+        lead: The words before the names of the teams, on the first line.
+        stack: The stack.
+        again: The command that refreshes and updates.
+        teams: The errors of each team, by URN.
+        failed: The resources whose step failed, by URN.
+        refreshed: The run had refreshed the state.
+
+    Raises CommandError if the state cannot be read.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
     known = {**failed, **state.exported(stack.workspace, stack.name).resources}
-    lines = [
-        f"team {team}: {_cause(_Error(stack, again, team, urn, message, known, refreshed))}"
-        for team, errors in sorted(teams.items())
-        for urn, message in errors.items()
-    ]
-    return "\n".join([f"{lead} {names}", *dict.fromkeys(lines)])
+    lines = [f"{lead} {names}"]
+    for team, errors in sorted(teams.items()):
+        for urn, message in errors.items():
+            error = _Error(stack, again, team, urn, message, known, refreshed)
+            line = f"team {team}: {_cause_and_repair(error)}"
+            if line not in lines:
+                lines.append(line)
+    return "\n".join(lines)
 
 
-def _cause(error: _Error) -> str:
-    on_host = _on_host(error.resource)
-    for row in failures.table()["team"]:
-        message = error.message.replace(f"\\{failures.QUOTE}", failures.QUOTE)
-        found = None if row.inside and on_host else row.match(message)
-        if found is None:
+def _cause_and_repair(error: _Error) -> str:
+    """Cause and repair by the first row about teams that matches and whose cluster has answered.
+
+    Then by a row about whole runs if the resource is on the host, then in the engine's words.
+    """
+    is_on_host = _is_on_host(error.resource)
+    message = error.message.replace(f"\\{failures.QUOTE}", failures.QUOTE)
+    for row in failures.table()[failures.Section.TEAM]:
+        if row.inside and is_on_host:
+            continue
+        groups = row.match(message)
+        if groups is None:
             continue
         if row.finds:
             with suppress(*NO_ANSWER):
-                cause, command = _FINDS[row.finds](error)
-                return failures.repaired(cause, command)
+                repair = _FINDS[row.finds](error)
+                return failures.repaired(repair.cause, repair.command)
         with suppress(*NO_ANSWER):
-            return _sentence(row, error, found)
-    if on_host:
+            return _row_sentence(row, error, groups)
+    if is_on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
-        if of_stack := failures.of_stack(
+        of_run = failures.of_stack(
             error.message, error.stack.name, error.again, {}, release, refreshed=error.refreshed
-        ):
-            return of_stack
-    name, words = read_urn(error.urn).name, ending(error.message, _LONGEST)
+        )
+        if of_run:
+            return of_run
+    name = read_urn(error.urn).name
+    words = ending(error.message, _LONGEST)
     return f"{name}: {words}. Put that right, then run the same command again"
 
 
-def _sentence(row: failures.Failure, error: _Error, found: Mapping[str, str]) -> str:
-    """Cause and repair of a row. Raises one of NO_ANSWER where its cluster is of no help."""
-    filled, command = error.fill() | failures.with_object(found), row.run
-    if "hook" in found:
-        config, of_kai = _webhook(error, found["hook"])
-        filled["config"] = _object(config)
-        command = row.run_kai if of_kai and row.run_kai else command
+def _row_sentence(row: failures.Failure, error: _Error, groups: Mapping[str, str]) -> str:
+    """Cause and repair of a row. Raises one of NO_ANSWER if the cluster does not have what the row
+    names, or does not answer.
+    """
+    fields = error.fields() | failures.with_object(groups)
+    command = row.run
+    if "hook" in groups:
+        webhook = _webhook(error, groups["hook"])
+        fields["config"] = _object(webhook.configuration)
+        if webhook.is_of_kai and row.run_kai:
+            command = row.run_kai
     if "{held}" in command:
-        filled["held"] = _held(error, found.get("queues", ""))
-    if row.anew and "namespace kai-scheduler" in command and error.made_kai:
-        cause = row.cause.format(**filled)
-        return f"{cause}: {row.anew.format(**filled)}, then run the same command again"
-    return row.sentence(filled, command, refreshed=error.refreshed)
+        fields["held"] = _held_objects(error, groups.get("queues", ""))
+    creates_kai = "namespace kai-scheduler" in command
+    if row.anew and creates_kai and error.created_kai:
+        cause = row.cause.format(**fields)
+        return f"{cause}: {row.anew.format(**fields)}, then run the same command again"
+    return row.sentence(fields, command, refreshed=error.refreshed)
 
 
-def _store(error: _Error) -> tuple[str, str]:
-    """Of a full store of a vCluster: cause and command."""
-    values = (error.of_release(f"{error.team}-release").get("inputs") or {}).get("values")
-    with closing(cluster_of_stack(error.stack)) as api:
-        return full_store.repair(api, error.team, store_of(values), error.message)
+def _held_objects(error: _Error, queues: str) -> str:
+    """The objects that finalizers keep, as kubectl takes them: `queues` (names with ", " between)
+    or the resource.
 
-
-def _held(error: _Error, queues: str) -> str:
-    """The objects that finalizers keep, as kubectl takes them. Raises KeyError for a namespace."""
+    Raises KeyError for a namespace, and for a name that Kubernetes would not take.
+    """
     if queues:
         return " ".join(_object(f"queue/{name}") for name in queues.split(", "))
     if error.is_namespace:
         raise KeyError("Namespace")
-    kind, metadata = error.inputs["kind"].lower(), error.inputs["metadata"]
+    kind = error.inputs["kind"].lower()
+    metadata = error.inputs["metadata"]
     name = _object(f"{kind}/{metadata['name']}")
     return f"{name} -n {metadata['namespace']}" if "namespace" in metadata else name
 
 
-def _namespace(error: _Error) -> tuple[str, str]:
-    """Of a namespace that does not go, or of what was to be made in one: what keeps it, and the
-    command. Raises KeyError for everything else.
+def _find_store(error: _Error) -> Repair:
+    """Of a full store of a vCluster. Raises one of NO_ANSWER."""
+    values = get(error.release(f"{error.team}-release"), "inputs", "values")
+    with closing(cluster_of_stack(error.stack)) as api:
+        return Repair(*full_store.repair(api, error.team, store_of(values), error.message))
+
+
+def _find_namespace(error: _Error) -> Repair:
+    """Of a namespace that is not deleted: the resource, or the one in which it is to be created.
+
+    Raises KeyError if the error is about something else, or another of NO_ANSWER.
     """
     metadata = error.inputs["metadata"]
-    name = metadata["name"] if error.is_namespace else metadata["namespace"]
-    if not error.is_namespace and not _GOING.search(error.message):
-        raise KeyError(name)
-    with closing(cluster_of_stack(error.stack, error.team if error.inside else "")) as api:
-        space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
-        found = causes(space, live(api))
-    if not space.is_going:
-        return f"namespace {name} is there, and is not being deleted any more", ""
-    kubectl = error.kubectl if error.inside else "kubectl"
-    commands = [error.login] if error.inside and any(each.kubectl for each in found) else []
-    commands += [f"{kubectl} {each.kubectl}" for each in found if each.kubectl]
-    return sentence(space, found), " && ".join(commands)
+    if error.is_namespace:
+        name = metadata["name"]
+    else:
+        name = metadata["namespace"]
+        if not _TERMINATING.search(error.message):
+            raise KeyError(name)
+    with closing(error.open_cluster()) as api:
+        namespace = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
+        found = causes(namespace, live(api))
+    if not namespace.is_going:
+        return Repair(f"namespace {name} is there, and is not being deleted any more", "")
+    kubectl = error.vcluster_kubectl if error.is_inside else "kubectl"
+    commands = [f"{kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
+    if commands and error.is_inside:
+        commands.insert(0, error.login)
+    return Repair(sentence(namespace, found), " && ".join(commands))
 
 
-def _release(error: _Error) -> tuple[str, str]:
-    """Of a Helm release that is gone with its namespace: cause and command. Raises KeyError where
-    the namespace is there.
+def _find_release(error: _Error) -> Repair:
+    """Of a Helm release that was deleted with its namespace. Raises KeyError if the namespace is
+    there, or another of NO_ANSWER.
     """
     name = error.inputs["namespace"]
-    with closing(cluster_of_stack(error.stack, error.team if error.inside else "")) as api:
+    with closing(error.open_cluster()) as api:
         if api.find(f"/api/v1/namespaces/{name}") is not None:
             raise KeyError(name)
     if error.refreshed:
-        return f"somebody deleted namespace {name} while this ran. See who deletes it", ""
-    return f"somebody deleted namespace {name}, and the state still has it", error.again
+        return Repair(f"somebody deleted namespace {name} while this ran. See who deletes it", "")
+    return Repair(f"somebody deleted namespace {name}, and the state still has it", error.again)
 
 
-_FINDS: Final = {"store": _store, "namespace": _namespace, "release": _release}
+_FINDS: Final = {"store": _find_store, "namespace": _find_namespace, "release": _find_release}
 
 
-def _webhook(error: _Error, hook: str) -> tuple[str, bool]:
-    """Kind and name of the object that has a webhook, and whether KAI serves it."""
+def _webhook(error: _Error, name: str) -> _Webhook:
+    """The vCluster's webhook of that name. Raises KeyError if there is none, or another of
+    NO_ANSWER.
+    """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
-        for kind in _HOOKS:
+        for kind in _WEBHOOK_KINDS:
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
-            for item in (api.find(path) or {}).get("items", []):
-                for each in item.get("webhooks") or []:
-                    if each["name"] == hook:
-                        service = each["clientConfig"].get("service") or {}
-                        of_kai = service.get("namespace") == KAI_NAMESPACE
-                        return f"{kind}/{item['metadata']['name']}", of_kai
-    raise KeyError(hook)
+            for configuration in (api.find(path) or {}).get("items", []):
+                for webhook in configuration.get("webhooks") or []:
+                    if webhook["name"] == name:
+                        service = webhook["clientConfig"].get("service") or {}
+                        is_of_kai = service.get("namespace") == KAI_NAMESPACE
+                        return _Webhook(f"{kind}/{configuration['metadata']['name']}", is_of_kai)
+    raise KeyError(name)
 
 
 def _object(name: str) -> str:
-    """An object as kubectl names it. Raises KeyError for a name that Kubernetes would not take."""
+    """`kind/name` for a command. Raises KeyError for one that Kubernetes would not take."""
     if not _OBJECT.fullmatch(name):
         raise KeyError(name)
     return name

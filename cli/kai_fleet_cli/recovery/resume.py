@@ -1,8 +1,7 @@
-"""An interrupted run: a signal ends the engine in order, and a `fleet` command goes on from there.
+"""Interrupted runs: a signal ends the engine in order, and a `fleet` command goes on from there.
 
-The command works in the state that it is printed in. A team that may go and that the stack file
-does not have any more has to be named to `fleet up`; without a terminal `fleet destroy` wants
-`--yes`.
+That command has to work in the state that the interruption leaves. `fleet up` has to name a team
+that the stack file has no longer, and `fleet destroy` wants `--yes` without a terminal.
 """
 
 import signal
@@ -22,7 +21,7 @@ _WAIT_SECONDS: Final = 1.0
 
 
 class Interrupted(SystemExit):
-    """A signal ended the command, with the exit code that a shell expects for it."""
+    """A signal ended the command. The exit code is 128 and the signal's number, as in a shell."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
@@ -30,7 +29,12 @@ class Interrupted(SystemExit):
 
 @dataclass
 class Signals:
-    """The signal that came while the engine ran, 0 for none. `received`: the engine has it, too."""
+    """The signal that came while the engine ran.
+
+    Attributes:
+        number: The signal; 0 for none.
+        received: Set once the engine has the signal, too.
+    """
 
     number: int = 0
     received: threading.Event = field(default_factory=threading.Event)
@@ -41,18 +45,18 @@ class Signals:
             raise Interrupted(self.number)
 
     def note(self, line: str) -> None:
-        """Look in a line of the engine for its acknowledgement of a signal."""
+        """Set `received` if a line of the engine acknowledges a signal."""
         if " received; cancelling" in line:
             self.received.set()
 
     def begin_engine(self) -> None:
-        """Begin with an engine that was not told to end, unless the command itself was."""
+        """Clear `received` before an engine starts, unless a signal to the command came."""
         if not self.number:
             self.received.clear()
 
     def end_engine(self) -> None:
-        """Have the engine end its steps, unless it was told so already: at a second signal it drops
-        its state.
+        """Send the engine SIGINT, unless it has a signal already: at a second one it drops its
+        state.
         """
         if not self.received.is_set():
             for engine in _engines():
@@ -61,11 +65,14 @@ class Signals:
 
 @contextmanager
 def graceful_shutdown() -> Iterator[Signals]:
-    """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
+    """On SIGINT or SIGTERM have the engine end its steps and save its state, then end the command.
 
-    The engine saves its state and fails, and `check` says why. A terminal, and a CI runner that
-    cancels a job, send the signal to the engine, too, which acknowledges it. It must get only one:
-    at a second one it drops its state. So it gets ours only after a second without an answer.
+    Without an engine the signal raises Interrupted at once. With one, the run fails and
+    `Signals.check` raises it.
+
+    A terminal, and a CI runner that cancels a job, send the signal to the engine as well, which
+    acknowledges it. At a second signal the engine drops its state, so it gets ours only if it has
+    acknowledged none within a second.
     """
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():
@@ -81,33 +88,38 @@ def graceful_shutdown() -> Iterator[Signals]:
         signals.received.wait(_WAIT_SECONDS)
         signals.end_engine()
 
-    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.signal(number, end) for number in numbers}
     try:
         yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def _engines() -> list[psutil.Process]:
-    engines = []
-    for child in psutil.Process().children():  # the sandbox's servers may be others
+    """The processes of Pulumi's CLI among this process's children; servers of the sandbox may be
+    others.
+    """
+    engines: list[psutil.Process] = []
+    for child in psutil.Process().children():
         with suppress(psutil.Error):
-            engines += [child] if child.name() == "pulumi" else []
+            if child.name() == "pulumi":
+                engines.append(child)
     return engines
 
 
-def up(stack: str, removed: Sequence[str] = ()) -> str:
-    """`fleet up --refresh` of a stack; `removed` are teams that may go."""
-    return f"{FLEET} up --refresh --stack {stack}{naming(removed)}"
+def up_command(stack: str, removed: Sequence[str] = ()) -> str:
+    """The `fleet up --refresh` of a stack; `removed` are teams that may lose something."""
+    return f"{FLEET} up --refresh --stack {stack}{yes_flag(removed)}"
 
 
-def naming(names: Sequence[str]) -> str:
-    """The words that name what may be lost, with a space before each."""
+def yes_flag(names: Sequence[str]) -> str:
+    """` --yes NAME…`, which agrees to losses of these teams; "" for no names."""
     return f" --yes {' '.join(names)}" if names else ""
 
 
-def destroy(stack: str) -> str:
-    """`fleet destroy --refresh` of a stack."""
+def destroy_command(stack: str) -> str:
+    """The `fleet destroy --refresh` of a stack, with `--yes` if nobody is at a terminal."""
     yes = "" if terminal.asks() else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"

@@ -1,9 +1,9 @@
-"""A stack's state as `pulumi stack` shows it; nothing here writes one."""
+"""A stack's state as `pulumi stack` prints it. Nothing here writes a state."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulumi import automation
 
@@ -12,13 +12,19 @@ from kai_fleet.names import IDENTITY, STACK, VIRTUAL_CLUSTER
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import get
 
+# A resource in a state: JSON of the engine.
 Resource = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class KnownVcluster:
-    """A vCluster as the last update saw it: the URN of its component, the UID of its namespace
-    `kube-system`, its namespace on the host, and the URL of its API.
+    """A vCluster as the last update saw it.
+
+    Attributes:
+        urn: The URN of its component.
+        uid: The UID of its namespace `kube-system`.
+        namespace: Its namespace on the host.
+        server: The URL of its API server.
     """
 
     urn: str
@@ -27,89 +33,109 @@ class KnownVcluster:
     server: str
 
 
+class PendingOperation(NamedTuple):
+    """An operation such as `creating` that a run began and did not finish, and its resource."""
+
+    operation: str
+    resource: Resource
+
+
 @dataclass(frozen=True)
 class State:
-    """The resources by URN, in the order in which they depend on one another.
+    """A stack's state.
 
-    `pending` are the operations that a run began and did not finish, each with its resource.
+    Attributes:
+        resources: The resources by URN, each after those on which it depends.
+        pending: The operations that a run began and did not finish.
     """
 
     resources: Mapping[str, Resource] = field(default_factory=dict)
-    pending: Sequence[tuple[str, Resource]] = ()
+    pending: Sequence[PendingOperation] = ()
 
     @property
     def outputs(self) -> Mapping[str, Any]:
-        """The outputs of the last update; secrets encrypted."""
-        stacks = (item for item in self.resources.values() if item["type"] == STACK)
-        return next((item.get("outputs") or {} for item in stacks), {})
+        """The stack's outputs after the last update, secrets encrypted; empty before the first."""
+        for resource in self.resources.values():
+            if resource["type"] == STACK:
+                return resource.get("outputs") or {}
+        return {}
 
     @property
     def parents(self) -> dict[str, str]:
-        """The URN of what each resource is a part of."""
-        return {urn: str(item.get("parent") or "") for urn, item in self.resources.items()}
+        """The URN of each resource's parent, by URN; "" for no parent."""
+        return {urn: str(resource.get("parent") or "") for urn, resource in self.resources.items()}
 
     @property
     def vclusters(self) -> dict[str, KnownVcluster]:
-        """The vClusters by name, those that an update waited for."""
-        found = dict[str, KnownVcluster]()
-        for urn, item in self.resources.items():
+        """The vClusters for whose API an update waited, by name."""
+        vclusters: dict[str, KnownVcluster] = {}
+        for urn, resource in self.resources.items():
             name = read_urn(urn).name
-            vcluster = str(item.get("parent") or "")
-            if item.get("delete") or not name.endswith(IDENTITY) or not vcluster:
+            parent = str(resource.get("parent") or "")
+            if resource.get("delete") or not name.endswith(IDENTITY):
                 continue
-            if read_urn(vcluster).type != VIRTUAL_CLUSTER:
+            if read_urn(parent).type != VIRTUAL_CLUSTER:
                 continue
-            (uid,) = item["inputs"]["triggers"]
-            place = item["inputs"]["environment"]
-            found[name.removesuffix(IDENTITY)] = KnownVcluster(
-                urn=vcluster,
+            (uid,) = resource["inputs"]["triggers"]
+            environment = resource["inputs"]["environment"]
+            vclusters[name.removesuffix(IDENTITY)] = KnownVcluster(
+                urn=parent,
                 uid=uid,
-                namespace=place["VCLUSTER_NAMESPACE"],
-                server=place["VCLUSTER_SERVER"],
+                namespace=environment["VCLUSTER_NAMESPACE"],
+                server=environment["VCLUSTER_SERVER"],
             )
-        return found
+        return vclusters
 
 
 def exported(workspace: automation.Workspace, stack: str) -> State:
-    """A stack's state with its secrets encrypted. Raises CommandError.
+    """Read a stack's state with its secrets encrypted. Raises CommandError.
 
-    The Automation API's own export has them in clear, and takes twice as long.
+    The Automation API's own export decrypts them, and takes twice as long.
     """
-    return of_export(_ask(workspace, stack, "export"))
+    return of_export(_stack_json(workspace, stack, "export"))
 
 
 def of_export(document: Mapping[str, Any]) -> State:
-    """The state in what `pulumi stack export` prints."""
+    """The state in the JSON of `pulumi stack export`."""
     deployment = document.get("deployment") or {}
-    operations = deployment.get("pending_operations") or []
+    resources = deployment.get("resources") or []
+    pending = deployment.get("pending_operations") or []
     return State(
-        {str(item["urn"]): item for item in deployment.get("resources") or []},
-        [(operation["type"], operation["resource"]) for operation in operations],
+        {str(resource["urn"]): resource for resource in resources},
+        [PendingOperation(item["type"], item["resource"]) for item in pending],
     )
 
 
 def kubeconfig(stack: automation.Stack, team: str) -> str:
-    """A vCluster's kubeconfig as the last update exported it, built anew: the state of a team
-    stack is the team's to write. Raises TenantKubeconfigError, CommandError.
+    """The kubeconfig of a team's vCluster that the last update exported, built anew because a team
+    may write the state of its own stack.
+
+    Raises:
+        TenantKubeconfigError: There is none, or vCluster did not write it.
+        CommandError: The state cannot be read.
     """
-    output = ("output", "kubeconfigs", "--json", "--show-secrets")
-    kubeconfigs = _ask(stack.workspace, stack.name, *output)
+    arguments = ("output", "kubeconfigs", "--json", "--show-secrets")
+    kubeconfigs = _stack_json(stack.workspace, stack.name, *arguments)
     return rebuild(str(get(kubeconfigs, team) or ""))
 
 
-def _ask(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
-    """The JSON that `pulumi stack …` prints, parsed."""
+def _stack_json(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
+    """The parsed JSON of a `pulumi stack` command. Raises CommandError."""
     command = ["stack", *arguments, "--stack", stack]
-    done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
-    return json.loads(done.stdout)
+    variables = dict(workspace.env_vars)
+    result = workspace.pulumi_command.run(command, workspace.work_dir, variables)
+    return json.loads(result.stdout)
 
 
 def clusters_of(resource: Resource) -> set[str]:
-    """The vClusters, by URNs of what stands for them, that a resource is in or is deleted with."""
+    """The vClusters that a resource is in or is deleted with.
+
+    Each is the URN of a resource that stands for it: a provider, or one in a `VirtualCluster`.
+    """
     urns = {provider_of(resource), str(resource.get("deletedWith") or "")}
     return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
 
 
 def provider_of(resource: Resource) -> str:
-    """The URN of a resource's provider; "" where it has none."""
+    """The URN of a resource's provider; "" for none."""
     return provider_urn(str(resource.get("provider", "")))

@@ -4,8 +4,8 @@ import io
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,26 +16,32 @@ from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.errors import UserError
 
 Keys = tuple[str, ...]
+# In place of a value: the key is removed.
 GONE: Final = object()
 
 
-def changed(text: str, keys: Keys, value: Any, name: str) -> str:
-    """The text with another value at `keys`, or without that key (GONE). `name` is the file's.
+def changed(text: str, keys: Keys, value: object, name: str) -> str:
+    """A stack file's text with another value at one key; every other byte stays where it can.
 
-    Raises UserError where nothing but that place cannot be changed, because of anchors.
+    Args:
+        text: The text.
+        keys: The keys that lead to the value, from the top.
+        value: The value; GONE removes the key.
+        name: The name of the file, for messages.
+
+    Raises:
+        UserError: Other keys would change as well, because they share values by YAML anchors.
+        KeyError: The key to remove is not there.
     """
-    expected = _plain(text)
+    expected = _parsed(text)
     _put(expected, keys, value)
-    yaml = YAML()
-    yaml.preserve_quotes, yaml.width = True, 10**6
-    yaml.brace_single_entry_mapping_in_flow_sequence = True
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml = _round_trip()
     document = yaml.load(text)
     before = _lines(yaml, document)
     _put(document, keys, value)
     after = _lines(yaml, document)
     for candidate in (_merged(text, before, after), "".join(after)):
-        if _plain(candidate) == expected:
+        if _parsed(candidate) == expected:
             return candidate
     raise UserError(
         f"{'.'.join(keys[1:])} in {name} shares values with other keys by YAML anchors, so this"
@@ -43,69 +49,110 @@ def changed(text: str, keys: Keys, value: Any, name: str) -> str:
     )
 
 
-def _lines(yaml: YAML, document: Any) -> list[str]:
+def _round_trip() -> YAML:
+    """A reader and writer that keeps comments, quotes and the style of our stack files."""
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10**6
+    yaml.brace_single_entry_mapping_in_flow_sequence = True
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _lines(yaml: YAML, document: object) -> list[str]:
     out = io.StringIO()
     yaml.dump(document, out)
     return out.getvalue().splitlines(keepends=True)
 
 
-def _plain(text: str) -> Any:
-    """The parsed text, without shared values; None where it is no YAML."""
+def _parsed(text: str) -> Any:
+    """The value of a YAML text, in which no two keys share an object; None for another text."""
     try:
         return json.loads(json.dumps(yaml_file.load(text), default=str))
     except ValueError:
         return None
 
 
-def _put(document: Any, keys: Keys, value: Any) -> None:
-    """Set or remove one value. Mappings above it that are missing are added."""
-    here, last = document, keys[-1]
-    for key in keys[:-1]:
-        if not here.get(key):
-            here[key] = type(document)()
-        here = here[key]
+def _put(document: Any, keys: Keys, value: object) -> None:
+    """Set or remove a value in a document. Mappings that are missing above it are added.
+
+    A text keeps the quotes of the one before. Raises KeyError if the key to remove is not there.
+    """
+    mapping = document
+    *above, last = keys
+    for key in above:
+        if not mapping.get(key):
+            mapping[key] = type(document)()
+        mapping = mapping[key]
     if value is GONE:
-        del here[last]
-    elif isinstance(here.get(last), ScalarString):  # with the quotes of the old one
-        here[last] = type(here[last])(value)
-    else:
-        here[last] = value
+        del mapping[last]
+        return
+    before = mapping.get(last)
+    mapping[last] = type(before)(value) if isinstance(before, ScalarString) else value
 
 
 def _merged(text: str, before: list[str], after: list[str]) -> str:
-    """Put the edit's lines into the original text, whose spacing ruamel may change.
+    """The original text with the lines that an edit changes.
 
-    Whole-line comments below what is removed, or above where something is added, stay in place.
+    `before` and `after` are the lines that ruamel writes without and with the edit: it may space
+    the original's other lines in another way. Comments on lines of their own stay in place, below
+    what is removed and above what is added. Where ruamel adds or drops lines of the original, its
+    text is returned.
     """
     lines = text.splitlines(keepends=True)
     if len(lines) != len(before):
         return "".join(after)
     merged: list[str] = []
     edits = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    for kind, start, stop, first, last in edits:
-        old, new = lines[start:stop], after[first:last]
-        if kind == "equal":
+    for operation, start, stop, after_start, after_stop in edits:
+        old = lines[start:stop]
+        new = after[after_start:after_stop]
+        if operation == "equal":
             merged += old
-        elif kind == "delete":
-            merged += _comments(old)
+        elif operation == "delete":
+            merged += _last_comments(old)
+        elif operation == "insert":
+            comments = _last_comments(merged)
+            position = len(merged) - len(comments)
+            merged[position:] = new + comments
         elif len(old) == len(new):
-            indents = (line[: len(line) - len(line.lstrip())] for line in old)
-            merged += [indent + line.lstrip() for indent, line in zip(indents, new, strict=True)]
+            merged += map(_indented_like, old, new)
         else:
-            above = _comments(merged) if kind == "insert" else []
-            merged[len(merged) - len(above) :] = [*new, *above]
+            merged += new
     return "".join(merged)
 
 
-def _comments(lines: list[str]) -> list[str]:
+def _indented_like(model: str, line: str) -> str:
+    """A line with the indentation of another."""
+    indent = model[: len(model) - len(model.lstrip())]
+    return indent + line.lstrip()
+
+
+def _last_comments(lines: Sequence[str]) -> list[str]:
     """The comments and blank lines at the end of these lines."""
-    last = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines[::-1])
-    return [*last][::-1]
+    first = len(lines)
+    while first > 0 and _is_comment_or_blank(lines[first - 1]):
+        first -= 1
+    return list(lines[first:])
+
+
+def _is_comment_or_blank(line: str) -> bool:
+    stripped = line.strip()
+    return not stripped or stripped.startswith("#")
 
 
 def put(path: Path, text: str, mode: int | None = None) -> None:
-    """Replace a file atomically; without a mode it keeps the one that it has. Raises UserError."""
-    target = Path(os.path.realpath(path))  # a link stays a link
+    """Replace a file atomically.
+
+    Args:
+        path: The file, or a link to it, which stays a link.
+        text: Its new text.
+        mode: Its new mode; None keeps the one that it has.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    target = Path(os.path.realpath(path))
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
             new = Path(folder, target.name)
@@ -115,5 +162,5 @@ def put(path: Path, text: str, mode: int | None = None) -> None:
                 os.fsync(out.fileno())
             new.chmod(target.stat().st_mode & 0o777 if mode is None else mode)
             new.replace(target)
-    except OSError as why:
-        raise UserError(f"{path} cannot be written: {why.strerror}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,7 +1,8 @@
-"""Read stack files, `Pulumi.<stack>.yaml`, without the engine; for a team stack its platform's."""
+"""Read stack files, `Pulumi.STACK.yaml`, without the engine; for a team stack its platform's."""
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,108 +16,140 @@ from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, is_te
 from kai_fleet.values import pairs
 from kai_fleet.wording import MASK
 from kai_fleet_cli.errors import UserError
+from kai_fleet_policies import validation
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
 _SALT: Final = "encryptionsalt"  # useless without the passphrase
-_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_STACK_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
-_OF_PULUMI: Final = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
-_OF_OTHERS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
+_PULUMI_KEYS: Final = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
+# Below these keys a platform's mistakes do not matter to its team stacks, which read neither.
+_UNREAD_BY_TEAM_STACKS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
 
 
 def path_of(stack: str) -> Path:
-    """The file of a stack of this project. Raises UserError for what is no stack's name."""
-    if not _NAME.fullmatch(stack):
+    """The file of a stack of this project, which need not exist. Raises UserError for a text that
+    is no stack's name.
+    """
+    if not _STACK_NAME.fullmatch(stack):
         raise UserError(
             f"{stack!r} is no stack name; write what stands in the file's name, as in"
-            f" Pulumi.NAME.yaml; stacks with a file: {_known()}"
+            f" Pulumi.NAME.yaml; stacks with a file: {_listed_stacks()}"
         )
     return ROOT / f"Pulumi.{stack}.yaml"
 
 
 def stacks() -> list[str]:
-    """The stacks that have a file."""
+    """The names of the stacks that have a file."""
     return sorted(path.stem.removeprefix("Pulumi.") for path in ROOT.glob("Pulumi.*.yaml"))
 
 
-def _known() -> str:
+def _listed_stacks() -> str:
     return ", ".join(stacks()) or f"none in {ROOT}"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`.
+    """The `kai-fleet:` keys of a stack file without their prefix: `{"cluster": {…}, "teams": {…}}`.
 
-    In place of what is encrypted (`secure:`) stands `[secret]`. Raises UserError; two keys of
-    one name are an error here as they are for the engine.
+    An encrypted value (`secure:`) is `[secret]`.
+
+    Raises:
+        UserError: The file is missing or cannot be read, or `parse` refuses it.
     """
     try:
-        return parse(path.read_text(encoding="utf-8"), path.name)
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        others = f"; stacks with a file: {_known()}" if path.parent == ROOT else ""
-        raise UserError(f"{path.name if others else path} is not there{others}") from None
-    except (OSError, UnicodeError) as why:
-        raise UserError(f"{path.name} cannot be read: {why}") from None
+        is_of_project = path.parent == ROOT
+        name = path.name if is_of_project else path
+        others = f"; stacks with a file: {_listed_stacks()}" if is_of_project else ""
+        raise UserError(f"{name} is not there{others}") from None
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"{path.name} cannot be read: {error}") from None
+    return parse(text, path.name)
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """Read a stack file's text; `name` is the file's, for messages. Raises UserError."""
+    """The same from a stack file's text; `name` is the file's, for messages.
+
+    Raises:
+        UserError: The text is no YAML, has a key twice or is too large; it is no stack file; or a
+            key is one that Pulumi does not read, or a misspelt one of ours.
+    """
     try:
         document = yaml_file.load(text)
-    except yaml_file.RefusedYamlError as why:
-        raise UserError(f"{name} {why}") from None
+    except yaml_file.RefusedYamlError as error:
+        raise UserError(f"{name} {error}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise UserError(f"{name} is not a stack file; {_WRITE}")
-    if outside := [key for key in document if key not in _OF_PULUMI]:
-        raise UserError(f"{name}: {outside[0]} is not read by Pulumi; {_WRITE}")
-    if wrong := misspelt(config or ()):
-        raise UserError(f"{name}: " + "; ".join(f"{key.path} {key.message}" for key in wrong))
-    own: dict[str, Any] = _without_secrets(own_keys(config))
-    return own
+    unread = [key for key in document if key not in _PULUMI_KEYS]
+    if unread:
+        raise UserError(f"{name}: {unread[0]} is not read by Pulumi; {_WRITE}")
+    mistakes = misspelt(config or ())
+    if mistakes:
+        sentences = [f"{mistake.path} {mistake.message}" for mistake in mistakes]
+        raise UserError(f"{name}: {'; '.join(sentences)}")
+    return {key: _masked(value) for key, value in own_keys(config).items()}
 
 
 def beside(file: Path) -> dict[str, str]:
-    """Keys of a stack file that the engine reads and no plan shows, with their text: environment,
-    decryption, other programs' configuration. None of a file that cannot be read.
+    """Keys of a stack file that the engine reads and no plan shows, each with its value as JSON:
+    environment, decryption, and other programs' configuration.
 
-    The texts differ where the values do; what is encrypted is left out.
+    Encrypted values are left out. Empty if the file cannot be read.
     """
     document = yaml_file.mapping(file)
-    config = pairs(document.pop("config", None))
     document.pop(_SALT, None)
-    document |= {f"config.{key}": config[key] for key in config if not own_keys({key: None})}
-    plain = _without_secrets(document)
-    texts = {key: json.dumps(plain[key], sort_keys=True, default=str) for key in plain}
-    return {key: text for key, text in texts.items() if plain[key] != SECRET}
+    for key, value in pairs(document.pop("config", None)).items():
+        if not own_keys({key: None}):
+            document[f"config.{key}"] = value
+    texts: dict[str, str] = {}
+    for key, value in document.items():
+        masked = _masked(value)
+        if masked != SECRET:
+            texts[key] = json.dumps(masked, sort_keys=True, default=str)
+    return texts
 
 
 def from_environment(file: Path) -> Finding | None:
-    """That a stack file takes values of Pulumi ESC, which only the engine reads; None without."""
+    """The finding that a stack file takes values of Pulumi ESC, which only the engine reads; None
+    if it does not, or cannot be read.
+    """
     if not yaml_file.mapping(file).get("environment"):
         return None
-    cause = "takes values of Pulumi ESC, which only the engine has: they are not read here"
     preview = preview_command(file.stem.removeprefix("Pulumi."))
-    fix = (
-        f"where you are logged in to Pulumi Cloud, which no other backend replaces, run: {preview}."
-        " Or write below config: what a plan here needs"
+    return Finding(
+        level=Level.ADVISORY,
+        path="environment",
+        kind="file",
+        name=file.name,
+        cause="takes values of Pulumi ESC, which only the engine has: they are not read here",
+        fix=(
+            "where you are logged in to Pulumi Cloud, which no other backend replaces, run:"
+            f" {preview}. Or write below config: what a plan here needs"
+        ),
+        check="config-environment",
     )
-    check = "config-environment"
-    return Finding(Level.ADVISORY, "environment", "file", file.name, cause, fix, check)
 
 
-def _without_secrets(value: Any) -> Any:
+def _masked(value: Any) -> Any:
+    """The value with SECRET in place of each encrypted one, at any depth."""
     if isinstance(value, dict):
         if set(value) == {"secure"}:
             return SECRET
-        return {key: _without_secrets(item) for key, item in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
+        return {key: _masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    return value
 
 
 def settings_of(stack: str) -> Settings:
-    """A stack's settings, which the rules did not judge. Raises UserError for wrong keys."""
-    from kai_fleet_policies import validation  # and Pulumi's SDK: half a second
+    """A stack's settings. No rule is asked about them.
 
+    Raises:
+        UserError: The file cannot be read, or a key has a wrong value or is missing.
+    """
     path = path_of(stack)
     verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
     if verdict.settings is None:
@@ -126,26 +159,42 @@ def settings_of(stack: str) -> Settings:
 
 
 def facts_beside(team_file: Path) -> FactsOf:
-    """Facts of the platforms whose files are in the same folder as a team stack's."""
+    """A function that reads the facts of a platform from its file beside a team stack's file.
+
+    It takes the platform's stack as the team stack names it, and raises NoPlatformError if that is
+    of another project, or its file is missing, wrong or a team stack's. Mistakes in its other teams
+    and their workloads do not count.
+    """
 
     def facts_of(stack: str) -> Facts:
-        _, _, bare = stack.rpartition("/")
+        name = stack.rpartition("/")[2]
         if "/" in stack and stack.split("/")[1] != PROJECT:
             raise NoPlatformError(
                 f"is {stack}, of another project, which only the engine can read; run the preview"
             )
         try:
-            raw = read(team_file.parent / f"Pulumi.{bare}.yaml")
-        except UserError as why:
-            raise NoPlatformError(f"is {stack}: {why}") from None
-        loaded = load(raw)
-        # Mistakes in other teams and their workloads do not matter: a team stack reads neither.
-        wrong = [each.path for each in loaded.mistakes if not each.path.startswith(_OF_OTHERS)]
-        if loaded.settings is None or wrong or is_team_stack(raw):
+            raw = read(team_file.parent / f"Pulumi.{name}.yaml")
+        except UserError as error:
+            raise NoPlatformError(f"is {stack}: {error}") from None
+        settings = _platform_settings(raw)
+        if settings is None:
             raise NoPlatformError(
                 f"is {stack}, whose file is wrong or a team stack's; see: .venv/bin/fleet plan"
-                f" --stack {bare}"
+                f" --stack {name}"
             )
-        return Facts.of(loaded.settings)
+        return Facts.of(settings)
 
     return facts_of
+
+
+def _platform_settings(raw: Mapping[str, Any]) -> Settings | None:
+    """A platform's settings; None for a team stack, and for mistakes that matter to team stacks."""
+    loaded = load(raw)
+    mistakes = [
+        mistake
+        for mistake in loaded.mistakes
+        if not mistake.path.startswith(_UNREAD_BY_TEAM_STACKS)
+    ]
+    if mistakes or is_team_stack(raw):
+        return None
+    return loaded.settings

@@ -1,34 +1,43 @@
-"""The edit of each team command: judged, shown, written, and the update that follows."""
+"""The edit of each team command: judged by the rules, shown, written, and the update after it."""
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.console import Console
 from rich.prompt import Confirm
 
+from kai_fleet.finding import Finding
 from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import platform_of
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.display import as_text, terminal
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.environment import for_stack, is_elsewhere
+from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import GONE, Keys, changed, put
 from kai_fleet_policies import validation
 
+_DEFAULT_MODE = "virtual"
+
 
 @dataclass(frozen=True)
 class DeclaredTeam:
-    """A team as a stack file has it. `path` is its key as messages name it, `version` its KAI's."""
+    """A team as a stack file has it.
+
+    Attributes:
+        name: The team.
+        path: Its key, as messages name it.
+        mode: The mode of its scheduler.
+        version: The version of its own KAI; None if it has none.
+    """
 
     name: str
     path: str
@@ -37,13 +46,22 @@ class DeclaredTeam:
 
     @property
     def keys(self) -> Keys:
-        """Its place in the file."""
+        """The keys that lead to the team in the file."""
         return ("config", *self.path.split("."))
 
 
 @dataclass(frozen=True)
 class StackFile:
-    """A stack's file as it is now, its teams, and the teams to which it grants a stack."""
+    """A stack's file as it is now.
+
+    Attributes:
+        stack: The stack.
+        path: The file.
+        text: Its text.
+        raw: Its `kai-fleet:` keys.
+        teams: The teams by name.
+        is_team_stack: The stack is one team's own.
+    """
 
     stack: str
     path: Path
@@ -58,7 +76,7 @@ class StackFile:
         return pairs(self.raw.get("teamStacks"))
 
     def team(self, name: str) -> DeclaredTeam:
-        """The team of that name. Raises UserError with the names that there are."""
+        """The team of that name. Raises UserError, which names the teams that there are."""
         if name in self.teams:
             return self.teams[name]
         if name in self.grants:
@@ -71,27 +89,57 @@ class StackFile:
 
 
 def stack_file(stack: str) -> StackFile:
-    """A stack's file and its teams. Raises UserError where there is no such file."""
+    """Read a stack's file and its teams.
+
+    Raises:
+        UserError: The name is no stack's; or the file is missing, cannot be read, is no YAML, is no
+            stack file, or has a misspelt key.
+    """
     path = reading.path_of(stack)
     raw = reading.read(path)
-    own, every = pairs(raw.get("team")), pairs(raw.get("teams"))
-    teams, of_all = {}, pairs(raw.get("scheduler"))
-    for name, team in [(own.get("name"), own)] if own else every.items():
-        key = f"{NAMESPACE}:team" if own else f"{NAMESPACE}:teams.{name}"
-        of_team = pairs(get(team, "scheduler"))
-        mode = of_team.get("mode") or of_all.get("mode", "virtual")
-        same = mode == of_all.get("mode", "virtual")
-        version = of_team.get("version", of_all.get("version") if same else None)
-        text = version if isinstance(version, str) and mode == "virtual" else None
-        teams[str(name)] = DeclaredTeam(str(name), key, str(mode), text)
-    return StackFile(stack, path, path.read_bytes().decode(), raw, teams, bool(own))
+    teams = {team.name: team for team in _declared_teams(raw)}
+    text = path.read_bytes().decode()
+    return StackFile(stack, path, text, raw, teams, is_team_stack=bool(pairs(raw.get("team"))))
+
+
+def _declared_teams(raw: Mapping[str, Any]) -> Iterator[DeclaredTeam]:
+    """The team of a team stack, or else the teams of a platform."""
+    defaults = pairs(raw.get("scheduler"))
+    team = pairs(raw.get("team"))
+    if team:
+        yield _declared_team(str(team.get("name")), f"{NAMESPACE}:team", team, defaults)
+        return
+    for name, values in pairs(raw.get("teams")).items():
+        yield _declared_team(str(name), f"{NAMESPACE}:teams.{name}", values, defaults)
+
+
+def _declared_team(
+    name: str, path: str, values: object, defaults: Mapping[str, Any]
+) -> DeclaredTeam:
+    """A team of a stack file, whose scheduler takes what it leaves out from `defaults`.
+
+    It takes the version only if its mode is that of the defaults.
+    """
+    scheduler = pairs(get(values, "scheduler"))
+    default_mode = defaults.get("mode", _DEFAULT_MODE)
+    mode = scheduler.get("mode") or default_mode
+    default_version = defaults.get("version") if mode == default_mode else None
+    version = scheduler.get("version", default_version)
+    has_kai = isinstance(version, str) and mode == "virtual"
+    return DeclaredTeam(name, path, str(mode), version if has_kai else None)
 
 
 @dataclass(frozen=True)
 class Change:
-    """An edit of a stack's file: its text before and after, the team that it is about, what it
-    means, and what is so once the update is done. `removes` is the team that goes with it, ""
-    where none does.
+    """An edit of a stack's file.
+
+    Attributes:
+        file: The file before.
+        after: Its text after.
+        team: The team that changes.
+        sentence: What the edit means.
+        done: What is true after the update.
+        removes: The team that is removed; "" for none.
     """
 
     file: StackFile
@@ -103,38 +151,75 @@ class Change:
 
     def lines(self) -> list[str]:
         """The lines that change, each behind `-` or `+`."""
-        old, new = self.file.text.splitlines(), self.after.splitlines()
-        diff = [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]
-        return [line for line in diff if not line.startswith("@@")]
+        before = self.file.text.splitlines()
+        after = self.after.splitlines()
+        diff = list(difflib.unified_diff(before, after, n=0, lineterm=""))
+        return [line for line in diff[2:] if not line.startswith("@@")]
 
-    def write(self, *, undo: bool = False) -> bool:
-        """Write the file, or restore it; False where something else has written it meanwhile."""
-        old, new = self.file.text, self.after
-        if undo:
-            old, new = new, old
-        unchanged = self.file.path.read_bytes().decode() == old
-        if unchanged:
-            put(self.file.path, new)
-        return unchanged
+    def write(self) -> bool:
+        """Write the file. False, and nothing is written, if something else changed it meanwhile.
+
+        Raises UserError if it cannot be written.
+        """
+        return self._replace(self.file.text, self.after)
+
+    def undo(self) -> bool:
+        """Restore the file as it was before `write`, which returns and raises the same."""
+        return self._replace(self.after, self.file.text)
+
+    def _replace(self, expected: str, text: str) -> bool:
+        if self.file.path.read_bytes().decode() != expected:
+            return False
+        put(self.file.path, text)
+        return True
 
 
-def _change(file: StackFile, keys: Keys, value: Any, *words: str) -> Change:
-    return Change(file, changed(file.text, keys, value, file.path.name), *words)
+def _edited(file: StackFile, keys: Keys, value: object) -> str:
+    """The file's text with a value at `keys`. Raises UserError if YAML anchors prevent that."""
+    return changed(file.text, keys, value, file.path.name)
 
 
-def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
-    """`KEY=VALUE` flags as a mapping. Raises UserError."""
-    pairs = [item.partition("=") for item in items]
-    for key, _, value in pairs:
+def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
+    """`KEY=VALUE` flags as a mapping.
+
+    Args:
+        flags: What was written behind each flag.
+        name: The flag, for messages.
+        example: A value that it takes, for messages.
+
+    Raises:
+        UserError: A key or a value is missing.
+    """
+    values: dict[str, str] = {}
+    for flag in flags:
+        key, _, value = flag.partition("=")
         if not key or not value:
-            raise UserError(f"{flag} {key} is not understood; write {flag} {example}")
-    return {key: value for key, _, value in pairs}
+            raise UserError(f"{name} {key} is not understood; write {name} {example}")
+        values[key] = value
+    return values
 
 
-def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
-    """A new team of a platform. Raises UserError for one that is there; the rules judge the flags.
+class TeamFlags(TypedDict):
+    """The flags of `fleet team add`.
 
-    In mode virtual `queue` has leaf queues with their GPUs, in mode host the leaf that it gets.
+    `version` is "" for none, `pool` the labels of the team's nodes, `gpus` a number of whole GPUs.
+    `queue` has leaf queues with their GPUs in mode virtual, and the leaf that the team gets in mode
+    host, with "".
+    """
+
+    mode: str
+    version: str
+    pool: Mapping[str, str]
+    gpus: int
+    queue: Mapping[str, str]
+
+
+def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
+    """Add a team to a platform. The rules judge the flags, not this function.
+
+    Raises:
+        UserError: The team exists, here or with a stack of its own; the stack is a team's; or YAML
+            anchors prevent the edit.
     """
     if name in file.teams or name in file.grants:
         raise UserError(
@@ -143,43 +228,67 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
         )
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
-    mode, gpus = flags["mode"], flags["gpus"]
-    team: dict[str, Any] = {"scheduler": {k: flags[k] for k in ("mode", "version") if flags[k]}}
-    team |= {"nodePool": flags["pool"]} if flags["pool"] else {}
+    mode = flags["mode"]
+    scheduler = {"mode": mode, "version": flags["version"]}
+    team: dict[str, object] = {
+        "scheduler": {key: value for key, value in scheduler.items() if value}
+    }
+    if flags["pool"]:
+        team["nodePool"] = flags["pool"]
     if mode == "host":
-        team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so
-    team["gpus"] = gpus
+        team["queue"] = ", ".join(flags["queue"])  # the rules refuse more than one
+    team["gpus"] = flags["gpus"]
     if mode == "virtual":
-        # One queue for all GPUs and the others below it: two levels schedule in every version.
-        leaves = flags["queue"] or {name: str(gpus)}
-        top = next(top for top in ("default", name, f"{name}-all") if top not in leaves)
-        children = {leaf: {"gpu": _amount(text)} for leaf, text in leaves.items()}
-        team["queues"] = {top: {"gpu": gpus, "children": children}}
-    keys = ("config", f"{NAMESPACE}:teams", name)
-    sentence = f"{name}: a new team in mode {mode}, with its own vCluster"
-    return _change(file, keys, team, name, sentence, f"team {name} is there.")
+        team["queues"] = _queue_tree(name, flags)
+    return Change(
+        file,
+        after=_edited(file, ("config", f"{NAMESPACE}:teams", name), team),
+        team=name,
+        sentence=f"{name}: a new team in mode {mode}, with its own vCluster",
+        done=f"team {name} is there.",
+    )
 
 
-def _amount(text: str) -> Any:
-    """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
-    with suppress(ValueError):
+def _queue_tree(name: str, flags: TeamFlags) -> dict[str, object]:
+    """One queue with all GPUs, and the leaves below it: each version of KAI schedules two levels.
+
+    Without leaves the team gets one of its own name.
+    """
+    leaves = flags["queue"] or {name: str(flags["gpus"])}
+    children = {leaf: {"gpu": _number_or_text(gpus)} for leaf, gpus in leaves.items()}
+    candidates = ["default", name, f"{name}-all"]
+    top = next(candidate for candidate in candidates if candidate not in leaves)
+    return {top: {"gpu": flags["gpus"], "children": children}}
+
+
+def _number_or_text(text: str) -> object:
+    """The JSON value in a text, such as a number; else the text, for the rules to refuse."""
+    try:
         return json.loads(text)
-    return text
+    except ValueError:
+        return text
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
-    """Another KAI version for a team. Raises UserError for one without a KAI of its own."""
-    old = written_kai(file, team)
-    sentence = f"{team.name}: KAI {old} → {version}; queues and running pods stay"
-    if version == old:
+    """Give a team another version of KAI.
+
+    Raises UserError if the team has no KAI of its own, or YAML anchors prevent the edit.
+    """
+    before = written_kai(file, team)
+    sentence = f"{team.name}: KAI {before} → {version}; queues and running pods stay"
+    if version == before:
         sentence = f"{team.path} has version {version} already: what is left is the update"
-    done = f"team {team.name} runs KAI {version}."
-    keys = (*team.keys, "scheduler", "version")
-    return _change(file, keys, version, team.name, sentence, done)
+    return Change(
+        file,
+        after=_edited(file, (*team.keys, "scheduler", "version"), version),
+        team=team.name,
+        sentence=sentence,
+        done=f"team {team.name} runs KAI {version}.",
+    )
 
 
 def written_kai(file: StackFile, team: DeclaredTeam) -> str:
-    """The KAI version of a team that has its own. Raises UserError for the others."""
+    """The version of a team's own KAI. Raises UserError if the team has none."""
     if team.version is None:
         raise UserError(
             f"team {team.name} is in mode {team.mode}, without a KAI of its own; edit"
@@ -190,70 +299,145 @@ def written_kai(file: StackFile, team: DeclaredTeam) -> str:
 
 
 def remove(file: StackFile, team: DeclaredTeam) -> Change:
-    """A team goes with all that it has. Raises UserError for a team stack."""
+    """Remove a team with everything in it.
+
+    Raises UserError if the stack is the team's own, or YAML anchors prevent the edit.
+    """
     if file.is_team_stack:
         raise UserError(
             f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
             f" {FLEET} destroy --stack {file.stack}"
         )
     lost = f"namespace team-{team.name} with its volumes, the vCluster, its queues and every pod"
-    sentence, done = f"{team.name} goes: {lost}", f"team {team.name} is gone."
-    return _change(file, team.keys, GONE, team.name, sentence, done, team.name)
+    return Change(
+        file,
+        after=_edited(file, team.keys, GONE),
+        team=team.name,
+        sentence=f"{team.name} goes: {lost}",
+        done=f"team {team.name} is gone.",
+        removes=team.name,
+    )
 
 
 def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
-    """Carry out a change as far as the flags say; return whether the update was run.
+    """Judge, show and write a change, and run the update; return whether the update was run.
 
-    `yes`: run it without a question; where a team goes its name is asked for. `no_up`: write the
-    file only. Raises UserError.
+    Args:
+        change: The change.
+        yes: Run the update without a question. Else a terminal is asked: for the name of a team
+            that is removed, which also runs the update, or whether to run it.
+        no_up: Write the file without a question and without an update.
+
+    Raises:
+        UserError: There is nobody to ask about a removal, or the answer is no; the rules refuse the
+            change; the file was changed by something else or cannot be written; or the update
+            failed. If it began nothing, the file is as it was.
     """
-    console, removes, stack = Console(), change.removes, change.file.stack
-    sure, name, removed = yes or no_up, change.file.path.name, [removes] if removes else []
-    again = update_command(stack)
-    if removes:
-        command = f"{FLEET} team remove {removes} --stack {stack}"
-        terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
-        again = f"{FLEET} up --stack {stack}{resume.naming(removed)}"
-    raw = reading.parse(change.after, name)
-    if not is_elsewhere(platform_of(raw)):  # else the program judges it
-        facts_of = reading.facts_beside(change.file.path)
-        judged = partial(validation.validate, facts_of=facts_of, stack=stack)
-        verdict = judged(raw)
-        known = judged(reading.parse(change.file.text, name)).problems
-        # What the file was warned of before is not about this change.
-        new = [problem for problem in verdict.problems if problem not in known]
-        as_text.show_problems(verdict.refused or new, console)
-        if verdict.refused:
-            raise UserError("the rules refuse this; nothing is written")
-    for line in change.lines():
-        terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
-    terminal.result(change.sentence)
-    run = yes and not no_up
-    if removes and not sure:
-        terminal.confirm_name(removes)
-        run = True
-    elif terminal.asks() and not sure:
-        run = Confirm.ask("Run the update now?", default=True)
+    is_agreed = yes or no_up
+    name = change.file.path.name
+    if change.removes:
+        command = f"{FLEET} team remove {change.removes} --stack {change.file.stack}"
+        loss = f"team {change.removes} and all its pods would be gone"
+        terminal.require_answer(command, loss, yes=is_agreed)
+    _judge(change)
+    _show(change)
+    runs_update = _ask(change, yes=yes, no_up=no_up)
     if not change.write():
         raise UserError(f"{name} was changed by something else; run the command again")
-    if not run:
-        unasked = ", and no more: there is no terminal to ask at, and no --yes"
-        why = "" if sure or terminal.asks() else unasked
-        terminal.result(f"{name} is written{why}. Next:\n  {again}")
+    if not runs_update:
+        reason = ""
+        if not is_agreed and not terminal.asks():
+            reason = ", and no more: there is no terminal to ask at, and no --yes"
+        terminal.result(f"{name} is written{reason}. Next:\n  {_update_command(change)}")
         return False
-    try:
-        environment = for_stack(stack, validated=False)  # the edit was judged already
-        runs.up(runs.stack(stack, environment.variables), removed=removed)
-    except UserError as why:
-        if not getattr(why, "began", False) and change.write(undo=True):
-            raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
-        failed = getattr(why, "teams", ())
-        if failed and change.team not in failed:
-            terminal.result(f"Done: {change.done}")
-        repair, same, _ = str(why).partition("run the same command again")
-        then = f"{repair}run: {again}" if same else str(why)
-        if not same and resume.up(stack, removed) not in then:
-            then += f". Go on with: {again}"
-        raise UserError(f"{then}. {name} keeps the edit") from None
+    _update(change)
     terminal.result(f"Done: {change.done}")
     return True
+
+
+def _judge(change: Change) -> None:
+    """Print what the rules say of a change: refusals, else the warnings that are new.
+
+    A team stack whose platform's file is missing here is judged by the program instead. Raises
+    UserError if the rules refuse the change.
+    """
+    name = change.file.path.name
+    raw = reading.parse(change.after, name)
+    if is_elsewhere(platform_of(raw)):
+        return
+    facts_of = reading.facts_beside(change.file.path)
+    stack = change.file.stack
+    verdict = validation.validate(raw, facts_of=facts_of, stack=stack)
+    refused: Sequence[Finding] = verdict.refused
+    if refused:
+        as_text.show_problems(refused, Console())
+        raise UserError("the rules refuse this; nothing is written")
+    raw_before = reading.parse(change.file.text, name)
+    before = validation.validate(raw_before, facts_of=facts_of, stack=stack).problems
+    new = [problem for problem in verdict.problems if problem not in before]
+    as_text.show_problems(new, Console())
+
+
+def _show(change: Change) -> None:
+    """Print the lines that change, and what that means."""
+    console = Console()
+    for line in change.lines():
+        colour = "green" if line.startswith("+") else "red"
+        terminal.print_line(console, (f"  {line}", colour))
+    terminal.result(change.sentence)
+
+
+def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
+    """Whether to run the update. Raises UserError if the name of a removed team is not typed."""
+    if yes or no_up:
+        return not no_up
+    if change.removes:
+        terminal.confirm_name(change.removes)
+        return True
+    return terminal.asks() and Confirm.ask("Run the update now?", default=True)
+
+
+def _removed(change: Change) -> list[str]:
+    return [change.removes] if change.removes else []
+
+
+def _update_command(change: Change) -> str:
+    """The command that runs the update of a change, and agrees to a removal."""
+    stack = change.file.stack
+    if change.removes:
+        return f"{FLEET} up --stack {stack}{resume.yes_flag(_removed(change))}"
+    return update_command(stack)
+
+
+def _update(change: Change) -> None:
+    """Run the update of a change that is written.
+
+    Raises UserError with the command that goes on; if nothing was changed, restore the file first.
+    """
+    stack = change.file.stack
+    try:
+        environment = for_stack(stack, validated=False)  # the edit was judged already
+        opened = workspace.open_stack(stack, environment.variables)
+        runs.up(opened, removed=_removed(change))
+    except UserError as error:
+        began = isinstance(error, EngineError) and error.began
+        name = change.file.path.name
+        if not began and change.undo():
+            raise UserError(f"{error}. Nothing was changed, and {name} is as it was") from None
+        failed_teams = error.teams if isinstance(error, EngineError) else ()
+        if failed_teams and change.team not in failed_teams:
+            terminal.result(f"Done: {change.done}")
+        raise UserError(f"{_way_on(change, str(error))}. {name} keeps the edit") from None
+
+
+def _way_on(change: Change, message: str) -> str:
+    """A failed update's message with the command that goes on after the edit.
+
+    The same command would edit again, so the message names the update in its place.
+    """
+    repair, same_command, _ = message.partition("run the same command again")
+    if same_command:
+        return f"{repair}run: {_update_command(change)}"
+    if resume.up_command(change.file.stack, _removed(change)) in message:
+        return message
+    return f"{message}. Go on with: {_update_command(change)}"

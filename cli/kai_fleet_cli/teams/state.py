@@ -23,27 +23,33 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.changes import DeclaredTeam
 
-# A team stack's state is the team's, and names of it go into commands to copy.
+# A team may write the state of its own stack, so these texts are checked before they go into a
+# command that somebody copies.
 _NAME: Final = re.compile("[a-z0-9-]+")
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
 _INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
+_SECONDS_PER_DAY: Final = 24 * 3600
 
 
-def read(stack: str) -> Any:
-    """The outputs of a stack. Raises UserError where there is none, or it cannot be read."""
+def read(stack: str) -> object:
+    """The outputs of a stack, secrets in clear. Raises UserError as `ask` does."""
     return ask(stack, "output", "--json", "--show-secrets")
 
 
-def versions_of(outputs: Any) -> dict[str, str | None]:
-    """The KAI version of each team of a stack's outputs, None where it has none."""
-    teams = pairs(get(outputs, "teams"))
-    versions = {team: str(get(teams[team], "scheduler")) for team in teams if _NAME.fullmatch(team)}
-    return {team: text if _VERSION.fullmatch(text) else None for team, text in versions.items()}
+def versions_of(outputs: object) -> dict[str, str | None]:
+    """The KAI version of each team in a stack's outputs; None if it runs no KAI of its own."""
+    versions: dict[str, str | None] = {}
+    for team, output in pairs(get(outputs, "teams")).items():
+        if _NAME.fullmatch(team):
+            scheduler = str(get(output, "scheduler"))
+            versions[team] = scheduler if _VERSION.fullmatch(scheduler) else None
+    return versions
 
 
-def kubeconfig_of(outputs: Any, team: str) -> str | None:
-    """A team's kubeconfig of a stack's outputs, built anew of its certificates and keys. None for a
-    team that they do not have. Raises UserError for one that vCluster did not write.
+def kubeconfig_of(outputs: object, team: str) -> str | None:
+    """A team's kubeconfig in a stack's outputs, built anew from its certificates and keys.
+
+    None if the outputs do not have the team. Raises UserError if vCluster did not write it.
     """
     if team not in versions_of(outputs):
         return None
@@ -57,45 +63,56 @@ def kubeconfig_of(outputs: Any, team: str) -> str | None:
 
 
 def ask(stack: str, *arguments: str) -> Any:
-    """The JSON that `pulumi stack …` prints, parsed. Raises UserError."""
+    """The parsed JSON of a `pulumi stack` command.
+
+    Raises:
+        UserError: The stack was never updated, its state cannot be read, or `for_stack` refuses it.
+    """
     command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
-    environment = {**os.environ, **for_stack(stack, validated=False).variables}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    variables = {**os.environ, **for_stack(stack, validated=False).variables}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
     if done.returncode == 0:
         return json.loads(done.stdout)
     if "no stack named" in done.stderr:
         raise UserError(f"stack {stack} was never updated")
-    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("error:")
-    raise UserError(f"the state of stack {stack} cannot be read: {reason.strip()}")
+    lines = done.stderr.strip().splitlines() or ["no reason given"]
+    reason = lines[-1].removeprefix("error:").strip()
+    raise UserError(f"the state of stack {stack} cannot be read: {reason}")
 
 
 def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
-    """The version of the last finished update in which the team had another than in its file."""
+    """The KAI version of a team in the newest finished update in which it was not the file's.
+
+    None if there is no such update. Raises UserError as `ask` does.
+    """
     _, key, *below = team.keys
     for update in ask(stack, "history", "--json"):
         if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
-        try:  # structured keys are JSON text
-            written = json.loads(get(update, "config", key, "value"))
-            of_all = json.loads(get(update, "config", "kai-fleet:scheduler", "value") or "{}")
+        try:  # the value of a structured key is JSON text
+            value = json.loads(get(update, "config", key, "value"))
+            defaults = json.loads(get(update, "config", "kai-fleet:scheduler", "value") or "{}")
         except (TypeError, ValueError):
             continue
-        version = get(written, *below, "scheduler", "version") or get(of_all, "version")
+        version = get(value, *below, "scheduler", "version") or get(defaults, "version")
         if isinstance(version, str) and version != team.version:
             return version
     return None
 
 
 def for_people(administrators: str, oidc: Oidc) -> str:
-    """The server and the authority of an administrator's kubeconfig, with a login in place of its
-    certificate: `kubectl oidc-login`, which opens a browser and keeps the token.
+    """A kubeconfig without credentials: each person logs in at the team's identity provider.
+
+    It has the server and the authority of the administrator's kubeconfig. `kubectl oidc-login`
+    takes the place of its certificate, opens a browser and keeps the token.
     """
     document: dict[str, Any] = yaml.safe_load(administrators)
     arguments = [
         f"--oidc-issuer-url={oidc.issuer}",
         f"--oidc-client-id={oidc.client_id}",
-        *(f"--oidc-extra-scope={scope}" for scope in oidc.scopes),
     ]
+    for scope in oidc.scopes:
+        arguments.append(f"--oidc-extra-scope={scope}")
     if oidc.ca:
         authority = base64.b64encode(oidc.ca.encode()).decode()
         arguments.append(f"--certificate-authority-data={authority}")
@@ -112,29 +129,36 @@ def for_people(administrators: str, oidc: Oidc) -> str:
 
 
 def of_account(team: str, context: str, days: int, platform: str, file: str | None = None) -> str:
-    """A kubeconfig for a team stack, with a token of its account, good for that many days.
+    """A kubeconfig for a team's own stack, with a token of its service account.
 
-    The cluster's address and authority are those of `context` in `file` (your own kubeconfig
-    where None), whose user must be allowed to create tokens. The API server may shorten the time.
-    Raises UserError.
+    Args:
+        team: The team.
+        context: The context that has the cluster's address and authority, and whose user may
+            create tokens.
+        days: How long the token is to work. The API server may shorten that.
+        platform: The stack of the platform, for messages.
+        file: The kubeconfig with the context; None for your own.
+
+    Raises:
+        UserError: The cluster refuses a token or does not answer, or the kubeconfig is of no use.
     """
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": days * 24 * 3600},
+        "spec": {"expirationSeconds": days * _SECONDS_PER_DAY},
     }
     try:
         target = connection(file=file, context=context)
         with closing(Api(target)) as api:
             answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
-    except RefusedError as why:
+    except RefusedError as error:
         raise UserError(
-            f"the cluster gives no token for team {team} ({why}). Grant the team in"
+            f"the cluster gives no token for team {team} ({error}). Grant the team in"
             f" kai-fleet:teamStacks of Pulumi.{platform}.yaml and run: {update_command(platform)};"
             f" or use a context that may create tokens of accounts in namespace {ACCOUNTS}"
         ) from None
-    except KubeError as why:
-        raise UserError(f"the cluster of context {context} cannot be asked: {why}") from None
+    except KubeError as error:
+        raise UserError(f"the cluster of context {context} cannot be asked: {error}") from None
     cluster = {"server": target.host}
     if target.authority:
         cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()

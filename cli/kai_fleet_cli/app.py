@@ -1,0 +1,42 @@
+"""The commands of `fleet`, and what becomes of a user's mistake."""
+
+import sys
+
+import typer
+
+from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
+from kai_fleet_cli.display.terminal import pulumi_first, say
+from kai_fleet_cli.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(init.init)
+for command in (
+    updates.up,
+    updates.preview,
+    inspection.plan,
+    inspection.diff,
+    teams.teams,
+    inspection.doctor,
+    inspection.report,
+):
+    app.command(cls=options.OfAStack)(command)
+app.command()(inspection.releases)
+app.command()(updates.destroy)
+app.callback()(options.main)
+app.add_typer(teams.app, name="team")
+app.add_typer(sandbox.app, name="sandbox")
+
+
+def run() -> None:
+    """Run the command of the arguments. Raises SystemExit with its exit code.
+
+    For a UserError print its message, and what to run first if it names a command of Pulumi that
+    this shell does not find; the exit code is 1.
+    """
+    try:
+        app()
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        if first := pulumi_first(str(error)):
+            say(first)
+        raise SystemExit(1) from None

@@ -1,0 +1,202 @@
+"""An operation of the engine on a stack, which may take several runs of Pulumi's CLI."""
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import CoroutineType
+from typing import Final, NamedTuple, TypedDict
+
+from pulumi import automation
+from rich.console import Console
+
+from kai_fleet_cli.engine import stuck
+from kai_fleet_cli.engine.deletions import Deletions
+from kai_fleet_cli.engine.output import Output
+from kai_fleet_cli.engine.report import Report
+from kai_fleet_cli.engine.workspace import last_state
+from kai_fleet_cli.recovery import held_up, resume
+from kai_fleet_cli.recovery.state import Resource
+from kai_fleet_policies import policy_pack_program
+
+POLICY_PACK: Final = str(policy_pack_program())
+
+
+class Action(StrEnum):
+    """What an operation does, as messages name it."""
+
+    UPDATE = "the update"
+    PREVIEW = "the preview"
+    REMOVAL = "the removal"
+
+
+class EngineOptions(TypedDict):
+    """Options of the Automation API by which a run is shown and recorded."""
+
+    on_event: Callable[[automation.EngineEvent], None]
+    on_output: Callable[[str], None]
+    color: str
+    suppress_progress: bool
+
+
+class PolicyOptions(TypedDict):
+    """Options of the Automation API for policy packs."""
+
+    policy_packs: list[str]
+    policy_pack_configs: list[str] | None
+
+
+class KnownResources(NamedTuple):
+    """Resources and the URNs of their parents, by URN."""
+
+    parents: Mapping[str, str]
+    resources: Mapping[str, Resource]
+
+
+@dataclass
+class Operation:
+    """An operation and what its runs reported.
+
+    Attributes:
+        stack: The stack.
+        resume_command: The command that goes on after the operation was cut off.
+        signals: The signal that ended the operation, if any.
+        deletions: The namespaces that the engine is deleting.
+        report: The report of the last run.
+        refreshed: The operation refreshed the state.
+        failed: The state of each resource whose step failed in any run, by URN.
+        parents: The URN of each resource's parent in any run, by URN.
+        warned: The warnings that were shown.
+    """
+
+    stack: automation.Stack
+    resume_command: str
+    signals: resume.Signals
+    deletions: Deletions
+    report: Report = field(default_factory=Report)
+    refreshed: bool = False
+    failed: dict[str, Resource] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+
+    def update(self, left_out: Mapping[str, str]) -> None:
+        """Update the stack but for the vClusters that hold the resources with these URNs.
+
+        `report` is the run's then, and `failed` and `parents` have its resources, too.
+
+        Raises:
+            CommandError: The run failed.
+            Interrupted: A second signal came before the engine ran.
+        """
+        resources: Mapping[str, Resource] = self.known().resources if left_out else {}
+        excluded = held_up.beside(left_out, resources)
+        # With --exclude-dependents the engine would delete nothing: it excludes every resource
+        # that depends on an excluded one. Only resources that are not in the state need it.
+        exclude_dependents = not excluded <= resources.keys()
+        self.report = Report()
+        self.signals.begin_engine()
+        sys.unraisablehook = _print_unraisable
+        with stuck.run_ended(self.report, self.signals):
+            try:
+                self.stack.up(
+                    exclude=sorted(excluded) or None,
+                    exclude_dependents=exclude_dependents or None,
+                    continue_on_error=True,
+                    suppress_outputs=True,  # `show_teams` prints them as a table
+                    show_secrets=False,
+                    **self.engine_options(self.report),
+                    **policy_options(self.stack),
+                )
+            finally:
+                self.failed |= self.report.failed
+                self.parents |= self.report.parents
+
+    def blocking_errors(self) -> dict[str, str]:
+        """Errors of the last run, by URN, which the engine does not go on beside.
+
+        Either it waits for a resource that is stuck, or it ended at once because it could not
+        begin a step.
+        """
+        report = self.report
+        blocking: dict[str, str] = {}
+        for urn, message in report.causes().items():
+            never_began = urn not in report.failed and held_up.is_of_resource(urn)
+            if urn in report.stuck or never_began:
+                blocking[urn] = message
+        return blocking
+
+    def known(self) -> KnownResources:
+        """The resources of the state and those that failed. Raises CommandError."""
+        state = last_state(self.stack)
+        parents = {**state.parents, **self.parents, **self.report.parents}
+        resources = dict(state.resources)
+        for urn, failed in (self.failed | self.report.failed).items():
+            # An event does not say what a resource is deleted with; the state does.
+            resources[urn] = {**resources.get(urn, {}), **failed}
+        return KnownResources(parents, resources)
+
+    def failed_teams(
+        self,
+        error: automation.errors.CommandError,
+        earlier_errors: Mapping[str, str] | None = None,
+    ) -> dict[str, dict[str, str]]:
+        """The errors of each team, by URN, after a run failed with `error`.
+
+        Empty if anything outside a team failed as well, if the program failed, or if the engine was
+        killed. `earlier_errors` are those because of which the run left out vClusters, by URN.
+
+        Raises CommandError if the state cannot be read.
+        """
+        causes = self.report.causes()
+        has_resource_errors = any(held_up.is_of_resource(urn) for urn in causes)
+        was_killed = "code: -" in str(error)
+        if not has_resource_errors or was_killed:
+            return {}
+        known = self.known()
+        errors = {**(earlier_errors or {}), **causes}
+        return held_up.by_team(errors, known.parents, known.resources)
+
+    def engine_options(self, report: Report) -> EngineOptions:
+        """Options that print a run's output, each line once, and record its events in `report`.
+
+        The events also go to `deletions`, and the lines to `signals`. Warnings that another run of
+        the operation printed are not printed again.
+        """
+        output = Output(self.warned)
+
+        def show(line: str) -> None:
+            self.signals.note(line)
+            output.show(line)
+
+        def note(event: automation.EngineEvent) -> None:
+            report.note(event)
+            self.deletions.note(event)
+
+        return {
+            "on_event": note,
+            "on_output": show,
+            "color": "always" if Console().is_terminal else "never",
+            "suppress_progress": True,
+        }
+
+
+def policy_options(stack: automation.Stack) -> PolicyOptions:
+    """The policy pack, configured by `rules.STACK.json` beside the stack's file if that exists."""
+    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
+    config = [str(file)] if file.is_file() else None
+    return {"policy_packs": [POLICY_PACK], "policy_pack_configs": config}
+
+
+def names_urn(text: str, urn: str) -> bool:
+    """Whether a text has this URN in it, and not only a longer one that begins with it."""
+    return re.search(rf"{re.escape(urn)}(?![-\w])", text) is not None
+
+
+def _print_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Print an error in garbage collection as Python does, but not that of a coroutine: after the
+    engine aborted a program, the event loop of its coroutines is closed.
+    """
+    if not isinstance(unraisable.object, CoroutineType):
+        sys.__unraisablehook__(unraisable)

@@ -1,0 +1,158 @@
+"""Refresh a stack's state from its clusters, and repair what a killed run left in it."""
+
+from typing import Final
+
+from pulumi import automation
+
+from kai_fleet.names import IDENTITY, NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTUAL_CLUSTER
+from kai_fleet.urns import read_urn
+from kai_fleet.values import get, pairs
+from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.engine.operation import Operation, names_urn
+from kai_fleet_cli.engine.report import Report
+from kai_fleet_cli.engine.workspace import last_state
+from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery.state import PendingOperation, Resource, State
+
+# Types whose interrupted creation needs no import: Helm records its releases, and a patch is
+# applied again.
+_NOT_IMPORTED: Final = (RELEASE, NAMESPACE_PATCH)
+
+
+def refresh(operation: Operation, known: State) -> None:
+    """Refresh the state as far as the stack's clusters answer; `known` is the state before.
+
+    Objects that a killed run had begun to create are imported if they exist: the update creates the
+    others. What is in a vCluster that does not answer stays in the state as it is, because Pulumi
+    would refresh nothing otherwise. Removals of Helm releases that were cut off are finished.
+
+    Raises:
+        CommandError: The refresh failed, and not for a vCluster that does not answer.
+        Interrupted: A signal came.
+    """
+    for pending in known.pending:
+        if _may_be_imported(pending, known):
+            _import(operation, pending.resource)
+            operation.signals.check()
+    silent: set[str] = set()
+    while True:
+        report = Report()
+        try:
+            operation.stack.refresh(
+                exclude=_urns_within(known, silent) or None,
+                clear_pending_creates=True,
+                suppress_outputs=True,
+                **operation.engine_options(report),
+            )
+        except automation.errors.CommandError as error:
+            failed = _silent_clusters(error, report, known)
+            if failed <= silent:
+                raise
+            silent |= failed
+            known = last_state(operation.stack)  # the refresh has removed what is gone
+            for name in sorted({_vcluster_name(urn) for urn in failed}):
+                say(f"vCluster {name} does not answer, and is not refreshed")
+        else:
+            _finish_uninstalls(operation)
+            return
+
+
+def _may_be_imported(pending: PendingOperation, known: State) -> bool:
+    """Whether a run was cut off while it created this Kubernetes object."""
+    resource_type = pending.resource["type"]
+    return (
+        pending.operation == "creating"
+        and resource_type.startswith("kubernetes:")
+        and resource_type not in _NOT_IMPORTED
+        and pending.resource["urn"] not in known.resources
+    )
+
+
+def _urns_within(known: State, clusters: set[str]) -> list[str]:
+    """The URNs of resources in these vClusters."""
+    return [
+        urn
+        for urn, resource in known.resources.items()
+        if not clusters.isdisjoint(state.clusters_of(resource))
+    ]
+
+
+def _silent_clusters(
+    error: automation.errors.CommandError, report: Report, known: State
+) -> set[str]:
+    """The URNs of resources that stand for vClusters, those that made a refresh fail."""
+    silent: set[str] = set()
+    for urn in report.causes():
+        silent |= state.clusters_of(known.resources.get(urn, {}))
+    # A provider that cannot use its cluster is named only in the error of the CLI.
+    for urn in known.resources:
+        if _is_vcluster_provider(urn) and names_urn(str(error), urn):
+            silent.add(urn)
+    return silent
+
+
+def _vcluster_name(urn: str) -> str:
+    """The name of the vCluster that the resource with this URN stands for."""
+    return read_urn(urn).name.removesuffix(IDENTITY)
+
+
+def _is_vcluster_provider(urn: str) -> bool:
+    """Whether this is the URN of a provider for what is in a vCluster."""
+    read = read_urn(urn)
+    return read.type.startswith(PROVIDERS) and read.above[-1:] == (VIRTUAL_CLUSTER,)
+
+
+def _finish_uninstalls(operation: Operation) -> None:
+    """Have Helm finish the uninstalls that a kill cut off; the update installs what is declared.
+
+    Helm upgrades no release that is `uninstalling`, and how many of its objects are left is
+    unknown. A release that others depend on is skipped: the engine deletes those first, so this
+    uninstall was not the engine's. Raises CommandError.
+    """
+    stack = operation.stack
+    resources = state.exported(stack.workspace, stack.name).resources
+    dependencies: set[str] = set()
+    for resource in resources.values():
+        dependencies.update(resource.get("dependencies") or ())
+    for urn, resource in resources.items():
+        status = get(resource, "outputs", "status", "status")
+        is_uninstalling = resource["type"] == RELEASE and status == "uninstalling"
+        if is_uninstalling and urn not in dependencies:
+            unread = Report()  # what fails here is in the CommandError
+            stack.destroy(target=[urn], show_secrets=False, **operation.engine_options(unread))
+
+
+def _import(operation: Operation, resource: Resource) -> None:
+    """Import an object into the state, and print whether it existed.
+
+    Raises ConcurrentUpdateError if another run holds the stack's lock.
+    """
+    name = read_urn(str(resource["urn"])).name
+    metadata = pairs(get(resource, "inputs", "metadata"))
+    # The ID of an object in the Kubernetes provider: `namespace/name`, or its name.
+    id_parts = [metadata.get("namespace"), metadata.get("name")]
+    try:
+        operation.stack.import_resources(
+            resources=[
+                {
+                    "type": resource["type"],
+                    "name": name,
+                    "id": "/".join(str(part) for part in id_parts if part),
+                    "parent": "parent",
+                    "provider": "provider",
+                }
+            ],
+            name_table={
+                "parent": str(resource["parent"]),
+                "provider": state.provider_of(resource),
+            },
+            protect=False,
+            generate_code=False,
+            on_output=operation.engine_options(Report())["on_output"],
+        )
+    except automation.errors.ConcurrentUpdateError:
+        raise
+    except automation.errors.CommandError:
+        say(f"{name}: it was not made; it will be now")
+    else:
+        say(f"{name}: an interrupted run made it; it is in the state now")
