@@ -34,11 +34,7 @@ class OfAStack(TyperCommand):
         ctx.allow_extra_args = True
         super().parse_args(ctx, args)
         words = [*(ctx.params.get("names") or ()), *ctx.args]
-        source = ctx.get_parameter_source("stack")
-        is_unwritten = source is not None and source.name == "DEFAULT"
-        # `up --yes sandbox` agrees to losses of the default stack: its word stays a name.
-        agrees = ctx.params.get("yes") and words[:1] == [ctx.params["stack"]]
-        if is_unwritten and words and words[0] in stacks() and not agrees:
+        if words and self._is_stack(ctx, words[0]):
             ctx.params["stack"] = words.pop(0)
         if "names" in ctx.params:
             ctx.params["names"] = words
@@ -47,6 +43,17 @@ class OfAStack(TyperCommand):
             ctx.fail(f"{words[0]} is too much: this is of one stack. Stacks with a file: {names}")
         ctx.args = []
         return []
+
+    def _is_stack(self, ctx: Any, word: str) -> bool:
+        """Whether the first word takes the place of an unwritten `--stack`."""
+        source = ctx.get_parameter_source("stack")
+        is_default = source is not None and source.name == "DEFAULT"
+        if not is_default:
+            return False
+        # `up --yes sandbox` agrees to losses of the default stack: its word stays a name.
+        if ctx.params.get("yes") and word == ctx.params["stack"]:
+            return False
+        return word in stacks()
 
 
 def main(

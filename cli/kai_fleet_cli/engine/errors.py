@@ -13,7 +13,13 @@ class EngineError(UserError):
         teams: The teams for which it failed, if everything else is as declared; else empty.
     """
 
-    def __init__(self, message: str, *, began: bool = True, teams: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        began: bool = True,
+        teams: Iterable[str] = (),
+    ) -> None:
         super().__init__(message)
         self.began = began
         self.teams = tuple(teams)

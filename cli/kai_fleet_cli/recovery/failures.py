@@ -104,7 +104,7 @@ def repaired(cause: str, command: str) -> str:
 
 
 def release_fields(
-    inputs: Mapping[str, Any], login: str = "", kubectl: str = "kubectl"
+    inputs: Mapping[str, object], login: str = "", kubectl: str = "kubectl"
 ) -> dict[str, str]:
     """The fields of a row about the Helm release with these inputs.
 
@@ -132,10 +132,14 @@ def with_object(groups: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def table() -> dict[Section, list[Failure]]:
-    """The rows of each section. The first row that matches counts."""
+    """The rows of each section in the order of the file: the first row that matches counts."""
     text = Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8")
-    sections = yaml.safe_load(text)
-    return {Section(name): [Failure(**row) for row in rows] for name, rows in sections.items()}
+    rows = yaml.safe_load(text)
+    return {section: _failures(rows[section]) for section in Section}
+
+
+def _failures(rows: list[dict[str, Any]]) -> list[Failure]:
+    return [Failure(**row) for row in rows]
 
 
 def explain(
@@ -182,12 +186,13 @@ def _without_stdout(text: str, failed: Mapping[str, str]) -> str:
     return "\n".join([code, *errors, stderr])
 
 
-def _only_release(resources: Mapping[str, Resource]) -> Mapping[str, Any]:
+def _only_release(resources: Mapping[str, Resource]) -> Mapping[str, object]:
     """The inputs of the Helm release among resources; empty if there is not exactly one."""
     releases = [item for item in resources.values() if item.get("type") == RELEASE]
     if len(releases) != 1:
         return {}
-    return releases[0].get("inputs") or {}
+    inputs: Mapping[str, object] | None = releases[0].get("inputs")
+    return inputs or {}
 
 
 def _last_error(text: str) -> str:
@@ -212,7 +217,7 @@ def of_stack(
     stack: str,
     again: str,
     environment: Mapping[str, str],
-    release: Mapping[str, Any] = MappingProxyType({}),
+    release: Mapping[str, object] = MappingProxyType({}),
     *,
     refreshed: bool = False,
     section: Section = Section.STACK,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from rich.console import Console
 from rich.prompt import Confirm
@@ -66,12 +66,12 @@ class StackFile:
     stack: str
     path: Path
     text: str = field(repr=False)
-    raw: Mapping[str, Any] = field(repr=False)
+    raw: Mapping[str, object] = field(repr=False)
     teams: Mapping[str, DeclaredTeam]
     is_team_stack: bool
 
     @property
-    def grants(self) -> Mapping[str, Any]:
+    def grants(self) -> Mapping[str, object]:
         """The grants to teams with a stack of their own, by team."""
         return pairs(self.raw.get("teamStacks"))
 
@@ -102,7 +102,7 @@ def stack_file(stack: str) -> StackFile:
     return StackFile(stack, path, text, raw, teams, is_team_stack=bool(pairs(raw.get("team"))))
 
 
-def _declared_teams(raw: Mapping[str, Any]) -> Iterator[DeclaredTeam]:
+def _declared_teams(raw: Mapping[str, object]) -> Iterator[DeclaredTeam]:
     """The team of a team stack, or else the teams of a platform."""
     defaults = pairs(raw.get("scheduler"))
     team = pairs(raw.get("team"))
@@ -114,7 +114,7 @@ def _declared_teams(raw: Mapping[str, Any]) -> Iterator[DeclaredTeam]:
 
 
 def _declared_team(
-    name: str, path: str, values: object, defaults: Mapping[str, Any]
+    name: str, path: str, values: object, defaults: Mapping[str, object]
 ) -> DeclaredTeam:
     """A team of a stack file, whose scheduler takes what it leaves out from `defaults`.
 
