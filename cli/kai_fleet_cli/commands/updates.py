@@ -63,12 +63,19 @@ def up(
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     summary = of_steps(ran.steps)
     for known in states_before:
-        summary["lost"][:0] = another.items(another.filled(known, ran.steps), advice="")
+        filled = another.filled(known, ran.steps)
+        summary["lost"][:0] = another.items(filled, advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
-def _agree(stack: str, known: State, named: Sequence[str], *, refresh: bool) -> list[str]:
+def _agree(
+    stack: str,
+    known: State,
+    named: Sequence[str],
+    *,
+    refresh: bool,
+) -> list[str]:
     """Ask for what an update would lose; return the names that may lose something.
 
     Before a stack's first update print what the host lacks instead. Of a stack file that the rules
@@ -119,7 +126,8 @@ def lost_vclusters(stack: str, known: State) -> list[Item]:
         source = live.of_stack(stack)
     except UserError:  # the file is refused, or that of its platform is not in this folder
         return []
-    return another.items(another.losses(known, live.uids(source, known.vclusters)))
+    uids = live.uids(source, known.vclusters)
+    return another.items(another.losses(known, uids))
 
 
 def teams_of(items: Iterable[Item]) -> list[str]:
@@ -127,7 +135,11 @@ def teams_of(items: Iterable[Item]) -> list[str]:
     return list(dict.fromkeys(item.team for item in items))
 
 
-def without_undecided(stack: str, vclusters: Sequence[Item], agreed: Sequence[str]) -> list[Item]:
+def without_undecided(
+    stack: str,
+    vclusters: Sequence[Item],
+    agreed: Sequence[str],
+) -> list[Item]:
     """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
 
     Print the loss of every other one and the command that agrees to it: nobody can be asked, and
@@ -145,7 +157,10 @@ def without_undecided(stack: str, vclusters: Sequence[Item], agreed: Sequence[st
 
 
 def confirm(
-    stack: str, items: Sequence[Item], named: Sequence[str], removed: Sequence[str] = ()
+    stack: str,
+    items: Sequence[Item],
+    named: Sequence[str],
+    removed: Sequence[str] = (),
 ) -> list[str]:
     """Ask for each team that loses something, or for the stack's name if the host does.
 
@@ -166,7 +181,8 @@ def confirm(
         names = [stack]
     missing = [name for name in names if name not in named]
     if missing:
-        as_text.show_summary({"lost": with_alive(stack, items, out)}, out)
+        counted = with_alive(stack, items, out)
+        as_text.show_summary({"lost": counted}, out)
         if not terminal.asks():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"

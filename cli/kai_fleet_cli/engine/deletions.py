@@ -65,7 +65,8 @@ class Deletions:
         """Begin to look at a namespace when its deletion begins, and end when that ends."""
         if event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
-            if step.op in _DELETIONS and step.type == NAMESPACE and step.old is not None:
+            is_deletion = step.op in _DELETIONS and step.type == NAMESPACE
+            if is_deletion and step.old is not None:
                 self._begin(step, step.old)
         for ended in (event.res_outputs_event, event.res_op_failed_event):
             if ended is not None:
@@ -77,7 +78,11 @@ class Deletions:
         name = get(namespace.inputs, "metadata", "name")
         clusters = sorted(state.clusters_of({"provider": step.provider}))
         team = read_urn(clusters[0]).name if clusters else ""
-        self._deletions[step.urn] = _Deletion(str(name), team, begun=time.monotonic())
+        self._deletions[step.urn] = _Deletion(
+            name=str(name),
+            team=team,
+            begun=time.monotonic(),
+        )
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()

@@ -18,7 +18,7 @@ from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state
 from kai_fleet_cli.recovery import held_up, resume
-from kai_fleet_cli.recovery.state import Resource
+from kai_fleet_cli.recovery.state import Resource, Resources
 from kai_fleet_policies import policy_pack_program
 
 POLICY_PACK: Final = str(policy_pack_program())
@@ -52,7 +52,7 @@ class KnownResources(NamedTuple):
     """Resources and the URNs of their parents, by URN."""
 
     parents: Mapping[str, str]
-    resources: Mapping[str, Resource]
+    resources: Resources
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Operation:
             CommandError: The run failed.
             Interrupted: A second signal came before the engine ran.
         """
-        resources: Mapping[str, Resource] = self.known().resources if left_out else {}
+        resources: Resources = self.known().resources if left_out else {}
         excluded = held_up.beside(left_out, resources)
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.

@@ -28,7 +28,6 @@ _NOISE: Final = re.compile(
     r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
     r"|Server-Side Apply field conflict detected\. See \S+ for troubleshooting help\s*"
 )
-_STATE_KEYS: Final = ("urn", "type", "parent", "provider", "inputs")
 _HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
@@ -122,8 +121,14 @@ class Report:
         state = step.new or step.old
         if state is None:
             self.failed[step.urn] = {}
-        else:
-            self.failed[step.urn] = {key: getattr(state, key) for key in _STATE_KEYS}
+            return
+        self.failed[step.urn] = {
+            "urn": state.urn,
+            "type": state.type,
+            "parent": state.parent,
+            "provider": state.provider,
+            "inputs": state.inputs,
+        }
 
     @property
     def began(self) -> bool:
@@ -151,7 +156,12 @@ def compare_command(stack: str) -> str:
 
 
 def show_teams(
-    name: str, report: Report, standins: Sequence[str], console: Console, *, compared: bool
+    name: str,
+    report: Report,
+    standins: Sequence[str],
+    console: Console,
+    *,
+    compared: bool,
 ) -> None:
     """Print the teams of a stack after an update, and how to reach a new one.
 
@@ -164,12 +174,14 @@ def show_teams(
     """
     teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
-    print_table(console, _HEADINGS, [_cells(team, about) for team, about in teams.items()])
+    rows = [_cells(team, about) for team, about in teams.items()]
+    print_table(console, _HEADINGS, rows)
     if not report.began:
         _show_unchanged(name, report, console, compared=compared)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    created = {read_urn(step.urn).name for step in report.steps if _is_new_team(step)}
+    new_steps = filter(_is_new_team, report.steps)
+    created = {read_urn(step.urn).name for step in new_steps}
     new = [team for team in teams if team in created]
     if not new:
         return
@@ -185,7 +197,13 @@ def show_teams(
     )
 
 
-def _show_unchanged(name: str, report: Report, console: Console, *, compared: bool) -> None:
+def _show_unchanged(
+    name: str,
+    report: Report,
+    console: Console,
+    *,
+    compared: bool,
+) -> None:
     """Print that an update changed nothing and, unless `compared`, how to compare the clusters."""
     unchanged = sum(step.op == "same" for step in report.steps)
     as_declared = f"Nothing changed: {counted(unchanged, 'resource', 'is')} as declared"

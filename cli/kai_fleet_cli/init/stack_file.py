@@ -88,9 +88,11 @@ def read(context: str | None) -> Host:
             sandbox's, which does not run.
     """
     file = str(running_sandbox().kubeconfig) if context == SANDBOX_CONTEXT else None
-    paths = {kind: READS[kind] for kind in _KNOWN["kinds"]} | _KNOWN["paths"]
+    paths = {kind: READS[kind] for kind in _KNOWN["kinds"]}
+    paths |= _KNOWN["paths"]
     try:
-        with closing(Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)) as api:
+        opened = Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)
+        with closing(opened) as api:
             version = str(api.get("/version").get("gitVersion") or "")
             objects, refused = api.lists(paths, len(paths))
     except KubeError as error:
@@ -100,9 +102,10 @@ def read(context: str | None) -> Host:
         raise UserError(
             f"context {api.context} may not list nodes ({refused_nodes}); write --context NAME"
         )
-    unread = {
-        kind: str(error) for kind, error in refused.items() if not isinstance(error, AbsentError)
-    }
+    unread: dict[str, str] = {}
+    for kind, error in refused.items():
+        if not isinstance(error, AbsentError):
+            unread[kind] = str(error)
     # The file names each kind that was not read: for the template it is empty.
     cluster = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
     return Host(cluster, api.context, version, unread)
@@ -114,7 +117,8 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
     nodes = host.cluster.all("nodes")
     resource = _gpu_resource(nodes)
     advertising = [node for node in nodes if _gpus(node, resource)]
-    labelled = [node for node in nodes if node.labels.keys() & set(_KNOWN["gpus"])]
+    gpu_labels = set(_KNOWN["gpus"])
+    labelled = [node for node in nodes if node.labels.keys() & gpu_labels]
     with_gpus = advertising or labelled
     pools, unlabelled = _pools(with_gpus, resource)
     classes = host.cluster.all("storageclasses")
@@ -170,11 +174,23 @@ def _has_load_balancers(cluster: Cluster) -> bool:
 
     In k3s the address of such a Service is a node's, which does not count.
     """
-    clouds = {str(node.spec.get("providerID")).partition(":")[0] for node in cluster.all("nodes")}
+    clouds = {_cloud(node) for node in cluster.all("nodes")}
     if not clouds.isdisjoint(_KNOWN["clouds"]):
         return True
-    statuses = [item.status.get("loadBalancer") or {} for item in cluster.all("services")]
-    return "k3s" not in clouds and any(status.get("ingress") for status in statuses)
+    if "k3s" in clouds:
+        return False
+    return any(_has_ingress(service) for service in cluster.all("services"))
+
+
+def _cloud(node: KubeObject) -> str:
+    """The cloud in a node's providerID, such as `aws`."""
+    return str(node.spec.get("providerID")).partition(":")[0]
+
+
+def _has_ingress(service: KubeObject) -> bool:
+    """Whether a Service has the address of a load balancer."""
+    load_balancer = service.status.get("loadBalancer") or {}
+    return bool(load_balancer.get("ingress"))
 
 
 def _addresses(nodes: Sequence[KubeObject]) -> dict[str, str]:
@@ -193,7 +209,8 @@ def _taints(nodes: Sequence[KubeObject]) -> list[str]:
         for taint in node.spec.get("taints") or ():
             if taint.get("effect") != "PreferNoSchedule":
                 keys.add(taint["key"])
-    return sorted(key for key in keys if not key.startswith(tuple(_KNOWN["own_taints"])))
+    own = tuple(_KNOWN["own_taints"])
+    return sorted(key for key in keys if not key.startswith(own))
 
 
 def _gpus(node: KubeObject, resource: str) -> dict[str, int]:
@@ -207,7 +224,10 @@ def _gpus(node: KubeObject, resource: str) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _pools(nodes: Sequence[KubeObject], resource: str) -> tuple[dict[str, Pool], list[str]]:
+def _pools(
+    nodes: Sequence[KubeObject],
+    resource: str,
+) -> tuple[dict[str, Pool], list[str]]:
     """Pools of nodes with GPUs, by the team's name, and the names of nodes without a pool's label.
 
     The label is the known one that most nodes have. If no node has it, all are one pool.
@@ -225,11 +245,16 @@ def _pools(nodes: Sequence[KubeObject], resource: str) -> tuple[dict[str, Pool],
         groups[_ONLY_TEAM] = unlabelled
     pools: dict[str, Pool] = {}
     for value, members in groups.items():
-        pools[_name(value, pools)] = _pool({label: value}, members, resource)
+        name = _name(value, pools)
+        pools[name] = _pool({label: value}, members, resource)
     return pools, [node.name for node in unlabelled]
 
 
-def _pool(labels: Mapping[str, str], nodes: Sequence[KubeObject], resource: str) -> Pool:
+def _pool(
+    labels: Mapping[str, str],
+    nodes: Sequence[KubeObject],
+    resource: str,
+) -> Pool:
     """The pool of these nodes. Of a node that advertises no GPUs its labels count."""
     counts: Counter[str] = Counter()
     for node in nodes:

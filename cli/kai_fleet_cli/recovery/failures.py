@@ -17,7 +17,7 @@ from pulumi import automation
 from kai_fleet.names import RELEASE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.wording import without_controls
-from kai_fleet_cli.recovery.state import Resource
+from kai_fleet_cli.recovery.state import Resources
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # a name that may stand in a command
@@ -149,7 +149,7 @@ def explain(
     environment: Mapping[str, str],
     again: str,
     failed: Mapping[str, str] | None = None,
-    resources: Mapping[str, Resource] | None = None,
+    resources: Resources | None = None,
     *,
     refreshed: bool = False,
 ) -> str:
@@ -186,7 +186,7 @@ def _without_stdout(text: str, failed: Mapping[str, str]) -> str:
     return "\n".join([code, *errors, stderr])
 
 
-def _only_release(resources: Mapping[str, Resource]) -> Mapping[str, object]:
+def _only_release(resources: Resources) -> Mapping[str, object]:
     """The inputs of the Helm release among resources; empty if there is not exactly one."""
     releases = [item for item in resources.values() if item.get("type") == RELEASE]
     if len(releases) != 1:

@@ -28,7 +28,7 @@ from kai_fleet.vcluster_values import store_of
 from kai_fleet.wording import ending, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state
-from kai_fleet_cli.recovery.state import Resource, clusters_of
+from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # characters of the engine's own words
@@ -51,7 +51,9 @@ class _Webhook(NamedTuple):
 
 
 def by_team(
-    errors: Mapping[str, str], parents: Mapping[str, str], resources: Mapping[str, Resource]
+    errors: Mapping[str, str],
+    parents: Mapping[str, str],
+    resources: Resources,
 ) -> dict[str, dict[str, str]]:
     """Errors grouped by team, each group by URN.
 
@@ -94,10 +96,11 @@ def is_of_resource(urn: str) -> bool:
 
 def _is_on_host(resource: Resource) -> bool:
     """Whether a resource is an object or a release in the host cluster."""
-    return str(resource.get("type")).startswith("kubernetes:") and not clusters_of(resource)
+    is_of_kubernetes = str(resource.get("type")).startswith("kubernetes:")
+    return is_of_kubernetes and not clusters_of(resource)
 
 
-def beside(urns: Iterable[str], resources: Mapping[str, Resource]) -> set[str]:
+def beside(urns: Iterable[str], resources: Resources) -> set[str]:
     """These URNs, and those of all resources in the same vClusters."""
     excluded = set(urns)
     clusters: set[str] = set()
@@ -128,7 +131,7 @@ class _Error:
     team: str
     urn: str
     message: str
-    known: Mapping[str, Resource]
+    known: Resources
     refreshed: bool
 
     @property
@@ -181,7 +184,8 @@ class _Error:
     def release(self, name: str) -> Resource:
         """The Helm release with this resource name; empty if the state has none."""
         for resource in self.known.values():
-            if resource.get("type") == RELEASE and read_urn(resource["urn"]).name == name:
+            is_release = resource.get("type") == RELEASE
+            if is_release and read_urn(resource["urn"]).name == name:
                 return resource
         return {}
 
@@ -198,7 +202,7 @@ def explain(
     stack: automation.Stack,
     again: str,
     teams: Mapping[str, Mapping[str, str]],
-    failed: Mapping[str, Resource],
+    failed: Resources,
     *,
     refreshed: bool = False,
 ) -> str:
@@ -215,7 +219,8 @@ def explain(
     Raises CommandError if the state cannot be read.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
-    known = {**failed, **state.exported(stack.workspace, stack.name).resources}
+    exported = state.exported(stack.workspace, stack.name)
+    known = {**failed, **exported.resources}
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
@@ -248,7 +253,12 @@ def _cause_and_repair(error: _Error) -> str:
     if is_on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
         of_run = failures.of_stack(
-            error.message, error.stack.name, error.again, {}, release, refreshed=error.refreshed
+            error.message,
+            error.stack.name,
+            error.again,
+            environment={},
+            release=release,
+            refreshed=error.refreshed,
         )
         if of_run:
             return of_run
@@ -257,7 +267,11 @@ def _cause_and_repair(error: _Error) -> str:
     return f"{name}: {words}. Put that right, then run the same command again"
 
 
-def _row_sentence(row: failures.Failure, error: _Error, groups: Mapping[str, str]) -> str:
+def _row_sentence(
+    row: failures.Failure,
+    error: _Error,
+    groups: Mapping[str, str],
+) -> str:
     """Cause and repair of a row. Raises one of NO_ANSWER if the cluster does not have what the row
     names, or does not answer.
     """
@@ -296,8 +310,10 @@ def _held_objects(error: _Error, queues: str) -> str:
 def _find_store(error: _Error) -> Repair:
     """Of a full store of a vCluster. Raises one of NO_ANSWER."""
     values = get(error.release(f"{error.team}-release"), "inputs", "values")
+    store = store_of(values)
     with closing(cluster_of_stack(error.stack)) as api:
-        return Repair(*full_store.repair(api, error.team, store_of(values), error.message))
+        cause, command = full_store.repair(api, error.team, store, error.message)
+    return Repair(cause, command)
 
 
 def _find_namespace(error: _Error) -> Repair:
@@ -347,7 +363,8 @@ def _webhook(error: _Error, name: str) -> _Webhook:
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
-            for configuration in (api.find(path) or {}).get("items", []):
+            found = api.find(path) or {}
+            for configuration in found.get("items", []):
                 for webhook in configuration.get("webhooks") or []:
                     if webhook["name"] == name:
                         service = webhook["clientConfig"].get("service") or {}

@@ -14,6 +14,8 @@ from kai_fleet.values import get
 
 # A resource in a state: JSON of the engine.
 Resource = Mapping[str, Any]
+# Resources by URN.
+Resources = Mapping[str, Resource]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class State:
         pending: The operations that a run began and did not finish.
     """
 
-    resources: Mapping[str, Resource] = field(default_factory=dict)
+    resources: Resources = field(default_factory=dict)
     pending: Sequence[PendingOperation] = ()
 
     @property
@@ -63,7 +65,7 @@ class State:
     @property
     def parents(self) -> dict[str, str]:
         """The URN of each resource's parent, by URN; "" for no parent."""
-        return {urn: str(resource.get("parent") or "") for urn, resource in self.resources.items()}
+        return {urn: _parent_of(resource) for urn, resource in self.resources.items()}
 
     @property
     def vclusters(self) -> dict[str, KnownVcluster]:
@@ -71,7 +73,7 @@ class State:
         vclusters: dict[str, KnownVcluster] = {}
         for urn, resource in self.resources.items():
             name = read_urn(urn).name
-            parent = str(resource.get("parent") or "")
+            parent = _parent_of(resource)
             if resource.get("delete") or not name.endswith(IDENTITY):
                 continue
             if read_urn(parent).type != VIRTUAL_CLUSTER:
@@ -87,7 +89,10 @@ class State:
         return vclusters
 
 
-def exported(workspace: automation.Workspace, stack: str) -> State:
+def exported(
+    workspace: automation.Workspace,
+    stack: str,
+) -> State:
     """Read a stack's state with its secrets encrypted. Raises CommandError.
 
     The Automation API's own export decrypts them, and takes twice as long.
@@ -101,8 +106,8 @@ def of_export(document: Mapping[str, Any]) -> State:
     resources = deployment.get("resources") or []
     pending = deployment.get("pending_operations") or []
     return State(
-        {str(resource["urn"]): resource for resource in resources},
-        [PendingOperation(item["type"], item["resource"]) for item in pending],
+        resources={str(resource["urn"]): resource for resource in resources},
+        pending=[PendingOperation(item["type"], item["resource"]) for item in pending],
     )
 
 
@@ -119,7 +124,11 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
     return rebuild(str(get(kubeconfigs, team) or ""))
 
 
-def _stack_json(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
+def _stack_json(
+    workspace: automation.Workspace,
+    stack: str,
+    *arguments: str,
+) -> Any:
     """The parsed JSON of a `pulumi stack` command. Raises CommandError."""
     command = ["stack", *arguments, "--stack", stack]
     variables = dict(workspace.env_vars)
@@ -132,8 +141,16 @@ def clusters_of(resource: Resource) -> set[str]:
 
     Each is the URN of a resource that stands for it: a provider, or one in a `VirtualCluster`.
     """
-    urns = {provider_of(resource), str(resource.get("deletedWith") or "")}
+    urns = [
+        provider_of(resource),
+        str(resource.get("deletedWith") or ""),
+    ]
     return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
+
+
+def _parent_of(resource: Resource) -> str:
+    """The URN of a resource's parent; "" for none."""
+    return str(resource.get("parent") or "")
 
 
 def provider_of(resource: Resource) -> str:

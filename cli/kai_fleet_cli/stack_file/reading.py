@@ -133,7 +133,7 @@ def from_environment(file: Path) -> Finding | None:
     )
 
 
-def _masked(value: Any) -> Any:
+def _masked(value: object) -> object:
     """The value with SECRET in place of each encrypted one, at any depth."""
     if isinstance(value, dict):
         if set(value) == {"secure"}:
