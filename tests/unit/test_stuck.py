@@ -5,7 +5,7 @@ import time
 import pytest
 from pulumi import automation
 
-from kai_fleet_cli.engine import runs, stuck
+from kai_fleet_cli.engine import operation, stuck
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery import held_up, resume
 from kai_fleet_cli.recovery.resume import Signals
@@ -102,9 +102,8 @@ def test_what_failed_is_known_with_what_it_is_deleted_with(monkeypatch):
         "provider": f"{vcluster}$pulumi:providers:kubernetes::ml::id",
     }
     known = State({URN: in_state, OTHER: {**beside, "deletedWith": identity}})
-    monkeypatch.setattr(runs, "_state", lambda stack: known)
-    run = runs._Run(None, "again", Signals(), None)
+    monkeypatch.setattr(operation, "last_state", lambda stack: known)
+    run = operation.Operation(None, "again", Signals(), None)
     for each in STAYS:
         run.report.note(each)
-    _, resources = run.known()
-    assert held_up.beside({URN: "no"}, resources) == {URN, OTHER}
+    assert held_up.beside({URN: "no"}, run.known().resources) == {URN, OTHER}
