@@ -106,4 +106,4 @@ def test_what_failed_is_known_with_what_it_is_deleted_with(monkeypatch):
     run = operation.Operation(None, "again", Signals(), None)
     for each in STAYS:
         run.report.note(each)
-    assert held_up.beside({URN: "no"}, run.known().resources) == {URN, OTHER}
+    assert held_up.beside({URN: "no"}, run.read_resources().resources) == {URN, OTHER}

@@ -10,7 +10,7 @@ import typer
 from pydantic.alias_generators import to_camel
 from rich.console import Console
 
-from kai_fleet import releases as known
+from kai_fleet import releases as known_releases
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
 from kai_fleet_cli.diff.report import compare
@@ -78,7 +78,10 @@ def diff(
 
 def releases(as_json: AsJson = False) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
-    tables: dict[str, Mapping[str, known.Release]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
+    tables: dict[str, Mapping[str, known_releases.Release]] = {
+        "KAI": known_releases.KAI,
+        "vCluster": known_releases.VCLUSTER,
+    }
     if as_json:
         ends = {name: _support_ends(table) for name, table in tables.items()}
         print_json({"known": {name: list(ends[name]) for name in ends}, "supportedUntil": ends})
@@ -86,16 +89,16 @@ def releases(as_json: AsJson = False) -> None:
     for name, table in tables.items():
         versions = list(table)
         if name == "KAI":
-            versions.append(known.RETRACTED)
+            versions.append(known_releases.RETRACTED)
         for version in versions:
-            words = known.standing(table, version).words
-            if version == known.DEFAULT_VCLUSTER:
+            words = known_releases.standing(table, version).words
+            if version == known_releases.DEFAULT_VCLUSTER:
                 words += "; what a stack gets that names none"
             result(f"{name} {version:<9} {words}")
     result("A newer version of either can be tried with untested: true beside its version.")
 
 
-def _support_ends(table: Mapping[str, known.Release]) -> dict[str, object]:
+def _support_ends(table: Mapping[str, known_releases.Release]) -> dict[str, object]:
     """The day on which each version gets its last fixes."""
     return {version: release.support_end for version, release in table.items()}
 

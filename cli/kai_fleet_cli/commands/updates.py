@@ -54,16 +54,16 @@ def up(
         )
     states_before: list[State] = []
 
-    def agree(known: State) -> list[str]:
-        states_before.append(known)
-        return _agree(stack, known, named, refresh=refresh)
+    def agree(state: State) -> list[str]:
+        states_before.append(state)
+        return _agree(stack, state, named, refresh=refresh)
 
     environment = for_stack(stack)
     opened = workspace.open_stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     summary = of_steps(ran.steps)
-    for known in states_before:
-        filled = another.filled(known, ran.steps)
+    for state in states_before:
+        filled = another.filled(state, ran.steps)
         summary["lost"][:0] = another.items(filled, advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
@@ -71,7 +71,7 @@ def up(
 
 def _agree(
     stack: str,
-    known: State,
+    state: State,
     named: Sequence[str],
     *,
     refresh: bool,
@@ -83,7 +83,7 @@ def _agree(
 
     Args:
         stack: The stack.
-        known: Its state.
+        state: Its state.
         named: Names that the command has.
         refresh: The update refreshes the state first, which drops what identifies a lost vCluster:
             each one has to be agreed to.
@@ -92,22 +92,22 @@ def _agree(
         UserError: Nobody agrees, the file has another `cluster.name` than the state, or it cannot
             be read.
     """
-    if not known.resources:
+    if not state.resources:
         show_ahead(stack, out)
         return list(named)
     file = reading.path_of(stack)
     if unread := reading.from_environment(file):
         terminal.say(f"what this update loses may not be known: {unread}")
     with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
-        reading_vclusters = pool.submit(lost_vclusters, stack, known)
+        reading_vclusters = pool.submit(lost_vclusters, stack, state)
         plan = offline.plan(stack)
     if not plan.ok:
         return list(named)
-    renamed = validation.rename_findings(reading.settings_of(stack), known.outputs)
+    renamed = validation.rename_findings(reading.settings_of(stack), state.outputs)
     if renamed:
         raise UserError(validation.report(renamed))
     removed = reading.read(file).get("removed") or []
-    lost = losses.losses(known, plan.resources)
+    lost = losses.losses(state, plan.resources)
     vclusters = reading_vclusters.result()
     if not refresh and not terminal.asks():
         agreed = [*named, *removed, *teams_of(lost)]
@@ -115,19 +115,19 @@ def _agree(
     return confirm(stack, [*vclusters, *lost], named, removed)
 
 
-def lost_vclusters(stack: str, known: State) -> list[Item]:
+def lost_vclusters(stack: str, state: State) -> list[Item]:
     """What was in vClusters that are other ones than the last update saw.
 
     Empty if the clusters cannot be asked.
     """
-    if not known.vclusters:
+    if not state.vclusters:
         return []
     try:
         source = live.of_stack(stack)
     except UserError:  # the file is refused, or that of its platform is not in this folder
         return []
-    uids = live.uids(source, known.vclusters)
-    return another.items(another.losses(known, uids))
+    uids = live.uids(source, state.vclusters)
+    return another.items(another.losses(state, uids))
 
 
 def teams_of(items: Iterable[Item]) -> list[str]:

@@ -98,23 +98,23 @@ class Deletions:
         """Print what keeps a namespace, unless that was its last line. Raises one of NO_ANSWER."""
         with closing(cluster_of_stack(self._stack, deletion.team)) as api:
             namespace = KubeObject(api.get(f"/api/v1/namespaces/{deletion.name}"))
-            found = causes(namespace, live(api))
-        line = _line(deletion, namespace, found)
+            reasons = causes(namespace, live(api))
+        line = _line(deletion, namespace, reasons)
         if line and line != deletion.printed:
             deletion.printed = line
             say(line)
 
 
-def _line(deletion: _Deletion, namespace: KubeObject, found: list[Cause]) -> str:
+def _line(deletion: _Deletion, namespace: KubeObject, reasons: list[Cause]) -> str:
     """What keeps a namespace and the commands that end it.
 
     Without a cause "", after a minute that it is still there.
     """
     is_late = time.monotonic() - deletion.begun > _QUIET_SECONDS
-    if not found and not (is_late and namespace.is_going):
+    if not reasons and not (is_late and namespace.is_going):
         return ""
-    line = sentence(namespace, found)
-    commands = [f"{deletion.kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
+    line = sentence(namespace, reasons)
+    commands = [f"{deletion.kubectl} {cause.kubectl}" for cause in reasons if cause.kubectl]
     if not commands:
         return line
     return f"{line}. Meanwhile run: {' && '.join(commands)}"

@@ -169,8 +169,8 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
-    found = lifecycle.find() if starts else running_sandbox()
-    _require_place(found, stack, platform)
+    sandbox = lifecycle.find() if starts else running_sandbox()
+    _require_free_sandbox(sandbox, stack, platform)
     try:
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as error:
@@ -182,7 +182,7 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     return Environment(running.env(), running.standins, occupant)
 
 
-def _require_place(sandbox: Sandbox | None, stack: str, platform: str | None) -> None:
+def _require_free_sandbox(sandbox: Sandbox | None, stack: str, platform: str | None) -> None:
     """Raise UserError if another stack is in the sandbox, or a team stack's platform is not."""
     expected = _bare_name(platform) if platform else stack
     occupant = sandbox.directory / OCCUPANT if sandbox else None

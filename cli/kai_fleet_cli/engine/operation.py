@@ -48,7 +48,7 @@ class PolicyOptions(TypedDict):
     policy_pack_configs: list[str] | None
 
 
-class KnownResources(NamedTuple):
+class ResourceTree(NamedTuple):
     """Resources and the URNs of their parents, by URN."""
 
     parents: Mapping[str, str]
@@ -88,9 +88,9 @@ class Operation:
 
         Raises:
             CommandError: The run failed.
-            Interrupted: A second signal came before the engine ran.
+            Interrupted: A signal came while no engine ran.
         """
-        resources: Resources = self.known().resources if left_out else {}
+        resources: Resources = self.read_resources().resources if left_out else {}
         excluded = held_up.beside(left_out, resources)
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.
@@ -127,7 +127,7 @@ class Operation:
                 blocking[urn] = message
         return blocking
 
-    def known(self) -> KnownResources:
+    def read_resources(self) -> ResourceTree:
         """The resources of the state and those that failed. Raises CommandError."""
         state = last_state(self.stack)
         parents = {**state.parents, **self.parents, **self.report.parents}
@@ -135,7 +135,7 @@ class Operation:
         for urn, failed in (self.failed | self.report.failed).items():
             # An event does not say what a resource is deleted with; the state does.
             resources[urn] = {**resources.get(urn, {}), **failed}
-        return KnownResources(parents, resources)
+        return ResourceTree(parents, resources)
 
     def failed_teams(
         self,
@@ -154,9 +154,9 @@ class Operation:
         was_killed = "code: -" in str(error)
         if not has_resource_errors or was_killed:
             return {}
-        known = self.known()
+        tree = self.read_resources()
         errors = {**(earlier_errors or {}), **causes}
-        return held_up.by_team(errors, known.parents, known.resources)
+        return held_up.by_team(errors, tree.parents, tree.resources)
 
     def engine_options(self, report: Report) -> EngineOptions:
         """Options that print a run's output, each line once, and record its events in `report`.

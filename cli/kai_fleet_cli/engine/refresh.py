@@ -11,7 +11,7 @@ from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.operation import Operation, names_urn
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state
-from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery import state as stack_state
 from kai_fleet_cli.recovery.state import PendingOperation, Resource, State
 
 # Types whose interrupted creation needs no import: Helm records its releases, and a patch is
@@ -19,8 +19,8 @@ from kai_fleet_cli.recovery.state import PendingOperation, Resource, State
 _NOT_IMPORTED: Final = (RELEASE, NAMESPACE_PATCH)
 
 
-def refresh(operation: Operation, known: State) -> None:
-    """Refresh the state as far as the stack's clusters answer; `known` is the state before.
+def refresh(operation: Operation, state: State) -> None:
+    """Refresh the state as far as the stack's clusters answer; `state` is the state before.
 
     Objects that a killed run had begun to create are imported if they exist: the update creates the
     others. What is in a vCluster that does not answer stays in the state as it is, because Pulumi
@@ -30,8 +30,8 @@ def refresh(operation: Operation, known: State) -> None:
         CommandError: The refresh failed, and not for a vCluster that does not answer.
         Interrupted: A signal came.
     """
-    for pending in known.pending:
-        if _may_be_imported(pending, known):
+    for pending in state.pending:
+        if _may_be_imported(pending, state):
             _import(operation, pending.resource)
             operation.signals.check()
     silent: set[str] = set()
@@ -39,17 +39,17 @@ def refresh(operation: Operation, known: State) -> None:
         report = Report()
         try:
             operation.stack.refresh(
-                exclude=_urns_within(known, silent) or None,
+                exclude=_urns_within(state, silent) or None,
                 clear_pending_creates=True,
                 suppress_outputs=True,
                 **operation.engine_options(report),
             )
         except automation.errors.CommandError as error:
-            failed = _silent_clusters(error, report, known)
+            failed = _silent_clusters(error, report, state)
             if failed <= silent:
                 raise
             silent |= failed
-            known = last_state(operation.stack)  # the refresh has removed what is gone
+            state = last_state(operation.stack)  # the refresh has removed what is gone
             for name in sorted({_vcluster_name(urn) for urn in failed}):
                 say(f"vCluster {name} does not answer, and is not refreshed")
         else:
@@ -57,35 +57,35 @@ def refresh(operation: Operation, known: State) -> None:
             return
 
 
-def _may_be_imported(pending: PendingOperation, known: State) -> bool:
+def _may_be_imported(pending: PendingOperation, state: State) -> bool:
     """Whether a run was cut off while it created this Kubernetes object."""
     resource_type = pending.resource["type"]
     return (
         pending.operation == "creating"
         and resource_type.startswith("kubernetes:")
         and resource_type not in _NOT_IMPORTED
-        and pending.resource["urn"] not in known.resources
+        and pending.resource["urn"] not in state.resources
     )
 
 
-def _urns_within(known: State, clusters: set[str]) -> list[str]:
+def _urns_within(state: State, clusters: set[str]) -> list[str]:
     """The URNs of resources in these vClusters."""
     return [
         urn
-        for urn, resource in known.resources.items()
-        if not clusters.isdisjoint(state.clusters_of(resource))
+        for urn, resource in state.resources.items()
+        if not clusters.isdisjoint(stack_state.clusters_of(resource))
     ]
 
 
 def _silent_clusters(
-    error: automation.errors.CommandError, report: Report, known: State
+    error: automation.errors.CommandError, report: Report, state: State
 ) -> set[str]:
     """The URNs of resources that stand for vClusters, those that made a refresh fail."""
     silent: set[str] = set()
     for urn in report.causes():
-        silent |= state.clusters_of(known.resources.get(urn, {}))
+        silent |= stack_state.clusters_of(state.resources.get(urn, {}))
     # A provider that cannot use its cluster is named only in the error of the CLI.
-    for urn in known.resources:
+    for urn in state.resources:
         if _is_vcluster_provider(urn) and names_urn(str(error), urn):
             silent.add(urn)
     return silent
@@ -110,7 +110,7 @@ def _finish_uninstalls(operation: Operation) -> None:
     uninstall was not the engine's. Raises CommandError.
     """
     stack = operation.stack
-    resources = state.exported(stack.workspace, stack.name).resources
+    resources = stack_state.exported(stack.workspace, stack.name).resources
     dependencies: set[str] = set()
     for resource in resources.values():
         dependencies.update(resource.get("dependencies") or ())
@@ -144,7 +144,7 @@ def _import(operation: Operation, resource: Resource) -> None:
             ],
             name_table={
                 "parent": str(resource["parent"]),
-                "provider": state.provider_of(resource),
+                "provider": stack_state.provider_of(resource),
             },
             protect=False,
             generate_code=False,

@@ -118,21 +118,21 @@ def _prepare(
         CommandError: The state cannot be read or refreshed.
         Interrupted: A signal came.
     """
-    known = last_state(operation.stack)
-    if known.pending and not refresh:
-        raise _cut_off_error(operation, known)
-    agreed = agree(known) if agree else ()
+    state = last_state(operation.stack)
+    if state.pending and not refresh:
+        raise _cut_off_error(operation, state)
+    agreed = agree(state) if agree else ()
     if refresh:
-        refresh_state(operation, known)
+        refresh_state(operation, state)
         operation.refreshed = True
     operation.signals.check()
     return agreed
 
 
-def _cut_off_error(operation: Operation, known: State) -> EngineError:
+def _cut_off_error(operation: Operation, state: State) -> EngineError:
     """The error after a run that was cut off: what it was doing, and what repairs the state."""
     steps: list[str] = []
-    for pending in known.pending:
+    for pending in state.pending:
         kind = pending.resource["type"].rpartition(":")[2]
         name = read_urn(pending.resource["urn"]).name
         steps.append(f"{kind} {name} ({pending.operation})")
@@ -178,8 +178,8 @@ def _update(operation: Operation) -> None:
         else:
             if not left_out:
                 return
-            known = operation.known()
-            failed = held_up.by_team(left_out, known.parents, known.resources)
+            tree = operation.read_resources()
+            failed = held_up.by_team(left_out, tree.parents, tree.resources)
             break
     lead = "the update is done, but for"
     if operation.report.ended_early:

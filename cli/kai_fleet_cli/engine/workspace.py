@@ -27,7 +27,7 @@ _ENGINE_VARIABLES: Final = {
 
 
 class Workspace(automation.LocalWorkspace):
-    """A workspace that starts the CLI less often than the SDK's: each start takes half a second.
+    """A workspace that starts the CLI less often than the SDK's, because each start takes time.
 
     Attributes:
         opened: The state that `select_stack` read; None before, and once `last_state` took it.

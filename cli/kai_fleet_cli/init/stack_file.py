@@ -103,9 +103,9 @@ def read(context: str | None) -> Host:
             f"context {api.context} may not list nodes ({refused_nodes}); write --context NAME"
         )
     unread: dict[str, str] = {}
-    for kind, error in refused.items():
-        if not isinstance(error, AbsentError):
-            unread[kind] = str(error)
+    for kind, refusal in refused.items():
+        if not isinstance(refusal, AbsentError):
+            unread[kind] = str(refusal)
     # The file names each kind that was not read: for the template it is empty.
     cluster = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
     return Host(cluster, api.context, version, unread)

@@ -122,7 +122,7 @@ class _Error:
         team: The team.
         urn: The URN of the resource.
         message: The error.
-        known: The resources of the stack by URN.
+        resources: The resources of the stack by URN.
         refreshed: The run had refreshed the state.
     """
 
@@ -131,13 +131,13 @@ class _Error:
     team: str
     urn: str
     message: str
-    known: Resources
+    resources: Resources
     refreshed: bool
 
     @property
     def resource(self) -> Resource:
         """The resource; empty if it is not known."""
-        return self.known.get(self.urn, {})
+        return self.resources.get(self.urn, {})
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -183,7 +183,7 @@ class _Error:
 
     def release(self, name: str) -> Resource:
         """The Helm release with this resource name; empty if the state has none."""
-        for resource in self.known.values():
+        for resource in self.resources.values():
             is_release = resource.get("type") == RELEASE
             if is_release and read_urn(resource["urn"]).name == name:
                 return resource
@@ -220,11 +220,11 @@ def explain(
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
     exported = state.exported(stack.workspace, stack.name)
-    known = {**failed, **exported.resources}
+    resources = {**failed, **exported.resources}
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
-            error = _Error(stack, again, team, urn, message, known, refreshed)
+            error = _Error(stack, again, team, urn, message, resources, refreshed)
             line = f"team {team}: {_cause_and_repair(error)}"
             if line not in lines:
                 lines.append(line)
@@ -330,14 +330,14 @@ def _find_namespace(error: _Error) -> Repair:
             raise KeyError(name)
     with closing(error.open_cluster()) as api:
         namespace = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
-        found = causes(namespace, live(api))
+        reasons = causes(namespace, live(api))
     if not namespace.is_going:
         return Repair(f"namespace {name} is there, and is not being deleted any more", "")
     kubectl = error.vcluster_kubectl if error.is_inside else "kubectl"
-    commands = [f"{kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
+    commands = [f"{kubectl} {cause.kubectl}" for cause in reasons if cause.kubectl]
     if commands and error.is_inside:
         commands.insert(0, error.login)
-    return Repair(sentence(namespace, found), " && ".join(commands))
+    return Repair(sentence(namespace, reasons), " && ".join(commands))
 
 
 def _find_release(error: _Error) -> Repair:
@@ -363,8 +363,8 @@ def _webhook(error: _Error, name: str) -> _Webhook:
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
-            found = api.find(path) or {}
-            for configuration in found.get("items", []):
+            answer = api.find(path) or {}
+            for configuration in answer.get("items", []):
                 for webhook in configuration.get("webhooks") or []:
                     if webhook["name"] == name:
                         service = webhook["clientConfig"].get("service") or {}
