@@ -68,13 +68,8 @@ def open_stack(
     executor = ThreadPoolExecutor(1)
     serving = executor.submit(plugin.serve_here)
     loading = executor.submit(_load_sdk)
-
-    def declare() -> None:
-        loading.result()
-        program()
-
     with variables_set(environment):  # the SDK looks for the CLI on the PATH of this process
-        workspace = Workspace(work_dir=str(directory), env_vars=variables, program=declare)
+        workspace = Workspace(work_dir=str(directory), env_vars=variables, program=program)
     try:
         stack = automation.Stack.create_or_select(name, workspace)
     except automation.errors.CommandError as error:
@@ -82,7 +77,7 @@ def open_stack(
         message = failures.explain(f"opening stack {name}", name, error, environment, again)
         raise EngineError(message, began=False) from None
     workspace.env_vars = {**variables, **serving.result()}
-    loading.result()  # an offline plan in another thread would import half-loaded modules
+    loading.result()  # the program and an offline plan would import half-loaded modules
     return stack
 
 
