@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.empty_pb2 import Empty
@@ -24,7 +23,7 @@ from pulumi.runtime.proto import provider_pb2
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import LOOK_SECONDS, uid_of
-from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
+from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
@@ -325,6 +324,4 @@ def serve_here() -> dict[str, str]:
 
 def main() -> None:
     """Serve until the engine ends."""
-    # Every call will need it, and the engine has something to do first.
-    threading.Thread(target=import_module, args=[READER], daemon=True).start()
     serve(KaiFleet(), version(), _Servicer)
