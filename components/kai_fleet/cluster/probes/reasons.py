@@ -156,8 +156,8 @@ def _no_node(
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
     with_labels = " with the labels " + ",".join(map("=".join, labels.items())) if labels else ""
-    usable = [node for node in about.nodes if node.takes_pods]
-    if about.every and not usable:
+    usable = [node for node in about.candidates if node.takes_pods]
+    if about.all_nodes and not usable:
         return (
             f"no Ready node{with_labels} takes pods: add or label one, or write others at"
             f" {pool_key}"
