@@ -333,7 +333,7 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     """
     if not isinstance(items, list):
         return
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[object, object]] = set()
     for item in items:
         metadata = pairs(pairs(item).get("metadata"))
         name = metadata.get("name")
