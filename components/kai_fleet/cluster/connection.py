@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -50,7 +50,7 @@ def _authority(kubeconfig: str) -> str:
     return hashlib.sha256(str(found and found[1]).encode()).hexdigest()[:16]
 
 
-def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
+def connection_of(component: str, args: Mapping[str, object]) -> ClusterConnection:
     """The connection of a component to its cluster.
 
     The first that is set: the argument `kubeconfig`, the argument `context`, and the configuration
@@ -63,11 +63,13 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
     Raises:
         pulumi.RunError: None of the three is set.
     """
-    if args.get("kubeconfig") is not None:
-        return ClusterConnection(kubeconfig=pulumi.Output.secret(args["kubeconfig"]))
+    kubeconfig = args.get("kubeconfig")
+    if kubeconfig is not None:
+        content = pulumi.Output.secret(cast("pulumi.Input[str]", kubeconfig))
+        return ClusterConnection(kubeconfig=content)
     context = args.get("context") or pulumi.Config("kubernetes").get("context")
     if context:
-        return ClusterConnection(context=context)
+        return ClusterConnection(context=str(context))
     raise pulumi.RunError(
         f"{component}: has no way to its cluster; write kubeconfig, or context: a context of your"
         " kubeconfig"
@@ -75,7 +77,7 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
 
 
 def provider_options(
-    component: pulumi.ComponentResource, name: str, args: Mapping[str, Any]
+    component: pulumi.ComponentResource, name: str, args: Mapping[str, object]
 ) -> dict[str, pulumi.ProviderResource]:
     """The option `provider` for a component's children.
 

@@ -27,8 +27,10 @@ from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.round import OF_TENANTS, Round, require_shallow
 from kai_fleet.wording import cleaned, may_have_controls
 
+# JSON of one object.
 Object = dict[str, Any]
-Lists = dict[str, list[Any]]
+# The `items` of lists by kind, unchecked: a tenant's server may send anything. See `well_named`.
+Lists = dict[str, Any]
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -251,7 +253,7 @@ def _refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> RefusedError:
     return RefusedError(response.status, reason, body)
 
 
-def _items(answer: Object) -> Any:
+def _items(answer: Object) -> object:
     """The `items` of a list, of whatever type. Raises RefusedError if the list is incomplete."""
     metadata = answer.get("metadata")
     if isinstance(metadata, dict) and metadata.get("continue"):

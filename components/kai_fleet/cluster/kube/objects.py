@@ -349,7 +349,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _valid_labels(labels: Mapping[Any, object]) -> dict[str, str]:
+def _valid_labels(labels: Mapping[str, object]) -> dict[str, str]:
     valid = {}
     for key, value in labels.items():
         if not isinstance(value, str) or not _LABEL_KEY.fullmatch(key):

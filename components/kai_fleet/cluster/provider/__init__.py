@@ -5,7 +5,6 @@ queues took 36 s, 28 s of them for the state.
 """
 
 from importlib import metadata
-from typing import Any
 
 from kai_fleet.names import PACKAGE
 
@@ -22,4 +21,4 @@ class PluginError(Exception):
     The engine saves the state in it, and tries again at the next update.
     """
 
-    partial: Any = None
+    partial: object = None

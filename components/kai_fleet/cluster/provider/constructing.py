@@ -7,7 +7,6 @@ of arguments to the components.
 
 import typing
 from collections.abc import Mapping
-from typing import Any
 
 import pulumi
 from pulumi.provider import ConstructResult
@@ -45,14 +44,13 @@ class Components(ComponentProvider):
 
     def map_inputs(
         self, inputs: pulumi.Inputs, component_def: ComponentDefinition
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """The arguments under Python's names; an unknown one keeps its name, to be refused."""
         args_type = getattr(kai_fleet, f"{component_def.name}Args")
-        arguments: dict[str, Any] = in_python(args_type, inputs)
-        return arguments
+        return _in_python_fields(args_type, inputs)
 
 
-def in_python(hint: Any, value: Any) -> Any:
+def in_python(hint: object, value: object) -> object:
     """A value from another language as a type hint of Python describes it, at any depth.
 
     Keys of a TypedDict get Python's spelling; unknown keys keep theirs, and keys with a null are
@@ -71,7 +69,7 @@ def in_python(hint: Any, value: Any) -> Any:
     return value
 
 
-def _in_python_fields(typed_dict: Any, value: Mapping[str, object]) -> dict[str, Any]:
+def _in_python_fields(typed_dict: object, value: Mapping[str, object]) -> dict[str, object]:
     hints = fields_of(typed_dict)
     python_names = {camel(name): name for name in hints}
     fields = {}

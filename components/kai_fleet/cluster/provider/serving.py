@@ -44,7 +44,7 @@ def plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
     return values.plain(PropertyValue.marshal_map(dict(properties)))
 
 
-def property_values(content: Mapping[str, Any]) -> Values:
+def property_values(content: Mapping[str, object]) -> Values:
     """Plain Python as the SDK's values: its own class takes neither an int nor a nested value."""
     return dict(PropertyValue.unmarshal_map(values.struct(content)))
 

@@ -63,7 +63,7 @@ class _Reader(NamedTuple):
         return self.value(fields["value"], secret=secret)
 
 
-def struct(values: Mapping[str, Any]) -> Struct:
+def struct(values: Mapping[str, object]) -> Struct:
     """Plain values as the engine takes them."""
     message = Struct()
     message.update(values)
