@@ -45,9 +45,10 @@ class ClusterConnection:
 
 
 def _authority(kubeconfig: str) -> str:
-    """A hash of the CA in a kubeconfig; without a CA, of the server's address."""
+    """A hash of the CA in a kubeconfig, else of the server's address, else of a constant."""
     found = _AUTHORITY.search(kubeconfig) or _SERVER.search(kubeconfig)
-    return hashlib.sha256(str(found and found[1]).encode()).hexdigest()[:16]
+    identity = found[1] if found else "None"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def connection_of(component: str, args: Mapping[str, object]) -> ClusterConnection:

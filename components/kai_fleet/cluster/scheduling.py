@@ -155,9 +155,10 @@ def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
     facts = _facts(about)
     row = _chosen(fitting, facts)
     match = matches[row]
-    groups = match.groupdict("") if match is not None else {}
-    values = {"text": " ".join(text.split())[:_MOST_QUOTED], "volume": facts.volume}
-    return row, {**groups, **values, **_cordoned_values(facts.cordoned)}
+    values = match.groupdict("") if match is not None else {}
+    values["text"] = " ".join(text.split())[:_MOST_QUOTED]
+    values["volume"] = facts.volume
+    return row, values | _cordoned_values(facts.cordoned)
 
 
 def _cordoned_values(names: Sequence[str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kai_fleet.cluster.kube.objects import Fields
+from kai_fleet.values import value_at
 
 _CONFIG: Final = "config"
 _MOST_BYTES: Final = 128 << 10
@@ -170,7 +171,8 @@ def rebuild(text: str) -> str:
     TenantKubeconfigError if it has not the form that vCluster writes.
     """
     match = _match(text)
-    return _parsed(match).kubeconfig(match["server"], str(yaml.safe_load(match["context"])))
+    context = yaml.safe_load(match["context"])  # may be quoted
+    return _parsed(match).kubeconfig(match["server"], str(context))
 
 
 def _match(text: str) -> re.Match[str]:
@@ -230,7 +232,7 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
     """
     if access in ("Ingress", "Gateway"):
         return host
-    ports = (service.get("spec") or {}).get("ports") or [{}]
+    ports = value_at(service, "spec.ports") or [{}]
     if access == "NodePort":
         address = host or ""
         port = ports[0].get("nodePort")
@@ -248,10 +250,11 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
 
 def _balancer(service: Fields) -> str:
     """The host name or address of a Service's first load balancer; "" while it has none."""
-    balancers = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    balancers = value_at(service, "status.loadBalancer.ingress")
     if not balancers:
         return ""
-    return str(balancers[0].get("hostname") or balancers[0].get("ip") or "")
+    first = balancers[0]
+    return str(first.get("hostname") or first.get("ip") or "")
 
 
 def _is_public_name(name: str) -> bool:
@@ -263,7 +266,8 @@ def _is_public_name(name: str) -> bool:
         address = ipaddress.ip_address(name)
     except ValueError:
         # Some resolvers read a number such as 2852039166 as an address.
-        return bool(_DNS_NAME.fullmatch(name)) and not name.rpartition(".")[2].isdigit()
+        last_label = name.rpartition(".")[2]
+        return bool(_DNS_NAME.fullmatch(name)) and not last_label.isdigit()
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_link_local or address.is_multicast or address.is_unspecified:
         return False

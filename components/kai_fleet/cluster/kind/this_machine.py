@@ -89,7 +89,8 @@ def _labels() -> dict[str, str]:
     would set it, does not run in kind.
     """
     labels = {"nvidia.com/gpu.present": "true"}
-    memory_mib = [int(line) for line in _output(*_MEMORY_QUERY).split() if line.isdigit()]
+    lines = _output(*_MEMORY_QUERY).split()
+    memory_mib = [int(line) for line in lines if line.isdigit()]
     if memory_mib:
         labels["nvidia.com/gpu.memory"] = str(min(memory_mib))
     return labels

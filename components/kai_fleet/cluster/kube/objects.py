@@ -10,6 +10,9 @@ from kai_fleet.values import pairs, parse_quantity
 
 # JSON from an API server, about which nothing is known.
 Fields = Mapping[str, Any]
+Labels = Mapping[str, str]
+Taint = Mapping[str, str]
+Toleration = Mapping[str, str]
 # What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
 # The name of the device plugin's container in NVIDIA's operator, chart and manifests, and on GKE.
@@ -58,7 +61,7 @@ class KubeObject(dict[str, Any]):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def labels(self) -> Mapping[str, str]:
+    def labels(self) -> Labels:
         """The object's labels."""
         return self["metadata"].get("labels") or {}
 
@@ -177,7 +180,8 @@ class KubeObject(dict[str, Any]):
     def containers(self) -> list[Fields]:
         """The containers of a pod, or of a workload's pod template; init containers first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
-        return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+        init_containers = pod.get("initContainers") or []
+        return [*init_containers, *(pod.get("containers") or [])]
 
     def made_by(self, deployments: Iterable[str]) -> str:
         """The name of the Deployment, among these, that created this pod; "" for none.
@@ -199,7 +203,8 @@ class KubeObject(dict[str, Any]):
         containers = self.containers
         if not containers:
             return None
-        without_digest = str(containers[0].get("image", "")).partition("@")[0]
+        image = str(containers[0].get("image", ""))
+        without_digest = image.partition("@")[0]
         tag = without_digest.rpartition(":")[2]
         if "/" in tag:  # the colon is that of the registry's port
             return None
@@ -239,12 +244,12 @@ class KubeObject(dict[str, Any]):
         return float(parse_quantity(allocatable.get(resource, 0)))
 
 
-def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
+def in_pool(labels: Labels, pool: Labels) -> bool:
     """Whether a node with these labels has all labels of a pool."""
     return pool.items() <= labels.items()
 
 
-def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether a toleration, from a pod's spec or from a stack file, matches a taint.
 
     Without an operator it is Equal if the toleration has a value, else Exists.
@@ -260,8 +265,8 @@ def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 
 def closed_pool(
-    tolerations: Sequence[Mapping[str, str]],
-    nodes: Sequence[Iterable[Mapping[str, str]]],
+    tolerations: Sequence[Toleration],
+    nodes: Sequence[Iterable[Taint]],
     path: str,
 ) -> tuple[str, str] | None:
     """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
@@ -285,9 +290,7 @@ def closed_pool(
     )
 
 
-def _closing_taints(
-    tolerations: Sequence[Mapping[str, str]], taints: Iterable[Mapping[str, str]]
-) -> list[Mapping[str, str]]:
+def _closing_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> list[Taint]:
     """The taints of a node that keep off pods with only these tolerations.
 
     Taints of `node.kubernetes.io/` are temporary, and are left out.

@@ -22,6 +22,7 @@ from kai_fleet.cluster.probes.wait import (
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases import kai
 from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import get
 
 MANAGER: Final = "kai-fleet-shards"
 _SECONDS_A_KIND: Final = 60.0  # for all requests about the objects of one kind
@@ -255,7 +256,7 @@ def _without_ours(item: Object) -> Object:
     patch: Object = {"metadata": metadata}
     for entry in item["metadata"].get("managedFields") or []:
         if entry.get("manager") == MANAGER:
-            patch["spec"] = _nulls((entry.get("fieldsV1") or {}).get("f:spec") or {})
+            patch["spec"] = _nulls(get(entry, "fieldsV1", "f:spec") or {})
     return patch
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.cluster.scheduling import Around, Row, around, claims_of, meaning
 from kai_fleet.wording import listed, plain, plural
@@ -79,6 +79,11 @@ def reasons(
     ]
 
 
+def selector(labels: Labels) -> str:
+    """A label selector as kubectl writes it: `a=b,c=d`."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
 def _not_started(pod: KubeObject, memory_key: str) -> list[str]:
     """Why containers of a pod with a node do not start, or end.
 
@@ -112,7 +117,8 @@ def refusals(api: Api, namespace: str) -> list[str]:
     events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
     words = []
     for event in events:
-        refusal = _REFUSAL.split(str(event.get("message")), maxsplit=1)[-1]
+        message = str(event.get("message"))
+        refusal = _REFUSAL.split(message, maxsplit=1)[-1]
         words.append(plain(refusal, _MOST_OF_REFUSAL))
     return list(dict.fromkeys(words))
 
@@ -155,7 +161,7 @@ def _no_node(
     if known is not None and known[0].is_by_objects:
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
-    with_labels = " with the labels " + ",".join(map("=".join, labels.items())) if labels else ""
+    with_labels = f" with the labels {selector(labels)}" if labels else ""
     usable = [node for node in about.candidates if node.takes_pods]
     if about.all_nodes and not usable:
         return (

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NoReturn, TypedDict
 
@@ -16,7 +16,7 @@ from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons, refusals
+from kai_fleet.cluster.probes.reasons import key, reasons, refusals, selector
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -43,6 +43,7 @@ _VOLUMES: Final = "/api/v1/persistentvolumes"
 _SECRET_SECONDS: Final = 60.0
 # A host's API server that restarts answers again long before.
 _HOST_SECONDS: Final = 60.0
+_VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
 _INSIDE_SECONDS: Final = 5.0  # of one request to the vCluster's API server
 
 
@@ -234,7 +235,8 @@ class _Wait:
         an object that the user has to create is absent, KubeError.
         """
         unready = [pod for pod in self._pods() if not pod.is_true("Ready")]
-        found = _unbound(self.host, self._path, unready, key(self.name, "vcluster.storageClass"))
+        class_key = key(self.name, "vcluster.storageClass")
+        found = _unbound(self.host, self._path, unready, class_key)
         found += reasons(
             self.host,
             unready,
@@ -252,7 +254,7 @@ class _Wait:
         """
         for pod in pods:
             labels = pod.spec.get("nodeSelector") or {}
-            if _selector(labels) == self._node_pool:
+            if selector(labels) == self._node_pool:
                 return key(self.name, "nodePool")
         return key(self.name, "vcluster.nodePool")
 
@@ -275,22 +277,17 @@ class _Wait:
                 )
 
 
-def _selector(labels: Mapping[str, str]) -> str:
-    """A label selector as kubectl writes it: `a=b,c=d`."""
-    return ",".join(map("=".join, labels.items()))
-
-
 def _kubernetes(plane: KubeObject) -> str | None:
     """The version of Kubernetes that a control plane runs, such as `v1.33.4`.
 
     It is the tag of the init container `kubernetes`; None without one, or for another tag.
     """
     containers = get(plane.spec, "template", "spec", "initContainers") or ()
-    images = [each.get("image") or "" for each in containers if each.get("name") == "kubernetes"]
-    if not images:
-        return None
-    tag = str(images[0]).rpartition(":")[2]
-    return tag if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+", tag) else None
+    for container in containers:
+        if container.get("name") == "kubernetes":
+            tag = str(container.get("image") or "").rpartition(":")[2]
+            return tag if _VERSION.fullmatch(tag) else None
+    return None
 
 
 def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[str]:
@@ -361,8 +358,8 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
     if _is_of_team_alone(api, space, team):
         holding_selectors = [""]
     for plural in ("pods", "persistentvolumeclaims"):
-        for selector in holding_selectors:
-            yield from _paths(api, f"{space}/{plural}", selector)
+        for labels in holding_selectors:
+            yield from _paths(api, f"{space}/{plural}", labels)
     # In host mode these have no owners, so they are not deleted with the vCluster.
     for plural in ("services", "configmaps", "secrets"):
         yield from _paths(api, f"{space}/{plural}", synced)
@@ -381,7 +378,7 @@ def _is_of_team_alone(api: Api, space: str, team: str) -> bool:
     return False
 
 
-def _paths(api: Api, collection: str, selector: str) -> list[str]:
-    """The paths of a collection's objects with these labels."""
-    objects = api.list(collection, labelSelector=selector)
+def _paths(api: Api, collection: str, labels: str) -> list[str]:
+    """The paths of a collection's objects with these labels, given as a selector."""
+    objects = api.list(collection, labelSelector=labels)
     return [f"{collection}/{item['metadata']['name']}" for item in objects]

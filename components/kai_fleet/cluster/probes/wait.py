@@ -13,7 +13,7 @@ from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableEr
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.values import get
+from kai_fleet.values import value_at
 from kai_fleet.wording import plain
 
 # What is missing, or why: a phrase each.
@@ -107,8 +107,10 @@ def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
     """Whether the Service of a vCluster has the port of PROBE_SERVER. Raises KubeError."""
     server_port = urlsplit(os.environ["PROBE_SERVER"]).port or 443
     service = host.find(f"/api/v1/namespaces/{namespace}/services/{name}") or {}
-    ports = (service.get("spec") or {}).get("ports") or []
-    return any(server_port in (port.get("port"), port.get("nodePort")) for port in ports)
+    for port in value_at(service, "spec.ports") or []:
+        if server_port in (port.get("port"), port.get("nodePort")):
+            return True
+    return False
 
 
 def _host() -> Api:
@@ -145,7 +147,7 @@ def require_release(api: Api, part: str, namespace: str, release: str) -> None:
     if space is None:
         raise NotReadyError(f"{part} is gone with namespace {namespace}")
     lost = f"{part} of namespace {namespace} is gone"
-    if get(space, "metadata", "deletionTimestamp"):
+    if value_at(space, "metadata.deletionTimestamp"):
         raise NotReadyError(f"{lost} with it, because it is being terminated")
     raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
 

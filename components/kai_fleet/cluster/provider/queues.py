@@ -22,6 +22,9 @@ from kai_fleet.wording import plain
 
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]
+Specs = Mapping[str, Spec]  # by the queue's name
+LiveQueues = Mapping[str, Object]  # by name
+Labels = Mapping[str, str]
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"
@@ -97,9 +100,7 @@ class Queues:
                 live[name] = queue
         return live
 
-    def make(
-        self, specs: Mapping[str, Spec], labels: Mapping[str, Mapping[str, str]] | None = None
-    ) -> Failures:
+    def make(self, specs: Specs, labels: Mapping[str, Labels] | None = None) -> Failures:
         """Have exactly these queues: create, change and delete those that differ, parents first.
 
         Left as they are, without a failure: default queues of KAI's chart that have the declared
@@ -122,18 +123,17 @@ class Queues:
         reconciled = {name: spec for name, spec in specs.items() if name not in left_alone}
 
         def put(name: str) -> None:
-            wanted_labels = {**(labels or {}).get(name, {}), TREE: self.tree}
-            self._put(name, specs[name], wanted_labels, live.get(name))
+            more_labels = labels.get(name, {}) if labels else {}
+            self._put(name, specs[name], {**more_labels, TREE: self.tree}, live.get(name))
 
         failures = [Failure(name, why) for name, why in foreign.items()]
         failures += self._for_each(reconciled, put)
         own = self._own(live)
-        failures += self._delete({name: own[name] for name in own.keys() - specs.keys()})
+        undeclared = own.keys() - specs.keys()
+        failures += self._delete({name: own[name] for name in undeclared})
         return failures
 
-    def _put(
-        self, name: str, spec: Spec, labels: Mapping[str, str], existing: Object | None
-    ) -> None:
+    def _put(self, name: str, spec: Spec, labels: Labels, existing: Object | None) -> None:
         """Create a queue, or change it if it differs. Raises KubeError."""
         if existing is None:
             body = {
@@ -175,7 +175,7 @@ class Queues:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def _own(self, queues: Mapping[str, Object]) -> dict[str, Object]:
+    def _own(self, queues: LiveQueues) -> dict[str, Object]:
         """The queues of this tree: those with its label, without those that a tenant labelled."""
         prefixes = tuple(f"{team}-" for team in self.tenants)
         own = {}
@@ -200,7 +200,7 @@ class Queues:
             ) from None
         return {queue["metadata"]["name"]: queue for queue in well_named(queues)}
 
-    def _foreign(self, specs: Mapping[str, Spec], live: Mapping[str, Object]) -> dict[str, str]:
+    def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:
         """Why declared queues are left as they are, by name.
 
         Somebody else made them, or a queue above them.
@@ -244,7 +244,7 @@ class Queues:
             f" kubectl label queue {name} --overwrite {TREE}={self.tree}"
         )
 
-    def _delete(self, queues: Mapping[str, Object]) -> Failures:
+    def _delete(self, queues: LiveQueues) -> Failures:
         """Delete queues, children first; return the failures."""
         specs = {name: pairs(queue.get("spec")) for name, queue in queues.items()}
         return self._for_each(
@@ -253,7 +253,7 @@ class Queues:
 
     def _for_each(
         self,
-        specs: Mapping[str, Spec],
+        specs: Specs,
         act: Callable[[str], object],
         *,
         children_first: bool = False,
@@ -314,7 +314,7 @@ class Queues:
             time.sleep(_RETRY_SECONDS)
 
 
-def _nearest_above(name: str, specs: Mapping[str, Spec], foreign: Mapping[str, str]) -> str | None:
+def _nearest_above(name: str, specs: Specs, foreign: Mapping[str, str]) -> str | None:
     """The nearest foreign queue above a declared queue; None if there is none, or in a ring."""
     passed = {name}
     above = str(specs[name].get("parentQueue"))
@@ -326,7 +326,7 @@ def _nearest_above(name: str, specs: Mapping[str, Spec], foreign: Mapping[str, s
     return above
 
 
-def _levels(specs: Mapping[str, Spec]) -> list[list[str]]:
+def _levels(specs: Specs) -> list[list[str]]:
     """The names of queues by level, parents first; queues in a ring, or below one, come last."""
     levels: list[list[str]] = []
     children: dict[str, list[str]] = {}

@@ -51,7 +51,10 @@ def property_values(content: Mapping[str, object]) -> Values:
 
 def engine_address() -> str:
     """The address of the engine that started this plugin, from the command line; "" without one."""
-    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    for argument in sys.argv[1:]:
+        if not argument.startswith("-"):
+            return argument
+    return ""
 
 
 class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
