@@ -74,29 +74,29 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
     if not space.is_going:
         return []
     now = now or datetime.now(UTC)
-    found = [
+    known_causes = [
         *_silent_groups(space, read),
         *_kept_objects(space, read, now),
         *_kept_by_itself(space, now),
     ]
     message = _message(space, _CONTENT)
-    if not found and message:
+    if not known_causes and message:
         return [Cause(plain(message, _MOST_QUOTED))]
-    return found
+    return known_causes
 
 
-def sentence(space: KubeObject, found: Sequence[Cause]) -> str:
+def sentence(space: KubeObject, known_causes: Sequence[Cause]) -> str:
     """One line about a namespace that is still being deleted, and its causes."""
-    words = why(space, found)
+    words = why(space, known_causes)
     if words:
         return f"namespace {space.name} does not go: {words}"
     return f"namespace {space.name} does not go yet"
 
 
-def why(space: KubeObject, found: Sequence[Cause]) -> str:
+def why(space: KubeObject, known_causes: Sequence[Cause]) -> str:
     """The words of causes; without causes, those of Kubernetes about what remains, or ""."""
-    if found:
-        return "; ".join(cause.words for cause in found)
+    if known_causes:
+        return "; ".join(cause.words for cause in known_causes)
     messages = [_message(space, condition) for condition in (_REMAINING, _FINALIZERS)]
     return plain("; ".join(filter(None, messages)), _MOST_QUOTED)
 

@@ -76,7 +76,7 @@ def wait() -> None:
 
     def why() -> list[str]:
         pods = map(KubeObject, api.list(_PODS))
-        found = reasons(
+        phrases = reasons(
             api,
             pods,
             tolerations_key=keys.tolerations,
@@ -84,7 +84,7 @@ def wait() -> None:
             requests_key=keys.values,
             memory_key=memory_key,
         )
-        return found or refusals(api, KAI_NAMESPACE)
+        return phrases or refusals(api, KAI_NAMESPACE)
 
     until_ready(
         api,

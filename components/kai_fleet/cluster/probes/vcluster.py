@@ -47,7 +47,7 @@ _VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
 _INSIDE_SECONDS: Final = 5.0  # of one request to the vCluster's API server
 
 
-class _Found(TypedDict, total=False):
+class _Result(TypedDict, total=False):
     """The printed result. `kubernetes` is absent if the control plane's image does not say it."""
 
     server: str
@@ -88,7 +88,7 @@ def wait() -> None:
         probe.reasons,
     )
     probe.warn_without_nodes()
-    print(json.dumps(probe.found))
+    print(json.dumps(probe.result))
 
 
 class _Wait:
@@ -115,7 +115,7 @@ class _Wait:
         self.host = host
         self.name = name
         self.option = f"-n {namespace}"
-        self.found: _Found = {}
+        self.result: _Result = {}
         self._namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}"
         self._access = access
@@ -125,7 +125,7 @@ class _Wait:
         self._host_answered = self._begun
 
     def missing(self) -> list[str]:
-        """What the vCluster still lacks, a phrase each; sets `found` when its API answers.
+        """What the vCluster still lacks, a phrase each; sets `result` when its API answers.
 
         Raises:
             NotReadyError: Its Service, control plane or Secret is gone for good, its Secret was
@@ -145,8 +145,8 @@ class _Wait:
             self._require_no_late_secret()
             return [f"Secret vc-{self.name}"]
         server = f"https://{address}"
-        self.found["server"] = server
-        self.found["uid"] = self._uid(secret, server)
+        self.result["server"] = server
+        self.result["uid"] = self._uid(secret, server)
         return self._not_restarted()
 
     def _service(self) -> Object:
@@ -214,7 +214,7 @@ class _Wait:
         return uid
 
     def _not_restarted(self) -> list[str]:
-        """A phrase if the control plane is still restarting; sets the found Kubernetes version.
+        """A phrase if the control plane is still restarting. Adds its version to `result`.
 
         Only for a single replica: its old pod may still answer. Of several, one always answers.
         """
@@ -223,7 +223,7 @@ class _Wait:
         plane = KubeObject(self.host.find(path) or {})
         version = _kubernetes(plane)
         if version:
-            self.found["kubernetes"] = version
+            self.result["kubernetes"] = version
         if plane.spec.get("replicas") == 1 and not plane.rolled_out:
             return [f"{workload} {self.name}, which restarts"]
         return []
@@ -236,8 +236,8 @@ class _Wait:
         """
         unready = [pod for pod in self._pods() if not pod.is_true("Ready")]
         class_key = key(self.name, "vcluster.storageClass")
-        found = _unbound(self.host, self._path, unready, class_key)
-        found += reasons(
+        phrases = _unbound(self.host, self._path, unready, class_key)
+        phrases += reasons(
             self.host,
             unready,
             tolerations_key=key(self.name),
@@ -245,7 +245,7 @@ class _Wait:
             requests_key=key(self.name, "vcluster.resources"),
             memory_key=self._memory_key,
         )
-        return found or refusals(self.host, self._namespace)
+        return phrases or refusals(self.host, self._namespace)
 
     def _node_pool_key(self, pods: list[KubeObject]) -> str:
         """The key of the labels that the pods' nodes have to have.

@@ -67,13 +67,14 @@ def cluster() -> Api:
 def remaining() -> Api | None:
     """A client of `cluster` for deleting something there; None if there is nothing left to delete.
 
-    Nothing is left if the vCluster is gone, if another one has its name, or if its address answers
-    no more and its Service has another port. Each is printed on stderr.
+    PROBE_CLUSTER is the vCluster's UID; states of earlier versions lack it. Nothing is left to
+    delete, and a line on stderr says so, in three cases: the vCluster is gone; it has another UID;
+    or its API server does not answer, and the UID is unknown or the Service has another port.
 
-    PROBE_CLUSTER is the vCluster's UID; without it, as in states of earlier versions, any vCluster
-    of that name counts.
-
-    Raises NotReadyError like `cluster`, and if the vCluster has no UID; KubeError.
+    Raises:
+        NotReadyError: As `cluster` does, or the vCluster has no UID.
+        UnreachableError: It does not answer at its Service's port.
+        KubeError: The host refuses or does not answer.
     """
     namespace, _, team = os.environ.get("PROBE_SECRET", "").partition("/vc-")
     if not team:

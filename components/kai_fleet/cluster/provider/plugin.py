@@ -293,7 +293,7 @@ def _answer(function: str, arguments: Properties) -> State:
         path = arguments.get("path", "")
     try:
         api = Api(_connection_in(arguments), in_all=_READ_SECONDS)
-        found = api.find(path)
+        item = api.find(path)
     except KubeError as error:
         prefix = "cannot be read: " if function == SECRET else ""
         status = error.status if isinstance(error, RefusedError) else None
@@ -303,10 +303,10 @@ def _answer(function: str, arguments: Properties) -> State:
             "denied": status == HTTPStatus.FORBIDDEN,
         }
     if function == SECRET:
-        return _secret(api, arguments, found)
-    if found is None:
+        return _secret(api, arguments, item)
+    if item is None:
         return {"there": False}
-    return {"there": True, **_about(found)}
+    return {"there": True, **_about(item)}
 
 
 def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State:
@@ -356,27 +356,27 @@ def _url(api: Api, arguments: Properties) -> str:
     return f"https://{address}" if address else ""
 
 
-def _about(found: Properties) -> State:
+def _about(item: Properties) -> State:
     """What a program needs to know about an object, or about a list of nodes.
 
     Of an object `labels`, `spec`, a RuntimeClass' `handler`, a PriorityClass' `value`, and the
     `release` of Helm that owns it. Of a list the `nodes`, each with its `labels` and `taints`.
     """
-    if "items" in found:
-        nodes = map(KubeObject, found["items"])
+    if "items" in item:
+        nodes = map(KubeObject, item["items"])
         return {
             "nodes": [
                 {"labels": node.labels, "taints": node.spec.get("taints") or []} for node in nodes
             ]
         }
-    item = KubeObject({"metadata": {}, **found})  # what the API says of itself has no metadata
-    namespace = item.annotations.get("meta.helm.sh/release-namespace")
-    name = item.annotations.get("meta.helm.sh/release-name")
+    kube_object = KubeObject({"metadata": {}, **item})  # a discovery document has none
+    namespace = kube_object.annotations.get("meta.helm.sh/release-namespace")
+    name = kube_object.annotations.get("meta.helm.sh/release-name")
     return {
-        "handler": found.get("handler"),
-        "labels": item.labels,
-        "value": found.get("value"),
-        "spec": item.spec,
+        "handler": item.get("handler"),
+        "labels": kube_object.labels,
+        "value": item.get("value"),
+        "spec": kube_object.spec,
         "release": f"{namespace}/{name}",
     }
 

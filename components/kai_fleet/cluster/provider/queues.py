@@ -103,10 +103,10 @@ class Queues:
     def make(self, specs: Specs, labels: Mapping[str, Labels] | None = None) -> Failures:
         """Have exactly these queues: create, change and delete those that differ, parents first.
 
-        Left as they are, without a failure: default queues of KAI's chart that have the declared
-        spec. Left as they are, as failures: queues that somebody else made under a declared name,
+        A default queue of KAI's chart with the declared spec is left as it is. These fail, and are
+        left as they are: queues that somebody else created under a declared name, the chart's
         default queues with another spec among them; queues below one of these; and queues that the
-        cluster refuses. All others are as declared afterwards.
+        cluster refuses. All other queues are as declared afterwards.
 
         Args:
             specs: The spec of each queue.
@@ -203,7 +203,7 @@ class Queues:
     def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:
         """Why declared queues are left as they are, by name.
 
-        Somebody else made them, or a queue above them.
+        Somebody else created the queue, or one above it.
         """
         foreign = {}
         for name in sorted(specs.keys() & live.keys()):
@@ -260,7 +260,7 @@ class Queues:
     ) -> Failures:
         """Call `act` with each name, the names of a level at the same time; return the failures.
 
-        Levels after one where the cluster stopped answering are left out.
+        If the cluster stops answering, that is a failure, and later levels are skipped.
         """
 
         def attempt(name: str) -> Failure | None:
