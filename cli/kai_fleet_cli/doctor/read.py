@@ -26,7 +26,7 @@ from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     address_of,
-    of_secret,
+    kubeconfig_of_secret,
     pieces,
 )
 from kai_fleet.cluster.terminating import AGGREGATION
@@ -118,7 +118,7 @@ def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
-        content = of_secret(host.get(path).get("data") or {}, vcluster.server, name)
+        content = kubeconfig_of_secret(host.get(path).get("data") or {}, vcluster.server, name)
         with closing(Api.of_kubeconfig(content, in_all=LOOK_SECONDS)) as inside:
             return uid_of(inside)
     except (KubeError, TenantKubeconfigError):

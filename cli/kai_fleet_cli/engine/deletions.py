@@ -77,7 +77,7 @@ class Deletions:
             space = KubeObject(api.get(f"/api/v1/namespaces/{each.name}"))
             found = causes(space, live(api))
         late = time.monotonic() - each.since > _QUIET_SECONDS
-        words = sentence(space, found) if found or (late and space.is_going) else ""
+        words = sentence(space, found) if found or (late and space.is_being_deleted) else ""
         commands = [f"{kubectl} {cause.kubectl}" for cause in found if cause.kubectl]
         if commands:
             words += f". Meanwhile run: {' && '.join(commands)}"

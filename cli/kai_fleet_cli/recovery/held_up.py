@@ -227,7 +227,7 @@ def _namespace(error: _Error) -> tuple[str, str]:
     with closing(cluster_of_stack(error.stack, error.team if error.inside else "")) as api:
         space = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
         found = causes(space, live(api))
-    if not space.is_going:
+    if not space.is_being_deleted:
         return f"namespace {name} is there, and is not being deleted any more", ""
     kubectl = error.kubectl if error.inside else "kubectl"
     commands = [error.login] if error.inside and any(each.kubectl for each in found) else []

@@ -131,7 +131,7 @@ def repair_commands(
     )
 
 
-def of_secret(data: Fields, server: str, context: str) -> str:
+def kubeconfig_of_secret(data: Fields, server: str, context: str) -> str:
     """Build a kubeconfig from the `data` of a Secret `vc-NAME`.
 
     The server in the Secret is not used: vCluster writes `https://localhost:8443`.
@@ -150,7 +150,7 @@ def of_secret(data: Fields, server: str, context: str) -> str:
 def pieces(data: Fields) -> Pieces:
     """The pieces of the kubeconfig in a Secret `vc-NAME`, from its `data`.
 
-    Raises TenantKubeconfigError as `of_secret` does.
+    Raises TenantKubeconfigError as `kubeconfig_of_secret` does.
     """
     if _CONFIG not in data:
         raise TenantKubeconfigError(f"has no key {_CONFIG}")

@@ -71,7 +71,7 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
     nothing of these, the condition's message about a failed deletion. Nothing for a namespace that
     is not being deleted. Kinds that this account may not read are left out.
     """
-    if not space.is_going:
+    if not space.is_being_deleted:
         return []
     now = now or datetime.now(UTC)
     known_causes = [

@@ -172,7 +172,7 @@ class KubeObject(dict[str, Any]):
         return [str(name) for name in self["metadata"].get("finalizers") or []]
 
     @property
-    def is_going(self) -> bool:
+    def is_being_deleted(self) -> bool:
         """Whether the object is being deleted, which kubectl shows as Terminating."""
         return "deletionTimestamp" in self["metadata"]
 

@@ -30,7 +30,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     address_of,
     explain,
-    of_secret,
+    kubeconfig_of_secret,
 )
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
@@ -204,7 +204,7 @@ class _Wait:
     def _uid(self, secret: Object, server: str) -> str:
         """The vCluster's UID, as its own API server says. Raises NotReadyError, KubeError."""
         try:
-            kubeconfig = of_secret(secret.get("data") or {}, server, self.name)
+            kubeconfig = kubeconfig_of_secret(secret.get("data") or {}, server, self.name)
         except TenantKubeconfigError as error:
             workload = self._workload() or "statefulset"
             raise NotReadyError(explain(self.name, self._namespace, error, workload)) from None

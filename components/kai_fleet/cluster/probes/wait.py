@@ -12,7 +12,7 @@ from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.kubeconfig import connection
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.values import value_at
 from kai_fleet.wording import plain
 
@@ -51,7 +51,9 @@ def cluster() -> Api:
         return host
     try:
         secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        kubeconfig = of_secret(secret.get("data") or {}, os.environ["PROBE_SERVER"], name)
+        kubeconfig = kubeconfig_of_secret(
+            secret.get("data") or {}, os.environ["PROBE_SERVER"], name
+        )
         return Api(connection(kubeconfig))
     except TenantKubeconfigError as error:
         team = name.removeprefix("vc-")

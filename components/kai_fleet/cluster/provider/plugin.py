@@ -32,7 +32,11 @@ from kai_fleet.cluster.provider.constructing import Components
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    address_of,
+    kubeconfig_of_secret,
+)
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 from kai_fleet.urns import read_urn
 
@@ -334,7 +338,7 @@ def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State
 def _uid(data: Properties, server: str) -> str:
     """The UID of the vCluster with this Secret's content; "" if it gives none."""
     try:
-        content = of_secret(data, server, "look")
+        content = kubeconfig_of_secret(data, server, "look")
         return uid_of(Api.of_kubeconfig(content, in_all=LOOK_SECONDS))
     except (TenantKubeconfigError, KubeError):
         return ""
