@@ -14,7 +14,7 @@ import yaml
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.kube.round import OF_OPERATORS
+from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, mig, version_key
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.settings.files.project import FLEET
@@ -37,7 +37,9 @@ def read(context: str | None) -> tuple[Cluster, dict[str, Any]]:
     file = str(running_sandbox().kubeconfig) if context == SANDBOX_CONTEXT else None
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]} | _KNOWN["paths"]
     try:
-        with closing(Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)) as api:
+        with closing(
+            Api.of_context(file, context, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
+        ) as api:
             version = str(api.get("/version").get("gitVersion") or "")
             objects, refused = api.lists(paths, len(paths))
     except KubeError as why:

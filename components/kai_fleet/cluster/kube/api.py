@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import urllib3
@@ -24,7 +24,7 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.cluster.kube.round import OF_TENANTS, Round, require_shallow
+from kai_fleet.cluster.kube.round import TENANT_BYTES, Round, require_shallow
 from kai_fleet.wording import cleaned, may_have_controls
 
 # JSON of one object.
@@ -39,6 +39,14 @@ _CHUNK_BYTES: Final = 256 << 10
 _GRACE_SECONDS: Final = 0.1  # so that urllib3's own timeout, which says more, comes first
 
 
+class Limits(TypedDict, total=False):
+    """What `Api` allows an API server: seconds of time, and bytes of answers."""
+
+    seconds: float
+    total_seconds: float
+    most_bytes: float
+
+
 class Api:
     """A client of one API server. Its requests raise RefusedError or UnreachableError.
 
@@ -48,9 +56,9 @@ class Api:
 
     Args:
         connection: The server and the credentials.
-        seconds: The timeout of each request, without `in_all`.
-        in_all: The seconds for all requests together, until `begin` sets a new limit.
-        most: The bytes of each answer; with `in_all`, those of all answers together.
+        seconds: The timeout of each request, without `total_seconds`.
+        total_seconds: The seconds for all requests together, until `begin` sets a new limit.
+        most_bytes: The bytes of each answer; with `total_seconds`, those of all answers together.
     """
 
     connect_seconds = 5.0
@@ -59,32 +67,32 @@ class Api:
         self,
         connection: Connection,
         seconds: float = 60.0,
-        in_all: float | None = None,
-        most: float = OF_TENANTS,
+        total_seconds: float | None = None,
+        most_bytes: float = TENANT_BYTES,
     ) -> None:
         self.host = connection.host
         self.context = connection.context
         self._connection = connection
         self._seconds = seconds
-        self._most_bytes = int(most)
-        self._round = None if in_all is None else Round(in_all, self._most_bytes)
+        self._most_bytes = int(most_bytes)
+        self._round = None if total_seconds is None else Round(total_seconds, self._most_bytes)
 
     @classmethod
-    def of_kubeconfig(cls, content: str, **limits: float) -> Self:
+    def of_kubeconfig(cls, content: str, **limits: Unpack[Limits]) -> Self:
         """A client with a kubeconfig's content. Raises UnusableKubeconfigError."""
         return cls(connection(content), **limits)
 
     @classmethod
-    def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
+    def of_context(cls, file: str | None, context: str | None, **limits: Unpack[Limits]) -> Self:
         """A client with a context of kubeconfig files, by default as `connection` chooses both.
 
         Raises UnusableKubeconfigError.
         """
         return cls(connection(file=file, context=context), **limits)
 
-    def begin(self, in_all: float) -> None:
-        """Limit all later requests together to `in_all` seconds, with all bytes available again."""
-        self._round = Round(in_all, self._most_bytes)
+    def begin(self, total_seconds: float) -> None:
+        """Limit all later requests together to this time; all bytes are available again."""
+        self._round = Round(total_seconds, self._most_bytes)
 
     def get(self, path: str, **query: str) -> Object:
         """GET an object, or a list of objects. Raises AbsentError if it does not exist."""

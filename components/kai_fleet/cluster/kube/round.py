@@ -7,8 +7,8 @@ from typing import Final
 from kai_fleet.cluster.kube.errors import NO_API, TOO_LATE, UnreachableError
 
 # Bytes of all answers together. Two thousand pods take 20 MiB.
-OF_TENANTS: Final = 64 << 20
-OF_OPERATORS: Final = 2 << 30
+TENANT_BYTES: Final = 64 << 20
+OPERATOR_BYTES: Final = 2 << 30
 # An API server's JSON has about one value in 20 bytes, and one object in 2000. A parsed value takes
 # up to 250 bytes of memory, and checking an object takes about a millisecond.
 _BYTES_A_VALUE: Final = 16
@@ -22,16 +22,16 @@ class Round:
 
     Args:
         seconds: The time for all requests.
-        most: The bytes of all answers. The limits on values and objects are proportional to it.
+        most_bytes: The bytes of all answers. The most values and objects are proportional to it.
     """
 
-    def __init__(self, seconds: float, most: int) -> None:
+    def __init__(self, seconds: float, most_bytes: int) -> None:
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._lock = threading.Lock()
-        self._most_bytes = most
-        self._most_values = most // _BYTES_A_VALUE
-        self._most_objects = most // _BYTES_AN_OBJECT
+        self._most_bytes = most_bytes
+        self._most_values = most_bytes // _BYTES_A_VALUE
+        self._most_objects = most_bytes // _BYTES_AN_OBJECT
         self._bytes_left = self._most_bytes
         self._values_left = self._most_values
         self._objects_left = self._most_objects

@@ -241,7 +241,7 @@ def _queues(inputs: Properties) -> Queues:
     Raises UnusableKubeconfigError.
     """
     return Queues(
-        api=Api(_connection_in(inputs), in_all=_TREE_SECONDS),
+        api=Api(_connection_in(inputs), total_seconds=_TREE_SECONDS),
         tree=inputs["tree"],
         cluster=inputs["cluster"],
         known=frozenset(inputs["queues"]),
@@ -296,7 +296,7 @@ def _answer(function: str, arguments: Properties) -> State:
     else:
         path = arguments.get("path", "")
     try:
-        api = Api(_connection_in(arguments), in_all=_READ_SECONDS)
+        api = Api(_connection_in(arguments), total_seconds=_READ_SECONDS)
         item = api.find(path)
     except KubeError as error:
         prefix = "cannot be read: " if function == SECRET else ""
@@ -339,7 +339,7 @@ def _uid(data: Properties, server: str) -> str:
     """The UID of the vCluster with this Secret's content; "" if it gives none."""
     try:
         content = kubeconfig_of_secret(data, server, "look")
-        return uid_of(Api.of_kubeconfig(content, in_all=LOOK_SECONDS))
+        return uid_of(Api.of_kubeconfig(content, total_seconds=LOOK_SECONDS))
     except (TenantKubeconfigError, KubeError):
         return ""
 
