@@ -46,7 +46,9 @@ def claims(team: str, store: ChartStore) -> list[str]:
     """The names of the claims of a vCluster's store; none for a store without a volume."""
     if store.type == "etcd":
         return [f"data-{member}" for member in members(team, store)]
-    return [f"data-{team}-0"] if store.workload == "statefulset" else []
+    if store.workload == "statefulset":
+        return [f"data-{team}-0"]
+    return []
 
 
 def members(team: str, store: ChartStore) -> list[str]:
@@ -70,7 +72,10 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
         with suppress(KubeError, *MALFORMED):
             summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
             used_fractions |= _used_fractions(summary, f"team-{team}")
-    volumes = {name: used_fractions[name] for name in claims(team, store) if name in used_fractions}
+    volumes = {}
+    for name in claims(team, store):
+        if name in used_fractions:
+            volumes[name] = used_fractions[name]
     etcds = {}
     for member in members(team, store):
         use = etcd_use(api, team, member)
@@ -97,11 +102,10 @@ def _metric(text: str, name: str) -> float:
 
     Anybody who can write in the team's namespace may run a pod of etcd's name there.
     """
-    found = re.search(rf"^{name} ([0-9.]+(?:e[+-]?[0-9]{{1,2}})?)$", text, re.M)
-    size = float(found[1]) if found else 0.0
-    if size <= 0:
+    match = re.search(rf"^{name} ([0-9.]+(?:e[+-]?[0-9]{{1,2}})?)$", text, re.M)
+    if match is None or float(match[1]) <= 0:
         raise ValueError(name)
-    return size
+    return float(match[1])
 
 
 def _used_fractions(summary: Fields, namespace: str) -> Iterator[tuple[str, float]]:

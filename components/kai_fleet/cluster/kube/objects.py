@@ -38,8 +38,10 @@ class Killed(NamedTuple):
     @property
     def sentence(self) -> str:
         """What happened, as a clause for a message."""
-        restarts = f", {self.restarts} restarts" if self.restarts > 1 else ""
-        return f"container {self.container} was killed for memory ({OUT_OF_MEMORY}{restarts})"
+        reason = OUT_OF_MEMORY
+        if self.restarts > 1:
+            reason += f", {self.restarts} restarts"
+        return f"container {self.container} was killed for memory ({reason})"
 
 
 class KubeObject(dict[str, Any]):

@@ -179,7 +179,9 @@ def _no_node(
             f"no node{with_labels} has enough {listed(insufficient, 'and')} left: add one, or ask"
             f" for less at {requests_key}"
         )
-    return _sentence(*known) if known is not None else pod.unscheduled
+    if known is None:
+        return pod.unscheduled
+    return _sentence(*known)
 
 
 def _sentence(row: Row, values: Mapping[str, str]) -> str:

@@ -89,7 +89,8 @@ class KaiFleet(provider.Provider):
         """Create the whole tree. Raises PluginError, with the partial state if there is one."""
         if _is_check(request.urn):
             inputs = _checked(request.properties, preview=request.preview)
-            return provider.CreateResponse("" if request.preview else request.name, inputs)
+            identity = "" if request.preview else request.name
+            return provider.CreateResponse(identity, inputs)
         tree = _tree(request.properties)
         if request.preview:
             return provider.CreateResponse("", property_values(_with_refused(tree, {})))
@@ -203,7 +204,9 @@ def _make(declared: Values, identity: str, old_queues: Properties) -> State:
 
 def _with_refused(tree: State, refused: Properties) -> State:
     """The outputs of a tree: if it is shared, with `refused`. A preview shows the last update's."""
-    return {**tree, "refused": dict(refused)} if tree.get("shared") else tree
+    if not tree.get("shared"):
+        return tree
+    return {**tree, "refused": dict(refused)}
 
 
 def _is_check(urn: str) -> bool:
