@@ -10,7 +10,7 @@ from pulumi import automation
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED
-from kai_fleet.cluster.kube.round import OF_OPERATORS
+from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.settings import Settings
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
@@ -46,7 +46,7 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     Raises one of NO_ANSWER.
     """
     if team:
-        return Api.of_kubeconfig(state.kubeconfig(stack, team), in_all=SECONDS)
+        return Api.of_kubeconfig(state.kubeconfig(stack, team), total_seconds=SECONDS)
     return host_of_stack(stack.name)
 
 
@@ -89,9 +89,9 @@ def opener(stack: str, settings: Settings, context: str | None) -> Callable[[], 
     def open_host() -> Api:
         if context:
             file = variables.get("KUBECONFIG")
-            return Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)
+            return Api.of_context(file, context, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
         content = _secret_kubeconfig(stack, variables)
-        return Api.of_kubeconfig(content, in_all=SECONDS, most=OF_OPERATORS)
+        return Api.of_kubeconfig(content, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
 
     return open_host
 

@@ -15,7 +15,7 @@ from kai_fleet import deployed
 from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.identity import ANOTHER
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
@@ -65,7 +65,7 @@ class KubeconfigSecret:
 
         def built(data: Mapping[str, Any], problem: str, server: str, context: str) -> Any:
             if not problem:
-                return of_secret(data, server, context)
+                return kubeconfig_of_secret(data, server, context)
             if is_dry_run():
                 return UNKNOWN  # the update waits for it
             # Somebody changed the Secret since the wait. An error here would end the program and
@@ -161,7 +161,7 @@ class KubeconfigSecret:
                 f" alone: kubectl -n {namespace} rollout restart {workload} {name}"
             )
         try:
-            of_secret(answer["data"], "https://localhost", name)
+            kubeconfig_of_secret(answer["data"], "https://localhost", name)
         except TenantKubeconfigError as error:
             return explain(name, namespace, error, workload)
         return ""

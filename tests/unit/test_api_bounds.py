@@ -70,7 +70,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("what", SLOW)
-@pytest.mark.parametrize("limits", [{"seconds": 0.3}, {"in_all": 0.3}], ids=["one", "all"])
+@pytest.mark.parametrize("limits", [{"seconds": 0.3}, {"total_seconds": 0.3}], ids=["one", "all"])
 def test_an_answer_that_never_ends_is_given_up_in_time(raw, what, limits):
     url = raw(SLOW[what])
     begun = time.monotonic()
@@ -97,7 +97,7 @@ ENDLESS = {
 def test_an_answer_of_gigabytes_is_given_up(raw, what):
     url = raw(ENDLESS[what])
     with pytest.raises(UnreachableError, match="it answers more than 1 MiB"):
-        Api.of_kubeconfig(kubeconfig(url), most=1 << 20).get("/version")
+        Api.of_kubeconfig(kubeconfig(url), most_bytes=1 << 20).get("/version")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_all_answers_together_are_bounded(server, what):
     api, url = server
     items, says = MANY[what]
     api.otherwise = (200, {"items": items})
-    client = Api.of_kubeconfig(kubeconfig(url), in_all=30.0, most=1 << 20)
+    client = Api.of_kubeconfig(kubeconfig(url), total_seconds=30.0, most_bytes=1 << 20)
     assert client.list("/first")
     with pytest.raises(UnreachableError, match=says):
         client.lists({str(n): f"/{n}" for n in range(6)}, 6)
@@ -172,7 +172,7 @@ def test_all_answers_together_are_bounded(server, what):
 def test_who_asks_again_and_again_has_the_bounds_for_each_answer(server):
     api, url = server
     api.otherwise = (200, {"items": MANY["objects"][0]})
-    client = Api.of_kubeconfig(kubeconfig(url), most=1 << 20)
+    client = Api.of_kubeconfig(kubeconfig(url), most_bytes=1 << 20)
     assert {len(client.list("/poll")) for _ in range(5)} == {400}
 
 
@@ -209,7 +209,7 @@ def test_an_error_is_bounded_as_an_answer_is(raw):
     body = b'{"message": [' + b"{}," * 2_000_000 + b"{}]}"
     url = raw(lambda found: found.sendall(head + body))
     with pytest.raises(UnreachableError, match="more than 1048576 values"):
-        Api.of_kubeconfig(kubeconfig(url), most=16 << 20).get("/version")
+        Api.of_kubeconfig(kubeconfig(url), most_bytes=16 << 20).get("/version")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_wrong_length_is_no_answer_and_holds_up_nobody(raw, length):
     url = raw(lambda found: found.sendall(head + b'{"items": [{}]'))
     begun = time.monotonic()
     with pytest.raises(UnreachableError):
-        Api.of_kubeconfig(kubeconfig(url), in_all=1.0).get("/version")
+        Api.of_kubeconfig(kubeconfig(url), total_seconds=1.0).get("/version")
     assert time.monotonic() - begun < 3
 
 
@@ -246,5 +246,5 @@ def test_what_is_no_body_has_an_end_too(raw, what):
     url = raw(WITHOUT_END[what])
     begun = time.monotonic()
     with pytest.raises(UnreachableError):
-        Api.of_kubeconfig(kubeconfig(url), in_all=1.0).get("/version")
+        Api.of_kubeconfig(kubeconfig(url), total_seconds=1.0).get("/version")
     assert time.monotonic() - begun < 3

@@ -227,7 +227,7 @@ def test_a_vcluster_that_does_not_list_its_namespaces_is_read_all_the_same():
     assert look.teams["ml"].inside.unread("namespaces")
 
 
-def lists(times, wait, in_all=20.0):
+def lists(times, wait, total_seconds=20.0):
     """What a server answers that puts a list off so many times, and how often it was asked."""
     with serving() as (api, url):
         asked = []
@@ -239,7 +239,7 @@ def lists(times, wait, in_all=20.0):
 
         api.answers["/api/v1/nodes"] = (429, answer)
         api.retry_after = wait
-        client = Api.of_kubeconfig(kubeconfig(url), in_all=in_all)
+        client = Api.of_kubeconfig(kubeconfig(url), total_seconds=total_seconds)
         return client.lists({"nodes": "/api/v1/nodes"}, 1), asked
 
 
@@ -261,6 +261,6 @@ def test_a_host_that_stays_busy_is_no_unreached_host():
     with serving() as (api, url):
         api.answers |= {path.format("").partition("?")[0]: (429, {}) for path in READS.values()}
         api.answers[READS["namespaces"]] = (200, {"items": []})
-        host = Api.of_kubeconfig(kubeconfig(url), in_all=2.0)
+        host = Api.of_kubeconfig(kubeconfig(url), total_seconds=2.0)
         look = read_clusters(Source(Lab().look().settings, lambda: host))
     assert look.host.unreadable.keys() == READS.keys() - {"namespaces"}

@@ -74,7 +74,7 @@ def test_more_than_can_be_deleted_in_the_time_ends_in_time(api):
     api.answers[PATH], api.otherwise = (200, {"items": items}), (200, {})
     api.delay = 0.1
     begun = time.monotonic()
-    *_, (about, why) = api.tree(in_all=2.0).make({})
+    *_, (about, why) = api.tree(total_seconds=2.0).make({})
     assert about == "", "the whole tree fails, also one that teams share"
     assert "it did not answer everything within 2 s" in why
     assert time.monotonic() - begun < 12

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from kai_fleet.cluster.tenant_kubeconfig import of_secret
+from kai_fleet.cluster.tenant_kubeconfig import kubeconfig_of_secret
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import state
 from tests.unit import vcluster_secrets
 from tests.unit.team_project import GRANT
 
-KEPT = of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
+KEPT = kubeconfig_of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     explain,
-    of_secret,
+    kubeconfig_of_secret,
     pieces,
     rebuild,
 )
@@ -27,14 +27,14 @@ SERVER = "https://10.0.0.1:443"
 
 def refused(given):
     with pytest.raises(TenantKubeconfigError) as why:
-        of_secret(given, SERVER, "team-ml-ml")
+        kubeconfig_of_secret(given, SERVER, "team-ml-ml")
     assert "s3cret-value" not in str(why.value)
     assert "hostname" not in str(why.value)
     return why.value
 
 
 def test_what_vcluster_writes_becomes_a_kubeconfig_for_the_address_that_is_known():
-    built = yaml.safe_load(of_secret(data(), SERVER, "team-ml-ml"))
+    built = yaml.safe_load(kubeconfig_of_secret(data(), SERVER, "team-ml-ml"))
     own = config(server=SERVER)
     own.pop("preferences")
     assert built == own
@@ -42,7 +42,9 @@ def test_what_vcluster_writes_becomes_a_kubeconfig_for_the_address_that_is_known
 
 def test_it_lets_its_bearer_in():
     with serving() as (_, url):
-        assert Api.of_kubeconfig(of_secret(data(), url, "ml")).get("/version") == {"major": "1"}
+        assert Api.of_kubeconfig(kubeconfig_of_secret(data(), url, "ml")).get("/version") == {
+            "major": "1"
+        }
 
 
 def test_keys_of_every_kind_that_vcluster_writes_are_taken():
@@ -53,7 +55,9 @@ def test_keys_of_every_kind_that_vcluster_writes_are_taken():
     for form in (PrivateFormat.TraditionalOpenSSL, PrivateFormat.PKCS8):
         text = key.private_bytes(Encoding.PEM, form, NoEncryption())
         built.add(
-            of_secret(data(config(Keys(ca.cert_pem.bytes(), certificate, text))), SERVER, "ml")
+            kubeconfig_of_secret(
+                data(config(Keys(ca.cert_pem.bytes(), certificate, text))), SERVER, "ml"
+            )
         )
     assert len(built) == 1
 
@@ -107,7 +111,9 @@ def test_what_a_vcluster_without_a_declared_context_writes_is_taken():
     admin = "kubernetes-super-admin"
     document["users"][0]["name"] = document["contexts"][0]["context"]["user"] = admin
     document["current-context"] = document["contexts"][0]["name"] = f"{admin}@kubernetes"
-    assert of_secret(data(document), SERVER, "ml") == of_secret(data(), SERVER, "ml")
+    assert kubeconfig_of_secret(data(document), SERVER, "ml") == kubeconfig_of_secret(
+        data(), SERVER, "ml"
+    )
 
 
 @pytest.mark.parametrize("name", ["ml", "123", "my vCluster", "kind@x:1/y", "it's", "2026-01-01"])
@@ -116,7 +122,9 @@ def test_a_context_may_have_any_name_that_yaml_writes_plainly_or_quotes(name):
         "team-ml-ml", yaml.safe_dump(name).split("\n")[0]
     )
     assert yaml.safe_load(rebuild(text))["current-context"] == name
-    assert of_secret(data(text), SERVER, "ml") == of_secret(data(), SERVER, "ml")
+    assert kubeconfig_of_secret(data(text), SERVER, "ml") == kubeconfig_of_secret(
+        data(), SERVER, "ml"
+    )
 
 
 def changed(certificate, old, new):
@@ -185,7 +193,9 @@ def test_what_is_no_text_is_refused(value):
 
 def test_what_stands_around_a_certificate_is_left_out():
     around = replace(OWN, authority=b"x: y\n" + OWN.authority)
-    assert of_secret(data(config(around)), SERVER, "ml") == of_secret(data(), SERVER, "ml")
+    assert kubeconfig_of_secret(data(config(around)), SERVER, "ml") == kubeconfig_of_secret(
+        data(), SERVER, "ml"
+    )
 
 
 def test_nothing_of_the_pieces_is_in_what_python_shows_of_them():
@@ -203,7 +213,9 @@ def test_the_message_names_team_and_key_and_has_the_commands_that_repair_it():
 
 def test_what_a_state_holds_is_built_anew_at_its_own_address():
     text = yaml.safe_dump(config(server=SERVER))
-    assert yaml.safe_load(rebuild(text)) == yaml.safe_load(of_secret(data(), SERVER, "team-ml-ml"))
+    assert yaml.safe_load(rebuild(text)) == yaml.safe_load(
+        kubeconfig_of_secret(data(), SERVER, "team-ml-ml")
+    )
     assert rebuild(rebuild(text)) == rebuild(text)
 
 

@@ -140,7 +140,7 @@ def test_an_update_that_loses_its_way_in_does_not_end_those_of_others(secret, ca
 
 def kubeconfig(server="https://1.2.3.4:443", of="ml"):
     data = vcluster_secrets.data(of=vcluster_secrets.keys(of))
-    return tenant_kubeconfig.of_secret(data, server, "ml")
+    return tenant_kubeconfig.kubeconfig_of_secret(data, server, "ml")
 
 
 def warned(caplog, last, now, preview=False):

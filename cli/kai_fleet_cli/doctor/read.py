@@ -26,7 +26,7 @@ from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     address_of,
-    of_secret,
+    kubeconfig_of_secret,
     pieces,
 )
 from kai_fleet.cluster.terminating import AGGREGATION
@@ -118,8 +118,8 @@ def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
-        content = of_secret(host.get(path).get("data") or {}, vcluster.server, name)
-        with closing(Api.of_kubeconfig(content, in_all=LOOK_SECONDS)) as inside:
+        content = kubeconfig_of_secret(host.get(path).get("data") or {}, vcluster.server, name)
+        with closing(Api.of_kubeconfig(content, total_seconds=LOOK_SECONDS)) as inside:
             return uid_of(inside)
     except (KubeError, TenantKubeconfigError):
         return ""
@@ -274,7 +274,7 @@ def _with_inside(access: tuple[TeamState, str], source: Source) -> TeamState:
     if not kubeconfig:
         return state
     try:
-        with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
+        with closing(Api.of_kubeconfig(kubeconfig, total_seconds=SECONDS)) as api:
             inside = _read(api, blank, None, READS)
         # Its tenant's own API server answered these.
         objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}

@@ -111,7 +111,7 @@ def _line(deletion: _Deletion, namespace: KubeObject, reasons: list[Cause]) -> s
     Without a cause "", after a minute that it is still there.
     """
     is_late = time.monotonic() - deletion.begun > _QUIET_SECONDS
-    if not reasons and not (is_late and namespace.is_going):
+    if not reasons and not (is_late and namespace.is_being_deleted):
         return ""
     line = sentence(namespace, reasons)
     commands = [f"{deletion.kubectl} {cause.kubectl}" for cause in reasons if cause.kubectl]

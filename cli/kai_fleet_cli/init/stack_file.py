@@ -15,7 +15,7 @@ import yaml
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.kube.round import OF_OPERATORS
+from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, mig, version_key
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.settings.files.project import FLEET
@@ -91,7 +91,7 @@ def read(context: str | None) -> Host:
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]}
     paths |= _KNOWN["paths"]
     try:
-        opened = Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS)
+        opened = Api.of_context(file, context, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
         with closing(opened) as api:
             version = str(api.get("/version").get("gitVersion") or "")
             objects, refused = api.lists(paths, len(paths))

@@ -331,7 +331,7 @@ def _find_namespace(error: _Error) -> Repair:
     with closing(error.open_cluster()) as api:
         namespace = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
         reasons = causes(namespace, live(api))
-    if not namespace.is_going:
+    if not namespace.is_being_deleted:
         return Repair(f"namespace {name} is there, and is not being deleted any more", "")
     kubectl = error.vcluster_kubectl if error.is_inside else "kubectl"
     commands = [f"{kubectl} {cause.kubectl}" for cause in reasons if cause.kubectl]

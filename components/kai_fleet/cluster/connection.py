@@ -4,41 +4,40 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-# Timeout of one request to a tenant's API server, which may never answer: the engine sends about
-# fifteen in sequence before it gives up. KAI's webhooks take at most 10.
+# Timeout of one request to a tenant's API server, which may never answer: Pulumi sends about
+# fifteen in sequence before it gives up. KAI's webhooks take at most 10 seconds.
 ANSWER_SECONDS: Final = 15
-# Of a kubeconfig, in YAML or JSON.
+# Fields of a kubeconfig, in YAML or JSON.
 _AUTHORITY: Final = re.compile(r'certificate-authority-data"?:\s*"?([A-Za-z0-9+/=]+)')
 _SERVER: Final = re.compile(r'server"?:\s*"?([^\s",]+)')
 
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """The content of a kubeconfig, always a secret, or a context of the user's default kubeconfig
-    files.
-    """
+    """A kubeconfig's content, always a secret; or a context of the user's default kubeconfig."""
 
     kubeconfig: pulumi.Output[str] | None = None
     context: str | None = None
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
-        """Environment variables for a probe's client; never arguments of its command line."""
+        """PROBE_KUBECONFIG or PROBE_CONTEXT for a probe, which reads no command line."""
         return {f"PROBE_{key.upper()}": value for key, value in self.properties().items()}
 
     def properties(self) -> dict[str, pulumi.Input[str]]:
-        """`kubeconfig` or `context`, as arguments of components and of the package's provider."""
+        """`kubeconfig` or `context`, as components and the package's provider take them."""
         if self.kubeconfig is not None:
             return {"kubeconfig": self.kubeconfig}
         return {"context": self.context or ""}
 
     def identity(self) -> pulumi.Input[str]:
-        """Identity of the cluster: the context, or a hash of the CA in the kubeconfig. The CA stays
-        when credentials or addresses change, and differs in a recreated vCluster.
+        """What identifies the cluster: the context, or a hash of the kubeconfig's CA.
+
+        The CA stays when credentials or addresses change. A recreated vCluster has another one.
         """
         if self.kubeconfig is None:
             return self.context or ""
@@ -46,23 +45,32 @@ class ClusterConnection:
 
 
 def _authority(kubeconfig: str) -> str:
+    """A hash of the CA in a kubeconfig, else of the server's address, else of a constant."""
     found = _AUTHORITY.search(kubeconfig) or _SERVER.search(kubeconfig)
-    return hashlib.sha256(str(found and found[1]).encode()).hexdigest()[:16]
+    identity = found[1] if found else "None"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
-    """The connection that a component's `kubeconfig` or `context` gives, else `kubernetes:context`.
+def connection_of(component: str, args: Mapping[str, object]) -> ClusterConnection:
+    """The connection of a component to its cluster.
+
+    The first that is set: the argument `kubeconfig`, the argument `context`, and the configuration
+    `kubernetes:context`. A Kubernetes provider would not do: it does not expose its kubeconfig.
 
     Args:
-        component: type and name, for the message: `KaiScheduler ml`.
+        component: Its type and name, for the message: `KaiScheduler ml`.
+        args: Its arguments.
 
     Raises:
-        pulumi.RunError: none is given; a Kubernetes provider does not expose its kubeconfig.
+        pulumi.RunError: None of the three is set.
     """
-    if args.get("kubeconfig") is not None:
-        return ClusterConnection(kubeconfig=pulumi.Output.secret(args["kubeconfig"]))
-    if context := args.get("context") or pulumi.Config("kubernetes").get("context"):
-        return ClusterConnection(context=context)
+    kubeconfig = args.get("kubeconfig")
+    if kubeconfig is not None:
+        content = pulumi.Output.secret(cast("pulumi.Input[str]", kubeconfig))
+        return ClusterConnection(kubeconfig=content)
+    context = args.get("context") or pulumi.Config("kubernetes").get("context")
+    if context:
+        return ClusterConnection(context=str(context))
     raise pulumi.RunError(
         f"{component}: has no way to its cluster; write kubeconfig, or context: a context of your"
         " kubeconfig"
@@ -70,19 +78,25 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
 
 
 def provider_options(
-    component: pulumi.ComponentResource, name: str, args: Mapping[str, Any]
+    component: pulumi.ComponentResource, name: str, args: Mapping[str, object]
 ) -> dict[str, pulumi.ProviderResource]:
-    """The option `provider` for a component's children: a new Kubernetes provider called `name`
-    for `kubeconfig` or `context`, unless the component's options have one.
+    """The option `provider` for a component's children.
 
-    It has no `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new
-    credentials only update it.
+    It is a new Kubernetes provider called `name` if `args` has `kubeconfig` or `context`, and the
+    component's options have no provider; otherwise there is no option. The new provider has no
+    `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new credentials only
+    update it.
     """
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():
         return {}
-    inside, opts = "probe_environment" in args, pulumi.ResourceOptions(parent=component)
-    return {"provider": kubernetes_provider(name, connection_of(name, args), opts, inside=inside)}
+    created = kubernetes_provider(
+        name,
+        connection_of(name, args),
+        pulumi.ResourceOptions(parent=component),
+        inside="probe_environment" in args,
+    )
+    return {"provider": created}
 
 
 def kubernetes_provider(
@@ -93,22 +107,24 @@ def kubernetes_provider(
     *,
     inside: bool = False,
 ) -> kubernetes.Provider:
-    """A Kubernetes provider for a cluster; `inside` a vCluster, each request has a timeout, and an
-    object that exists is updated where it is declared.
+    """A Kubernetes provider for a cluster.
+
+    `inside` is true for a vCluster: each request has a timeout of 15 seconds, and declared objects
+    that exist already are updated.
     """
     return kubernetes.Provider(
         name,
         cluster_identifier=cluster_identifier,
         context=connection.context,
         kubeconfig=connection.kubeconfig,
-        # To revert changes by hand: whoever changed a field owns it, and without force server-side
-        # apply reports a conflict.
+        # Reverts changes made by hand: the person who changed a field owns it, and server-side
+        # apply without force reports a conflict.
         enable_patch_force=True,
         kube_client_settings={"timeout": ANSWER_SECONDS} if inside else None,
-        # A vCluster installed on the volume of an earlier one still has what that declared. On the
-        # host, what exists is of others.
+        # A vCluster on the volume of an earlier one still has the objects declared there. On the
+        # host, objects that exist belong to others.
         upsert_existing_objects=inside or None,
-        # Otherwise a new password replaces a pull Secret, and pulls fail meanwhile.
+        # Otherwise a new password replaces a pull Secret, and pulls fail in the meantime.
         enable_secret_mutable=True,
         opts=opts,
     )

@@ -1,4 +1,7 @@
-"""What schedulers say of a pod without a node: rows of `scheduling.yaml`, and what is around it."""
+"""What a scheduler's message about a pod without a node means, and what to do.
+
+The meanings are rows of `scheduling.yaml`; nodes and volumes around the pod decide between them.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,19 +17,25 @@ from kai_fleet.values import value_at
 from kai_fleet.wording import listed, plural
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
-_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on the claim of a volume made there
-_PREEMPTION: Final = " preemption: "  # what follows counts the same nodes once more
-_READ: Final = 4000  # characters of a message: tenants write some, and patterns take long for more
-_QUOTED: Final = 240  # characters of a message in a cause
-_FIRST_OF_NODES: Final = "no-room"  # from this row on, a row is about some of the nodes
+_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on a claim, when its volume is made
+_PREEMPTION: Final = " preemption: "  # the text after it counts the same nodes once more
+# Characters of a message that are read. Tenants write some messages, and patterns take long for
+# more.
+_MOST_READ: Final = 4000
+_MOST_QUOTED: Final = 240  # characters of a message in a cause
+_FIRST_OF_NODES: Final = "no-room"  # this row and all later ones are about some of the nodes
 _ELSEWHERE: Final = "volume-elsewhere"
 _CORDONED: Final = "cordoned"
-_UNNAMED: Final = "those with SchedulingDisabled in kubectl get nodes"
-_SOMEWHERE: Final = "is in a zone, or on a node, where no node takes it"
+_UNNAMED_NODES: Final = "those with SchedulingDisabled in kubectl get nodes"
+_UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 
 
 class Row(NamedTuple):
-    """A row of `scheduling.yaml`. `tell` is what to do for who does not run the nodes."""
+    """A row of `scheduling.yaml`.
+
+    `fix` is for the operator of the nodes, `tell` for a user of the cluster alone; "" if both do
+    the same.
+    """
 
     name: str
     pattern: str
@@ -36,55 +45,58 @@ class Row(NamedTuple):
 
     @property
     def is_of_nodes(self) -> bool:
-        """Whether it is about some of the nodes, of which objects may say more than words."""
+        """Whether the row is about some of the nodes, so that their objects may explain more."""
         names = [row.name for row in rows()]
         return names.index(self.name) >= names.index(_FIRST_OF_NODES)
 
     @property
     def is_by_objects(self) -> bool:
-        """Whether its remedy is about objects by their names."""
+        """Whether the fix names nodes or volumes."""
         return self.name in (_CORDONED, _ELSEWHERE)
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """The rows, in the order in which they count."""
+    """The rows in order of priority: the first one that fits a message counts."""
     text = (files(__package__) / "scheduling.yaml").read_bytes()
-    return tuple(Row(**row) for row in yaml.load(text, yaml.CSafeLoader))
+    return tuple(Row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
 
 
 @dataclass(frozen=True)
 class Around:
-    """The objects around a pod without a node; each kind is empty where it is not known.
+    """The objects around a pod without a node. Objects of a kind that cannot be read are empty.
 
     Args:
-        every: All nodes. A volume may be on one that the pod may not use.
-        nodes: Those that the pod may use, by their labels.
-        claims: The claims that it mounts.
+        all_nodes: All nodes. A volume may be on a node that the pod may not use.
+        candidates: The nodes with the labels that the pod selects.
+        claims: The PersistentVolumeClaims that it mounts.
         volumes: All PersistentVolumes.
-        unread: Why they are not known; "" where they are.
+        unread: Why the objects are unknown; "" if they are known.
     """
 
-    every: Sequence[KubeObject] = ()
-    nodes: Sequence[KubeObject] = ()
+    all_nodes: Sequence[KubeObject] = ()
+    candidates: Sequence[KubeObject] = ()
     claims: Sequence[KubeObject] = ()
     volumes: Sequence[KubeObject] = ()
     unread: str = ""
 
     @property
     def placed(self) -> Iterator[tuple[str, str, KubeObject | None]]:
-        """Each claim's volume in words, its node's name, and the node; None for one that is gone.
+        """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
-        Only of volumes that are known to be on one node.
+        None for a node that is gone. No volumes if no nodes are known.
         """
-        by_name = {node.name: node for node in self.every}
-        by_name |= {node.labels.get(_HOSTNAME, node.name): node for node in self.every}
+        if not self.all_nodes:
+            return
+        nodes = {node.name: node for node in self.all_nodes}
+        for node in self.all_nodes:
+            nodes[node.labels.get(_HOSTNAME, node.name)] = node
         volumes = {volume.name: volume for volume in self.volumes}
         for claim in self.claims:
             name = str(claim.spec.get("volumeName") or "")
             host = _host_of(volumes.get(name)) or claim.annotations.get(_SELECTED_NODE, "")
-            if self.every and name and host:
-                yield f"{name} of claim {claim.name}", host, by_name.get(host)
+            if name and host:
+                yield f"{name} of claim {claim.name}", host, nodes.get(host)
 
 
 NOTHING: Final = Around()
@@ -92,59 +104,79 @@ NOTHING: Final = Around()
 
 def around(
     pod: KubeObject,
-    every: Sequence[KubeObject],
+    nodes: Sequence[KubeObject],
     pool: Mapping[str, str],
     claims: Iterable[KubeObject],
     volumes: Sequence[KubeObject],
 ) -> Around:
-    """The objects around a pod; it may use the nodes of a pool that have its own labels, too."""
-    labels = {**pool, **(pod.spec.get("nodeSelector") or {})}
-    named = set(claims_of(pod))
+    """The objects around a pod, chosen from all nodes, claims and volumes.
+
+    Args:
+        pod: The pod without a node.
+        nodes: All nodes.
+        pool: The labels of the team's nodes; the pod's own nodeSelector counts, too.
+        claims: Claims of any namespace.
+        volumes: All PersistentVolumes.
+    """
+    selector = {**pool, **(pod.spec.get("nodeSelector") or {})}
+    names = set(claims_of(pod))
     return Around(
-        every,
-        [node for node in every if in_pool(node.labels, labels)],
-        [item for item in claims if item.name in named and item.namespace == pod.namespace],
-        volumes,
+        all_nodes=nodes,
+        candidates=[node for node in nodes if in_pool(node.labels, selector)],
+        claims=[
+            claim for claim in claims if claim.name in names and claim.namespace == pod.namespace
+        ],
+        volumes=volumes,
     )
 
 
 def claims_of(pod: KubeObject) -> Iterator[str]:
-    """The names of the claims that a pod mounts."""
+    """The names of the claims that a pod mounts, those of its ephemeral volumes among them."""
     for volume in pod.spec.get("volumes") or ():
-        if name := value_at(volume, "persistentVolumeClaim.claimName"):
+        name = value_at(volume, "persistentVolumeClaim.claimName")
+        if name:
             yield str(name)
         elif "ephemeral" in volume:
             yield f"{pod.name}-{volume['name']}"
 
 
 def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
-    """What a scheduler's message means, with the values of placeholders; None for unknown words.
+    """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
-    Objects decide where they say more than words: of a volume, whether its node takes pods; of
-    cordoned nodes, whether they are such as the pod may use.
+    Objects decide in two cases: whether a volume's node takes pods, and whether cordoned nodes are
+    among those that the pod may use.
     """
-    said = message[:_READ]
-    said = said.partition(_PREEMPTION)[0] or said
-    matches = {row: re.search(row.pattern, said, re.DOTALL) for row in rows()}
+    text = message[:_MOST_READ]
+    text = text.partition(_PREEMPTION)[0] or text
+    matches = {row: re.search(row.pattern, text, re.DOTALL) for row in rows()}
     fitting = [row for row, match in matches.items() if match is not None]
     if not fitting:
         return None
     facts = _facts(about)
     row = _chosen(fitting, facts)
     match = matches[row]
-    caught = match.groupdict("") if match is not None else {}
-    names = f"{plural(len(facts.cordoned), 'node')} {listed(facts.cordoned, 'and')}"
-    return row, {
-        **caught,
-        "text": " ".join(said.split())[:_QUOTED],
-        "nodes": names if facts.cordoned else _UNNAMED,
-        "cordoned": " ".join(facts.cordoned) or "<node>",
-        "volume": facts.volume,
+    values = match.groupdict("") if match is not None else {}
+    values["text"] = " ".join(text.split())[:_MOST_QUOTED]
+    values["volume"] = facts.volume
+    return row, values | _cordoned_values(facts.cordoned)
+
+
+def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
+    """Placeholders for cordoned nodes: in words, and as arguments of a command."""
+    if not names:
+        return {"nodes": _UNNAMED_NODES, "cordoned": "<node>"}
+    return {
+        "nodes": f"{plural(len(names), 'node')} {listed(names, 'and')}",
+        "cordoned": " ".join(names),
     }
 
 
 class _Facts(NamedTuple):
-    """What objects say: the names of cordoned nodes, where the volume is, rows that they prove."""
+    """What objects say about a pod.
+
+    `cordoned` are names of nodes, `volume` a predicate of its volume. `proved` is the name of the
+    row that the objects prove, "" for none; `disproved` are names of rows that cannot be true.
+    """
 
     cordoned: list[str]
     volume: str
@@ -153,41 +185,49 @@ class _Facts(NamedTuple):
 
 
 def _facts(about: Around) -> _Facts:
-    cordoned = [node.name for node in about.nodes if node.spec.get("unschedulable")]
+    """What objects say. The first volume on a node that takes no pods decides."""
+    cordoned = [node.name for node in about.candidates if node.spec.get("unschedulable")]
+    disproved = set[str]()
+    if about.candidates and not cordoned:
+        disproved.add(_CORDONED)
     placed = list(about.placed)
-    disproved = {_CORDONED} if about.nodes and not cordoned else set()
     for volume, name, node in placed:
         if node is None:
-            place = f"{volume} is on node {name}, which is not there"
-            return _Facts(cordoned, place, _ELSEWHERE, disproved)
+            words = f"{volume} is on node {name}, which is not there"
+            return _Facts(cordoned, words, _ELSEWHERE, disproved)
         if not node.is_true("Ready"):
-            place = f"{volume} is on node {name}, which is not Ready"
-            return _Facts(cordoned, place, _ELSEWHERE, disproved)
+            words = f"{volume} is on node {name}, which is not Ready"
+            return _Facts(cordoned, words, _ELSEWHERE, disproved)
         if not node.takes_pods:
-            return _Facts([node.name], _SOMEWHERE, _CORDONED, set())
+            return _Facts([node.name], _UNNAMED_VOLUME, _CORDONED, set())
     if placed:
         disproved.add(_ELSEWHERE)
-    return _Facts(cordoned, _SOMEWHERE, "", disproved)
+    return _Facts(cordoned, _UNNAMED_VOLUME, "", disproved)
 
 
 def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
-    """The row that counts of those whose words fit: the one that objects prove, where these are
-    about nodes; else the first that they do not disprove.
+    """The row that counts, of those whose pattern fits.
+
+    The first that objects do not disprove; if all are disproved, the first. If that row is about
+    nodes, and objects prove another, then the proved one.
     """
-    first = next((row for row in fitting if row.name not in facts.disproved), fitting[0])
+    not_disproved = [row for row in fitting if row.name not in facts.disproved]
+    first = not_disproved[0] if not_disproved else fitting[0]
     if facts.proved and first.is_of_nodes:
         return next(row for row in rows() if row.name == facts.proved)
     return first
 
 
 def _host_of(volume: KubeObject | None) -> str:
-    """The one node that a PersistentVolume is bound to, by its label; "" where it is not."""
-    terms = value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms") if volume else None
-    expressions = [
-        expression
-        for term in terms or ()
-        for expression in term.get("matchExpressions") or ()
-        if expression.get("key") == _HOSTNAME
-    ]
-    hosts = [host for expression in expressions for host in expression.get("values") or ()]
+    """The hostname label of the one node that a PersistentVolume is bound to; "" if there is none.
+
+    "" as well for a volume that several nodes reach.
+    """
+    if volume is None:
+        return ""
+    hosts: list[object] = []
+    for term in value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms") or ():
+        for expression in term.get("matchExpressions") or ():
+            if expression.get("key") == _HOSTNAME:
+                hosts += expression.get("values") or ()
     return str(hosts[0]) if len(hosts) == 1 else ""

@@ -1,32 +1,30 @@
-"""How full the store of a vCluster is, and whether its volumes grow: from the host alone.
+"""How full the store of a vCluster is, and whether its volumes grow, as far as the host tells.
 
-kubelets tell the use of volumes (`stats/summary`), and the chart's etcd its own on port 2381. Both
-are read through the host's API server, which wants `nodes/proxy` and `pods/proxy`.
+Kubelets report the use of volumes (`stats/summary`), and the chart's etcd its own on port 2381. We
+read both through the host's API server, with the rights `nodes/proxy` and `pods/proxy`.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
-from kai_fleet.cluster.kube.objects import MALFORMED, KubeObject
+from kai_fleet.cluster.kube.objects import MALFORMED, Fields, KubeObject
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.vcluster_values import ChartStore
 
-_METRICS: Final = {
-    "total": "etcd_mvcc_db_total_size_in_bytes",
-    "used": "etcd_mvcc_db_total_size_in_use_in_bytes",
-    "quota": "etcd_server_quota_backend_bytes",
-}
-_ON_PORT: Final = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
+_TOTAL: Final = "etcd_mvcc_db_total_size_in_bytes"
+_IN_USE: Final = "etcd_mvcc_db_total_size_in_use_in_bytes"
+_QUOTA: Final = "etcd_server_quota_backend_bytes"
+_METRICS_PORT: Final = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
 
 
 @dataclass(frozen=True)
 class EtcdUse:
-    """Bytes of an etcd's file, of what is in use in it, and of its quota."""
+    """Bytes of an etcd's file, the bytes in use in it, and the bytes of its quota."""
 
     total: float
     used: float
@@ -35,73 +33,102 @@ class EtcdUse:
 
 @dataclass(frozen=True)
 class StoreUse:
-    """The part of each claim's volume that is full, and the use of each etcd, where known."""
+    """How full the store is, as far as it is known.
+
+    `volumes` has the used fraction, 0 to 1, by claim. `etcds` has the use by pod.
+    """
 
     volumes: Mapping[str, float] = field(default_factory=dict)
     etcds: Mapping[str, EtcdUse] = field(default_factory=dict)
 
 
 def claims(team: str, store: ChartStore) -> list[str]:
-    """The names of the claims of a vCluster's store."""
+    """The names of the claims of a vCluster's store; none for a store without a volume."""
     if store.type == "etcd":
         return [f"data-{member}" for member in members(team, store)]
-    return [f"data-{team}-0"] if store.workload == "statefulset" else []
+    if store.workload == "statefulset":
+        return [f"data-{team}-0"]
+    return []
 
 
 def members(team: str, store: ChartStore) -> list[str]:
-    """The pods of the chart's etcd."""
-    return [f"{team}-etcd-{n}" for n in range(store.members)] if store.type == "etcd" else []
+    """The names of the pods of the chart's etcd; none for another store."""
+    if store.type != "etcd":
+        return []
+    return [f"{team}-etcd-{n}" for n in range(store.members)]
 
 
 def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> StoreUse:
-    """How full a store is, whose pods are on these nodes; nothing of what cannot be read."""
-    namespace, volumes = f"team-{team}", dict[str, float]()
+    """How full a store is. Whatever cannot be read, or is malformed, is left out.
+
+    Args:
+        api: The host.
+        team: The vCluster's name.
+        store: Its kind.
+        nodes: The names of the nodes on which the store's pods run.
+    """
+    used_fractions: dict[str, float] = {}
     for node in nodes:
         with suppress(KubeError, *MALFORMED):
-            volumes |= _volumes(api.get(f"/api/v1/nodes/{node}/proxy/stats/summary"), namespace)
-    wanted = claims(team, store)
-    etcds = {member: use for member in members(team, store) if (use := etcd_use(api, team, member))}
-    return StoreUse({name: volumes[name] for name in wanted if name in volumes}, etcds)
+            summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
+            used_fractions |= _used_fractions(summary, f"team-{team}")
+    volumes = {}
+    for name in claims(team, store):
+        if name in used_fractions:
+            volumes[name] = used_fractions[name]
+    etcds = {}
+    for member in members(team, store):
+        use = etcd_use(api, team, member)
+        if use is not None:
+            etcds[member] = use
+    return StoreUse(volumes, etcds)
 
 
 def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
-    """The use of one etcd; None where it cannot be read."""
-    path = f"/api/v1/namespaces/team-{team}/pods/{member}:{_ON_PORT}/proxy/metrics"
+    """The use of one etcd; None if it cannot be read, or a metric is absent."""
+    path = f"/api/v1/namespaces/team-{team}/pods/{member}:{_METRICS_PORT}/proxy/metrics"
     with suppress(KubeError, *MALFORMED):
         metrics = api.text(path)
-        return EtcdUse(**{part: _metric(metrics, name) for part, name in _METRICS.items()})
+        return EtcdUse(
+            total=_metric(metrics, _TOTAL),
+            used=_metric(metrics, _IN_USE),
+            quota=_metric(metrics, _QUOTA),
+        )
     return None
 
 
 def _metric(text: str, name: str) -> float:
-    """Raises ValueError where it is not there, or is none: who writes in the team's namespace may
-    put a pod of that name there.
+    """A positive metric. Raises ValueError if it is absent, or no positive number.
+
+    Anybody who can write in the team's namespace may run a pod of etcd's name there.
     """
-    found = re.search(rf"^{name} ([0-9.]+(?:e[+-]?[0-9]{{1,2}})?)$", text, re.M)
-    size = float(found[1]) if found else 0.0
-    if size <= 0:
+    match = re.search(rf"^{name} ([0-9.]+(?:e[+-]?[0-9]{{1,2}})?)$", text, re.M)
+    if match is None or float(match[1]) <= 0:
         raise ValueError(name)
-    return size
+    return float(match[1])
 
 
-def _volumes(summary: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, float]]:
-    """The claims of a namespace with the full part of their volumes: bytes, or files."""
+def _used_fractions(summary: Fields, namespace: str) -> Iterator[tuple[str, float]]:
+    """The claims of a namespace, each with its volume's used fraction of bytes, or of inodes.
+
+    The larger one counts.
+    """
     for pod in summary.get("pods") or []:
         for volume in pod.get("volume") or []:
             claim = volume.get("pvcRef") or {}
             if claim.get("namespace") != namespace:
                 continue
-            bytes_full = volume["usedBytes"] / volume["capacityBytes"]
-            files_full = (volume.get("inodesUsed") or 0) / (volume.get("inodes") or 1)
-            yield str(claim["name"]), max(bytes_full, files_full)
+            of_bytes = volume["usedBytes"] / volume["capacityBytes"]
+            of_inodes = (volume.get("inodesUsed") or 0) / (volume.get("inodes") or 1)
+            yield str(claim["name"]), max(of_bytes, of_inodes)
 
 
 def size_of(claim: KubeObject) -> float:
-    """The bytes that a claim asks for."""
+    """The bytes that a claim requests; 0 if it requests none. Raises ValueError."""
     return float(parse_quantity(value_at(claim.spec, "resources.requests.storage") or 0))
 
 
 def grows(claim: KubeObject) -> bool:
-    """Whether a claim asks for more than its volume has yet."""
-    has = value_at(claim.status, "capacity.storage")
-    return has is not None and size_of(claim) > float(parse_quantity(has))
+    """Whether a claim requests more bytes than its volume has yet. Raises ValueError."""
+    capacity = value_at(claim.status, "capacity.storage")
+    return capacity is not None and size_of(claim) > float(parse_quantity(capacity))

@@ -1,9 +1,9 @@
-"""How a vCluster is reached: the address in its Service, the certificates in its Secret.
+"""How to reach a vCluster: the address in its Service, the certificates in its Secret.
 
-Whoever can write in a team's namespace can write both. A kubeconfig may name programs to run, files
-to read and proxies to ask. So the one in the Secret `vc-NAME` has to have exactly the form that
-every supported vCluster writes (pkg/util/kubeconfig), and is not used: a certificate authority, a
-client certificate and its key are parsed, and a new kubeconfig is built of these.
+Anybody who can write in a team's namespace can change both. A kubeconfig may name programs to run,
+files to read and proxies to ask. So the one in the Secret `vc-NAME` must have exactly the form that
+all supported vClusters write (pkg/util/kubeconfig). Even then we do not use it: we parse its
+certificate authority, its client certificate and its key, and build a new kubeconfig from them.
 """
 
 import base64
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from cryptography import x509
@@ -24,11 +24,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from kai_fleet.cluster.kube.objects import Fields
+from kai_fleet.values import value_at
+
 _CONFIG: Final = "config"
 _MOST_BYTES: Final = 128 << 10
-# The kubeconfig that vCluster writes, and the one that is built here. Newer ones leave out the
-# empty preferences; each name is plain or quoted, and the same wherever it stands. A certificate
-# takes 1 to 2 KiB, a key of 8192 bits 6.4 KiB: a larger one would take minutes to sign with.
+# The kubeconfig that vCluster writes, and the one that `written` builds. Newer vClusters leave out
+# the empty preferences. A name is plain or quoted, and the same in all its places. A certificate
+# takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a larger one would take minutes.
 _NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
 _FORM: Final = re.compile(
     rf"""apiVersion: v1
@@ -59,14 +62,15 @@ _DNS_NAME: Final = re.compile(
 
 
 class TenantKubeconfigError(ValueError):
-    """The Secret has what vCluster does not write, so a tenant wrote it. The message completes
-    `Secret vc-NAME …`, and contains no value of the Secret.
+    """The content of a Secret is not from vCluster, so a tenant wrote it.
+
+    The message is a predicate of `Secret vc-NAME`, and contains no value of the Secret.
     """
 
 
 @dataclass(frozen=True, repr=False)
 class Pieces:
-    """A CA, a client certificate and its key as PEM; `ends` is the certificate's expiry."""
+    """A CA, a client certificate and its key, as PEM. `ends` is when the certificate expires."""
 
     authority: str
     certificate: str
@@ -74,7 +78,7 @@ class Pieces:
     ends: datetime
 
     def kubeconfig(self, server: str, context: str) -> str:
-        """A kubeconfig with only these, for a server URL."""
+        """A kubeconfig with nothing but these, a server's URL and a context's name."""
         cluster = {"server": server, "certificate-authority-data": _base64(self.authority)}
         user = {
             "client-certificate-data": _base64(self.certificate),
@@ -84,7 +88,7 @@ class Pieces:
 
 
 def written(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
-    """A kubeconfig of one cluster and one user, which have the context's name."""
+    """A kubeconfig with one cluster and one user, which are named like the context."""
     built = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -99,18 +103,19 @@ def written(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -
 def explain(
     name: str, namespace: str, error: TenantKubeconfigError, workload: str = "statefulset"
 ) -> str:
-    """A sentence about a vCluster's Secret, with the commands that repair it. `workload` is what
-    kubectl calls its control plane.
+    """Sentences about a vCluster's Secret, with the commands that repair it.
+
+    `workload` is what kubectl calls its control plane.
     """
-    again = " and ".join(repair_commands(name, namespace, workload=workload))
+    commands = " and ".join(repair_commands(name, namespace, workload=workload))
     return (
         f"Secret vc-{name} of namespace {namespace} {error}. {name_writer(name)}. Have vCluster"
-        f" write it again: {again}"
+        f" write it again: {commands}"
     )
 
 
 def name_writer(name: str) -> str:
-    """A sentence about who wrote a foreign Secret, and that it was not used."""
+    """A sentence that says who can have written a forged Secret, and that we did not use it."""
     return (
         f"Somebody who can write in the namespace of team {name} wrote it; nothing of it was used"
     )
@@ -119,108 +124,151 @@ def name_writer(name: str) -> str:
 def repair_commands(
     name: str, namespace: str, kubectl: str = "kubectl", workload: str = "statefulset"
 ) -> tuple[str, ...]:
-    """Commands that make vCluster write its Secret again, which it does at its start."""
+    """Commands that make vCluster write its Secret again: it does so when it starts."""
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
         f"{kubectl} -n {namespace} rollout restart {workload} {name}",
     )
 
 
-def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
-    """Build a kubeconfig from the `data` of a Secret `vc-NAME`, for a server from elsewhere.
+def kubeconfig_of_secret(data: Fields, server: str, context: str) -> str:
+    """Build a kubeconfig from the `data` of a Secret `vc-NAME`.
 
     The server in the Secret is not used: vCluster writes `https://localhost:8443`.
-    Raises TenantKubeconfigError.
+
+    Args:
+        data: The Secret's values, in base64.
+        server: The URL of the vCluster's API server.
+        context: The name of the new kubeconfig's context.
+
+    Raises:
+        TenantKubeconfigError: The Secret has no kubeconfig, or not one from vCluster.
     """
     return pieces(data).kubeconfig(server, context)
 
 
-def pieces(data: Mapping[str, Any]) -> Pieces:
-    """The three pieces of a Secret `vc-NAME`, from its `data`. Raises TenantKubeconfigError."""
+def pieces(data: Fields) -> Pieces:
+    """The pieces of the kubeconfig in a Secret `vc-NAME`, from its `data`.
+
+    Raises TenantKubeconfigError as `kubeconfig_of_secret` does.
+    """
     if _CONFIG not in data:
         raise TenantKubeconfigError(f"has no key {_CONFIG}")
-    written = str(data[_CONFIG])
-    if len(written) > _MOST_BYTES:
+    encoded = str(data[_CONFIG])
+    if len(encoded) > _MOST_BYTES:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES >> 10} KiB at its key {_CONFIG}")
     try:
-        text = base64.b64decode(written, validate=True).decode("ascii")
+        text = base64.b64decode(encoded, validate=True).decode("ascii")
     except ValueError:
         raise TenantKubeconfigError(f"holds no plain text at its key {_CONFIG}") from None
-    return _parsed(text)[0]
+    return _parsed(_match(text))
 
 
 def rebuild(text: str) -> str:
-    """Rebuild a stored kubeconfig, as in a stack's state, from its pieces.
+    """Rebuild a stored kubeconfig from its pieces, its server and its context.
 
-    A team can write the state of its stack. Raises TenantKubeconfigError.
+    It may come from the state of a team's stack, which the team can write. Raises
+    TenantKubeconfigError if it has not the form that vCluster writes.
     """
-    parsed, form = _parsed(text)
-    return parsed.kubeconfig(form["server"], str(yaml.safe_load(form["context"])))
+    match = _match(text)
+    context = yaml.safe_load(match["context"])  # may be quoted
+    return _parsed(match).kubeconfig(match["server"], str(context))
 
 
-def _parsed(text: str) -> tuple[Pieces, re.Match[str]]:
-    """The pieces in a kubeconfig as vCluster writes it. Nothing of its own text is taken over."""
-    form = _FORM.fullmatch(text) if len(text) <= _MOST_BYTES else None
-    if form is None:
+def _match(text: str) -> re.Match[str]:
+    """The parts of a kubeconfig. Raises TenantKubeconfigError if vCluster does not write it so."""
+    match = _FORM.fullmatch(text) if len(text) <= _MOST_BYTES else None
+    if match is None:
         raise TenantKubeconfigError(f"has in its key {_CONFIG} what vCluster does not write there")
+    return match
+
+
+def _parsed(match: re.Match[str]) -> Pieces:
+    """The pieces, written anew from parsed certificates and the parsed key.
+
+    Raises TenantKubeconfigError if one cannot be parsed, or the key is not the certificate's.
+    """
     try:
-        authority, chain = (
-            x509.load_pem_x509_certificates(base64.b64decode(form[name], validate=True))
-            for name in ("authority", "certificate")
-        )
-        # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
+        authority = x509.load_pem_x509_certificates(_decoded(match["authority"]))
+        chain = x509.load_pem_x509_certificates(_decoded(match["certificate"]))
+        # Skips the check whether the key's numbers are primes: it takes 0.1 s, and a bad key harms
+        # the tenant alone.
         key = load_pem_private_key(
-            base64.b64decode(form["key"], validate=True), None, unsafe_skip_rsa_key_validation=True
+            _decoded(match["key"]), None, unsafe_skip_rsa_key_validation=True
         )
         if key.public_key() != chain[0].public_key():
             raise ValueError
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-        ends = chain[0].not_valid_after_utc  # a ValueError in the year 0, which Python has not
-        return Pieces(_pem(authority), _pem(chain), pem.decode(), ends), form
+        ends = chain[0].not_valid_after_utc  # raises ValueError in the year 0
+        return Pieces(_pem(authority), _pem(chain), pem.decode(), ends)
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise TenantKubeconfigError(
             f"has in its key {_CONFIG} no certificates, or a key that is not the certificate's"
         ) from None
 
 
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
 def _pem(certificates: list[x509.Certificate]) -> str:
-    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
+    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates).decode()
 
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
-    """`host:port` of a vCluster's Service for this type of access, IPv6 addresses in brackets; None
-    while it has none. `host` overrides the address of a load balancer; behind an Ingress or a
-    Gateway it is the complete result.
+def address_of(service: Fields, access: str, host: str | None) -> str | None:
+    """`HOST:PORT` at which a vCluster is reached; None while its Service has no valid address.
+
+    IPv6 addresses are in brackets.
+
+    Args:
+        service: The vCluster's Service.
+        access: Ingress, Gateway, NodePort, LoadBalancer or ClusterIP.
+        host: With Ingress and Gateway the complete result; with NodePort the nodes' address; with
+            LoadBalancer it replaces the balancer's address, which must exist all the same.
     """
     if access in ("Ingress", "Gateway"):
         return host
-    metadata, written = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
-    port = written[0].get("nodePort" if access == "NodePort" else "port")
-    where = f"{metadata['name']}.{metadata['namespace']}.svc"
+    ports = value_at(service, "spec.ports") or [{}]
     if access == "NodePort":
-        where = host or ""
+        address = host or ""
+        port = ports[0].get("nodePort")
     elif access == "LoadBalancer":
-        ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-        name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
-        where = (host or str(name)) if _is_balancer(str(name or "")) else ""
-    if not where or not isinstance(port, int) or not 0 < port < 1 << 16:
+        balancer = _balancer(service)
+        address = (host or balancer) if _is_public_name(balancer) else ""
+        port = ports[0].get("port")
+    else:
+        address = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+        port = ports[0].get("port")
+    if not address or not isinstance(port, int) or not 0 < port < 1 << 16:
         return None
-    return f"[{where}]:{port}" if ":" in where else f"{where}:{port}"
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _is_balancer(name: str) -> bool:
-    """Whether a name is a DNS name or a unicast address that is not link-local, where clouds have
-    their metadata.
+def _balancer(service: Fields) -> str:
+    """The host name or address of a Service's first load balancer; "" while it has none."""
+    balancers = value_at(service, "status.loadBalancer.ingress")
+    if not balancers:
+        return ""
+    first = balancers[0]
+    return str(first.get("hostname") or first.get("ip") or "")
+
+
+def _is_public_name(name: str) -> bool:
+    """Whether it is a DNS name, or a unicast address that is not link-local.
+
+    Clouds have their metadata at link-local addresses.
     """
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         # Some resolvers read a number such as 2852039166 as an address.
-        return bool(_DNS_NAME.fullmatch(name)) and not name.rpartition(".")[2].isdigit()
+        last_label = name.rpartition(".")[2]
+        return bool(_DNS_NAME.fullmatch(name)) and not last_label.isdigit()
     address = getattr(address, "ipv4_mapped", None) or address
-    odd = address.is_link_local or address.is_multicast or address.is_unspecified
-    return not odd and "%" not in name
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return False
+    return "%" not in name

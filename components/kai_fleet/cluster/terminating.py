@@ -1,57 +1,62 @@
-"""Why a namespace that is deleted does not go: its conditions, and what is left in it.
+"""Why a deleted namespace stays: what its conditions say, and what is left in it.
 
 Kubernetes' namespace controller writes the conditions (`namespace_conditions.go`, v1.27 to v1.36)
-within seconds of a deletion that does not end.
+within seconds if a deletion does not finish.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError
-from kai_fleet.cluster.kube.objects import KubeObject, seconds_since, well_named
+from kai_fleet.cluster.kube.objects import Fields, KubeObject, seconds_since, well_named
 from kai_fleet.wording import listed, plain
 
-# Group, plural and namespace ("" for objects of the whole cluster) to objects.
+# Reads the objects of an API group, a plural kind and a namespace ("" for the whole cluster). The
+# core group is "".
 Read = Callable[[str, str, str], Sequence[KubeObject]]
 AGGREGATION: Final = "apiregistration.k8s.io"
 _DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
 _CONTENT: Final = "NamespaceDeletionContentFailure"
 _REMAINING: Final = "NamespaceContentRemaining"
-_FINALIZERS: Final = "NamespaceFinalizersRemaining"  # their names
-# Of discovery: `external.metrics.k8s.io/v1beta1: stale GroupVersion discovery: …`
+_FINALIZERS: Final = "NamespaceFinalizersRemaining"
+# In _DISCOVERY: `external.metrics.k8s.io/v1beta1: stale GroupVersion discovery: …`
 _GROUP: Final = re.compile(r"([a-z0-9.-]+)/(v[a-z0-9]+): ")
-# Of what remains: `pods. has 1 resource instances, widgets.example.com has 2 resource instances`
-_KIND: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
+# In _REMAINING: `pods. has 1 resource instances, widgets.example.com has 2 resource instances`
+_RESOURCE: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
-_MOST: Final = 20  # names in a command, and kinds that are looked at
-_QUOTED: Final = 300
-_PATIENCE_SECONDS: Final = 30.0
-_NONE: Final = '{"metadata":{"finalizers":null}}'
+_MOST: Final = 20  # names in a command, and kinds that are read
+_MOST_QUOTED: Final = 300  # characters
+_PATIENCE_SECONDS: Final = 30.0  # for the controller that removes a finalizer
+_NO_FINALIZERS: Final = '{"metadata":{"finalizers":null}}'
+_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What keeps a namespace: words, and the arguments of kubectl that end it; "" where none do."""
+    """What keeps a namespace, and the arguments for kubectl that end it; "" if none do."""
 
     words: str
     kubectl: str = ""
 
 
 def live(api: Api) -> Read:
-    """Read what is asked for from an API server. Raises KubeError."""
+    """A function that reads objects from an API server; no objects of a kind that does not exist.
+
+    The function raises KubeError.
+    """
 
     def read(group: str, plural: str, namespace: str) -> Sequence[KubeObject]:
         version = "api/v1"
         if group:
             preferred = api.get(f"/apis/{group}")["preferredVersion"]
             version = f"apis/{preferred['groupVersion']}"
-        within = f"namespaces/{namespace}/" if namespace else ""
+        scope = f"namespaces/{namespace}/" if namespace else ""
         try:
-            items = api.list(f"/{version}/{within}{plural}")
+            items = api.list(f"/{version}/{scope}{plural}")
         except AbsentError:
             return ()
         return [KubeObject(item) for item in well_named(items)]
@@ -60,51 +65,65 @@ def live(api: Api) -> Read:
 
 
 def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[Cause]:
-    """What keeps a namespace that is being deleted, the first thing to mend first; nothing of one
-    that is not.
+    """What keeps a namespace that is being deleted, in the order in which to mend it.
 
-    Whoever may not read a kind is told of it as the condition does.
+    First silent API groups, then objects inside, then the namespace's own finalizers; if there is
+    nothing of these, the condition's message about a failed deletion. Nothing for a namespace that
+    is not being deleted. Kinds that this account may not read are left out.
     """
-    if not space.is_going:
+    if not space.is_being_deleted:
         return []
     now = now or datetime.now(UTC)
-    found = [*_discovery(space, read), *_content(space, read, now), *_own_finalizers(space, now)]
-    if not found and (message := _message(space, _CONTENT)):
-        found = [Cause(plain(message, _QUOTED))]
-    return found
+    known_causes = [
+        *_silent_groups(space, read),
+        *_kept_objects(space, read, now),
+        *_kept_by_itself(space, now),
+    ]
+    message = _message(space, _CONTENT)
+    if not known_causes and message:
+        return [Cause(plain(message, _MOST_QUOTED))]
+    return known_causes
 
 
-def sentence(space: KubeObject, found: Sequence[Cause]) -> str:
-    """One line about a namespace that does not go, and what keeps it."""
-    words = why(space, found)
-    return f"namespace {space.name} does not go{f': {words}' if words else ' yet'}"
+def sentence(space: KubeObject, known_causes: Sequence[Cause]) -> str:
+    """One line about a namespace that is still being deleted, and its causes."""
+    words = why(space, known_causes)
+    if words:
+        return f"namespace {space.name} does not go: {words}"
+    return f"namespace {space.name} does not go yet"
 
 
-def why(space: KubeObject, found: Sequence[Cause]) -> str:
-    """The words of causes; of none, those of Kubernetes about what remains."""
-    if found:
-        return "; ".join(each.words for each in found)
-    left = [_message(space, kind) for kind in (_REMAINING, _FINALIZERS)]
-    return plain("; ".join(filter(None, left)), _QUOTED)
+def why(space: KubeObject, known_causes: Sequence[Cause]) -> str:
+    """The words of causes; without causes, those of Kubernetes about what remains, or ""."""
+    if known_causes:
+        return "; ".join(cause.words for cause in known_causes)
+    messages = [_message(space, condition) for condition in (_REMAINING, _FINALIZERS)]
+    return plain("; ".join(filter(None, messages)), _MOST_QUOTED)
 
 
-def _message(space: KubeObject, kind: str) -> str:
-    condition = space.condition(kind)
-    return str(condition.get("message") or "") if condition.get("status") == "True" else ""
+def _message(space: KubeObject, condition: str) -> str:
+    """The message of a condition that is True; "" otherwise."""
+    if not space.is_true(condition):
+        return ""
+    return str(space.condition(condition).get("message") or "")
 
 
-def _discovery(space: KubeObject, read: Read) -> Iterator[Cause]:
-    """API groups that do not answer: Kubernetes deletes no namespace before all of them do."""
+def _silent_groups(space: KubeObject, read: Read) -> Iterator[Cause]:
+    """API groups that do not answer: Kubernetes deletes no namespace before all of them do.
+
+    The APIServices that the condition names, else all silent ones, else the condition's message.
+    """
     message = _message(space, _DISCOVERY)
     if not message:
         return
-    groups = {f"{version}.{group}" for group, version in _GROUP.findall(message)}
-    silent = [item for item in _read(read, AGGREGATION, "apiservices", "") if is_silent(item)]
-    named = [item for item in silent if item.name in groups] or silent
-    for item in named[:_MOST]:
-        yield api_service_cause(item)
+    names = {f"{version}.{group}" for group, version in _GROUP.findall(message)}
+    services = _readable(read, AGGREGATION, "apiservices", "")
+    silent = [service for service in services if is_silent(service)]
+    named = [service for service in silent if service.name in names] or silent
+    for service in named[:_MOST]:
+        yield api_service_cause(service)
     if not named:
-        yield Cause(plain(message, _QUOTED))
+        yield Cause(plain(message, _MOST_QUOTED))
 
 
 def is_silent(item: KubeObject) -> bool:
@@ -113,72 +132,84 @@ def is_silent(item: KubeObject) -> bool:
 
 
 def api_service_cause(item: KubeObject) -> Cause:
-    """What an APIService that does not answer means, and what ends it."""
-    condition, service = item.condition("Available"), item.spec.get("service") or {}
-    name = plain(f"{service.get('namespace')}/{service.get('name')}", _QUOTED)
-    if condition.get("reason") == "ServiceNotFound":
-        words = f"APIService {item.name} is of Service {name}, which is gone"
-        return Cause(words, f"delete apiservice {item.name}")
-    look = f"see that Service {name} answers"
-    gone = f"or, if it is gone for good, delete apiservice {item.name}"
-    return Cause(f"APIService {item.name} does not answer: {look}, {gone}")
+    """The cause for an APIService that does not answer: its Service is gone, or silent."""
+    service = item.spec.get("service") or {}
+    name = plain(f"{service.get('namespace')}/{service.get('name')}", _MOST_QUOTED)
+    deletion = f"delete apiservice {item.name}"
+    if item.condition("Available").get("reason") == "ServiceNotFound":
+        return Cause(f"APIService {item.name} is of Service {name}, which is gone", deletion)
+    return Cause(
+        f"APIService {item.name} does not answer: see that Service {name} answers, or, if it is"
+        f" gone for good, {deletion}"
+    )
 
 
-def _content(space: KubeObject, read: Read, now: datetime) -> Iterator[Cause]:
-    """Objects that finalizers keep, and pods of nodes that do not answer."""
+def _kept_objects(space: KubeObject, read: Read, now: datetime) -> Iterator[Cause]:
+    """Objects that finalizers keep, and pods on nodes that do not answer."""
     message = _message(space, _REMAINING)
-    for plural, group in _KIND.findall(message)[:_MOST]:
-        items = _read(read, group, plural, space.name)
+    for plural, group in _RESOURCE.findall(message)[:_MOST]:
+        objects = _readable(read, group, plural, space.name)
         if (group, plural) == ("", "pods"):
-            yield from _pods(items, read, now)
-        kept = [item.name for item in items if has_finalizer(item) and _is_late(item, now)]
-        if names := [name for name in kept if _NAME.fullmatch(name)]:
-            kind = f"{plural}.{group}" if group else plural
-            objects = " ".join(f"{kind}/{name}" for name in names[:_MOST])
-            patch = f"patch {objects} -n {space.name} --type merge -p '{_NONE}'"
-            yield Cause(f"finalizers keep {kind} {listed(names, 'and')}", patch)
+            yield from _pods_on_silent_nodes(objects, read, now)
+        names = [
+            item.name
+            for item in objects
+            if has_finalizer(item) and _is_late(item, now) and _NAME.fullmatch(item.name)
+        ]
+        if names:
+            resource = f"{plural}.{group}" if group else plural
+            targets = " ".join(f"{resource}/{name}" for name in names[:_MOST])
+            yield Cause(
+                f"finalizers keep {resource} {listed(names, 'and')}",
+                f"patch {targets} -n {space.name} --type merge -p '{_NO_FINALIZERS}'",
+            )
 
 
-def _pods(pods: Sequence[KubeObject], read: Read, now: datetime) -> Iterator[Cause]:
-    """Pods that were to end, on nodes whose kubelet does not answer."""
-    by_node: dict[str, list[str]] = {}
+def _pods_on_silent_nodes(pods: Sequence[KubeObject], read: Read, now: datetime) -> Iterator[Cause]:
+    """A cause for each node that is not Ready and has pods whose deletion time is over."""
+    pods_by_node: dict[str, list[str]] = {}
     for pod in pods:
-        ends = pod["metadata"].get("deletionTimestamp")
-        if ends is not None and seconds_since(ends, now) >= 0:
-            by_node.setdefault(str(pod.spec.get("nodeName") or ""), []).append(pod.name)
-    nodes = {node.name: node for node in _read(read, "", "nodes", "")} if by_node else {}
-    for name, names in by_node.items():
-        node = nodes.get(name)
-        if node is None or node.is_true("Ready") or not _NAME.fullmatch(name):
+        deletion = pod["metadata"].get("deletionTimestamp")
+        if deletion is not None and seconds_since(deletion, now) >= 0:
+            node_name = str(pod.spec.get("nodeName") or "")
+            pods_by_node.setdefault(node_name, []).append(pod.name)
+    if not pods_by_node:
+        return
+    nodes = {node.name: node for node in _readable(read, "", "nodes", "")}
+    for node_name, names in pods_by_node.items():
+        node = nodes.get(node_name)
+        if node is None or node.is_true("Ready") or not _NAME.fullmatch(node_name):
             continue
-        taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-        words = f"node {name} does not answer, and pods {listed(names, 'and')} are on it. Start it"
         yield Cause(
-            f"{words}; if it is gone for good, take its pods off", f"taint node {name} {taint}"
+            f"node {node_name} does not answer, and pods {listed(names, 'and')} are on it. Start"
+            " it; if it is gone for good, take its pods off",
+            f"taint node {node_name} {_OUT_OF_SERVICE}",
         )
 
 
 def _is_late(item: KubeObject, now: datetime) -> bool:
-    """Whether whoever is to take a finalizer off has had the time."""
+    """Whether an object's finalizers should be removed by now: it was deleted 30 seconds ago."""
     return seconds_since(item["metadata"].get("deletionTimestamp"), now) >= _PATIENCE_SECONDS
 
 
-def _own_finalizers(space: KubeObject, now: datetime) -> Iterator[Cause]:
-    """Finalizers of the namespace itself that are not Kubernetes' own."""
+def _kept_by_itself(space: KubeObject, now: datetime) -> Iterator[Cause]:
+    """A cause if the namespace itself has foreign finalizers that should be removed by now."""
     if has_finalizer(space) and _is_late(space, now):
-        names = listed([str(each) for each in space["metadata"]["finalizers"]], "and")
-        patch = f"patch namespace/{space.name} --type merge -p '{_NONE}'"
-        yield Cause(f"finalizer {plain(names, _QUOTED)} keeps the namespace itself", patch)
+        names = plain(listed(space.finalizers, "and"), _MOST_QUOTED)
+        yield Cause(
+            f"finalizer {names} keeps the namespace itself",
+            f"patch namespace/{space.name} --type merge -p '{_NO_FINALIZERS}'",
+        )
 
 
-def has_finalizer(item: Mapping[str, Any]) -> bool:
-    """Whether an object has a finalizer that is not Kubernetes' own."""
+def has_finalizer(item: Fields) -> bool:
+    """Whether an object has a finalizer that Kubernetes does not remove itself."""
     finalizers = map(str, item["metadata"].get("finalizers") or [])
     return any("kubernetes.io/" not in name and "/" in name for name in finalizers)
 
 
-def _read(read: Read, group: str, plural: str, namespace: str) -> Sequence[KubeObject]:
-    """What is read; nothing of what cannot be read: the condition names it all the same."""
+def _readable(read: Read, group: str, plural: str, namespace: str) -> Sequence[KubeObject]:
+    """The objects; none if they cannot be read. The condition names their kind all the same."""
     try:
         return read(group, plural, namespace)
     except KubeError:

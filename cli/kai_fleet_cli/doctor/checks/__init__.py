@@ -195,5 +195,5 @@ def _absent(row: Required, cluster: Cluster) -> Iterator[Fault]:
     item = cluster.named(row.kinds, row.name, row.namespace)
     if item is None:
         yield fault(row.row, cluster, name, kind=row.kind)
-    elif item.is_going:
+    elif item.is_being_deleted:
         yield going(cluster, item, row.kind, row.kinds)

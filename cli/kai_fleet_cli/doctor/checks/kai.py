@@ -220,7 +220,7 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
     `trees` are those that this stack may have.
     """
     item = cluster.named("queues", name)
-    if item is not None and item.is_going:
+    if item is not None and item.is_being_deleted:
         return going(cluster, item, "queue", "queues", declared=False)
     tree = None if item is None else item.labels.get(TREE)
     if tree == f"{cluster.name}-queues":

@@ -54,7 +54,7 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     found = host.named("namespaces", team.namespace)
     if found is None:
         yield fault("namespace-absent", host, team.namespace)
-    elif found.is_going:
+    elif found.is_being_deleted:
         yield fault("namespace-going", host, team.namespace)
     elif not state.granted:
         yield from _vcluster(state, snapshot)
@@ -341,7 +341,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 def api_services(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """APIServices that do not answer: until they do, no namespace that is deleted goes."""
-    going = any(item.is_going for item in cluster.all("namespaces"))
+    going = any(item.is_being_deleted for item in cluster.all("namespaces"))
     if going or not cluster.asked("apiservices"):  # few accounts may read them
         return
     for item in cluster.all("apiservices"):
@@ -366,5 +366,5 @@ def undeclared_namespaces(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     known = {None, *(team.name for team in (*host.desired.teams, *host.desired.grants))}
     for item in host.all("namespaces") if host.desired.declared else ():
         team = item.labels.get(TEAM_LABEL)
-        if team not in known and not item.is_going:
+        if team not in known and not item.is_being_deleted:
             yield fault("namespace-undeclared", host, item.name, team=team)

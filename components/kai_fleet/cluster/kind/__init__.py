@@ -1,4 +1,4 @@
-"""A kind cluster on this machine: its config file as data, and the scripts that make it."""
+"""A kind cluster on this machine: its config file, and the scripts that create and delete it."""
 
 from pathlib import Path
 from typing import Final

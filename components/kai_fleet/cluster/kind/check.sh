@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether this machine can have a kind cluster at all. Exit 1 with one sentence if not.
+# Check that this machine can run a kind cluster. If not, print one sentence and exit with 1.
 set -euo pipefail
 
 fail() {

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Have the kind cluster KIND_NAME as KIND_CONFIG (JSON) declares it, with this machine's GPUs in
-# the node KIND_GPU_NODE where KIND_GPUS allows and there are some. Prints its kubeconfig; all
-# else goes to stderr. Run again, it goes on from where it was.
+# Create the kind cluster KIND_NAME as KIND_CONFIG (JSON) declares it. If this machine has GPUs, and
+# KIND_GPUS is not `none`, they are in the node KIND_GPU_NODE. Prints the kubeconfig on stdout, all
+# else on stderr. A second run continues after the last step that worked.
 set -euo pipefail
 
 here=$(dirname "$0")
 python=${KIND_PYTHON:-.venv/bin/python}
 control="$KIND_NAME-control-plane"
-# In the node: what it was made from, so that a change is noticed and GPUs are not half there.
+# A file in the node: the hash of its config, and whether it was created with GPUs. It reveals later
+# changes, and clusters whose creation did not finish.
 record=/etc/kai-fleet-made-from
 
 say() { echo "$*" >&2; }
@@ -18,7 +19,7 @@ fail() {
 
 bash "$here/check.sh"
 
-# The driver: `yes` and the GPUs' names, or why not.
+# `gpus` is `yes` if the driver lists GPUs, else `why` says what is missing.
 gpus=no
 if [ "$KIND_GPUS" != none ]; then
   if ! command -v nvidia-smi >/dev/null; then
@@ -75,7 +76,7 @@ fi
 
 if [ "$gpus" = yes ]; then
   say "setting up the NVIDIA container toolkit in $KIND_GPU_NODE"
-  # As an argument: what it calls might read the rest of it from standard input.
+  # An argument, because a command in the script might read the rest of it from standard input.
   docker exec "$KIND_GPU_NODE" bash -c "$(cat "$here/node_gpus.sh")" >&2 ||
     fail "GPUs cannot be used in $KIND_GPU_NODE; the line above says why. Write" \
       "kai-fleet:cluster.kind.gpus: none for a cluster without"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Delete the kind cluster KIND_NAME; one that is gone already is deleted.
+# Delete the kind cluster KIND_NAME. It is no error if there is none.
 set -euo pipefail
 
 bash "$(dirname "$0")/check.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Run inside the kind node that has the GPUs: the driver is mounted, containers cannot use it yet.
-# Installs NVIDIA's container toolkit, makes it containerd's default runtime, and checks each step.
+# Runs inside the kind node with the GPUs. The driver is mounted there, but containers cannot use it
+# yet. Installs NVIDIA's container toolkit, makes it containerd's default runtime, and checks each
+# step.
 set -euo pipefail
 
 home=https://nvidia.github.io/libnvidia-container
@@ -11,7 +12,7 @@ fail() {
   echo "$*" >&2
   exit 1
 }
-quietly() { # the last lines of a command that fails, nothing of one that works
+quietly() { # print the last lines of a command if it fails, and nothing if it works
   local said
   said=$("$@" 2>&1) || {
     tail -n 3 <<<"$said" >&2
@@ -19,7 +20,7 @@ quietly() { # the last lines of a command that fails, nothing of one that works
   }
 }
 
-# The libraries were mounted as files; this makes the links by which programs find them.
+# The libraries were mounted as files; ldconfig creates the links by which programs find them.
 ldconfig
 nvidia-smi -L >&2 ||
   fail "nvidia-smi does not work in the node. After a new driver the libraries mounted into it are" \
@@ -39,7 +40,7 @@ if ! command -v nvidia-ctk >/dev/null; then
     fail "nvidia-container-toolkit cannot be installed in the node"
 fi
 
-# Reservation pods of KAI v0.7 name no RuntimeClass, so the default must be NVIDIA's.
+# Reservation pods of KAI v0.7 name no RuntimeClass, so NVIDIA's runtime has to be the default.
 if ! containerd config dump | grep -q 'default_runtime_name = .nvidia.'; then
   quietly nvidia-ctk runtime configure --runtime=containerd --set-as-default \
     --config-source=command || fail "nvidia-ctk cannot configure containerd in the node"

@@ -1,7 +1,7 @@
-"""kind's config file with the parts of this machine: its GPUs and the files of their driver.
+"""kind's config file with the GPUs of this machine, and the files of their driver.
 
-`python -m kai_fleet.cluster.kind.this_machine GPUS` prints the file from KIND_CONFIG,
-the declared part as JSON: with the GPUs of this machine where GPUS is `yes`.
+`python -m kai_fleet.cluster.kind.this_machine GPUS` prints the file as YAML. KIND_CONFIG has the
+declared config as JSON; the GPUs are added if GPUS is `yes`.
 """
 
 import json
@@ -16,11 +16,12 @@ from typing import Any, Final
 
 import yaml
 
-_MEMORY: Final = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-# Where device files are; another folder only in tests.
+_MEMORY_QUERY: Final = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+# The folder of device files; only tests set it.
 _DEVICES: Final = "KIND_DEVICE_DIRECTORY"
 _DEVICE: Final = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
-# `libnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1`, of 64 bits.
+# A 64-bit library in the output of ldconfig:
+# `libnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1`
 _LIBRARY: Final = re.compile(
     r"\s*(?:libnvidia-|libcuda)\S*\.so\S* \([^)]*(?:x86-64|AArch64)[^)]*\) => (/\S+)"
 )
@@ -31,42 +32,73 @@ class NoGpusError(Exception):
 
 
 def add_gpus(config: dict[str, Any]) -> None:
-    """Mount the driver's devices, libraries and nvidia-smi into the GPU node of a config.
+    """Mount the driver's devices, its libraries and nvidia-smi into the GPU node of a config.
 
-    Raises NoGpusError.
+    The GPU node is the first worker, or the only node; `config` is changed in place. Raises
+    NoGpusError if there are no devices or no libraries, or if nvidia-smi or ldconfig fails.
     """
-    there, folder = os.environ.get(_DEVICES, "/dev"), f"/usr/lib/{platform.machine()}-linux-gnu"
-    devices = sorted(path for path in Path(there).glob("nvidia*") if _DEVICE.fullmatch(path.name))
+    folder = f"/usr/lib/{platform.machine()}-linux-gnu"
+    mounts = {str(device): f"/dev/{device.name}" for device in _devices()}
+    mounts |= {str(library): f"{folder}/{library.name}" for library in _libraries()}
+    mounts[shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"] = "/usr/bin/nvidia-smi"
+    nodes = config["nodes"]
+    node = nodes[1] if len(nodes) > 1 else nodes[0]
+    node["labels"] = {**node.get("labels", {}), **_labels()}
+    node["extraMounts"] = [
+        {"hostPath": host_path, "containerPath": path} for host_path, path in mounts.items()
+    ]
+
+
+def _devices() -> list[Path]:
+    """The driver's device files. Raises NoGpusError if no GPU is among them."""
+    folder = Path(os.environ.get(_DEVICES, "/dev"))
+    devices = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
     if not any(path.name[-1].isdigit() for path in devices):
         raise NoGpusError(
-            f"nvidia-smi answers, but there is no {there}/nvidia0 to give to the node (WSL has"
+            f"nvidia-smi answers, but there is no {folder}/nvidia0 to give to the node (WSL has"
             " none): write kai-fleet:cluster.kind.gpus: none, or use minikube (docs/local-gpu.md)"
         )
-    # The files behind the driver's libraries: they carry the driver's version; ldconfig in the
-    # node makes the links anew. libnvidia-ml is what everything else asks.
-    found = map(_LIBRARY.match, _output("ldconfig", "-p").splitlines())
-    files = {file.name: file for match in found if match for file in [Path(match[1]).resolve()]}
+    return devices
+
+
+def _libraries() -> list[Path]:
+    """The files of the driver's libraries, by name. Raises NoGpusError without libnvidia-ml.
+
+    All programs use libnvidia-ml. The files' names have the driver's version: ldconfig in the node
+    creates the links anew.
+    """
+    files: dict[str, Path] = {}
+    for line in _output("ldconfig", "-p").splitlines():
+        match = _LIBRARY.match(line)
+        if match:
+            file = Path(match[1]).resolve()
+            files[file.name] = file
     if not any(name.startswith("libnvidia-ml.so") for name in files):
         raise NoGpusError(
             "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
             " libraries (libnvidia-compute of its version), then run the update again"
         )
-    mounts = {str(device): f"/dev/{device.name}" for device in devices}
-    mounts |= {str(files[name]): f"{folder}/{name}" for name in sorted(files)}
-    mounts[shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"] = "/usr/bin/nvidia-smi"
-    # The device plugin's chart looks for the first. NVIDIA's feature discovery does not run here:
-    # without the second, what every GPU has in MiB, KAI gives no pod an amount of GPU memory.
+    return [files[name] for name in sorted(files)]
+
+
+def _labels() -> dict[str, str]:
+    """The labels of the GPU node. Raises NoGpusError if nvidia-smi fails.
+
+    The device plugin's chart looks for `gpu.present`. `gpu.memory` is the least memory of a GPU, in
+    MiB: without it KAI gives no pod an amount of GPU memory. NVIDIA's feature discovery, which
+    would set it, does not run in kind.
+    """
     labels = {"nvidia.com/gpu.present": "true"}
-    sizes = [int(line) for line in _output(*_MEMORY).split() if line.isdigit()]
-    if sizes:
-        labels["nvidia.com/gpu.memory"] = str(min(sizes))
-    node = config["nodes"][1 if len(config["nodes"]) > 1 else 0]
-    node["labels"] = {**node.get("labels", {}), **labels}
-    node["extraMounts"] = [{"hostPath": host, "containerPath": to} for host, to in mounts.items()]
+    lines = _output(*_MEMORY_QUERY).split()
+    memory_mib = [int(line) for line in lines if line.isdigit()]
+    if memory_mib:
+        labels["nvidia.com/gpu.memory"] = str(min(memory_mib))
+    return labels
 
 
 def _output(*command: str) -> str:
-    # A user's PATH often lacks the folders of the system's own programs, such as ldconfig.
+    """The output of a command. Raises NoGpusError if it fails."""
+    # A user's PATH often lacks the folders of system programs such as ldconfig.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     environment = {**os.environ, "PATH": path}
     try:
@@ -78,7 +110,7 @@ def _output(*command: str) -> str:
 
 
 def main() -> None:
-    """Print the config file; exit 1 with a sentence where its GPUs cannot be passed on."""
+    """Print the config file; exit with 1 and a sentence if the GPUs cannot be mounted."""
     config = json.loads(os.environ["KIND_CONFIG"])
     try:
         if sys.argv[1] == "yes":

@@ -4,11 +4,12 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import urllib3
@@ -23,25 +24,41 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.cluster.kube.round import OF_TENANTS, Round, require_shallow
+from kai_fleet.cluster.kube.round import TENANT_BYTES, Round, require_shallow
 from kai_fleet.wording import cleaned, may_have_controls
 
+# JSON of one object.
 Object = dict[str, Any]
-Lists = dict[str, list[Any]]
+# The `items` of lists by kind, unchecked: a tenant's server may send anything. See `well_named`.
+Lists = dict[str, Any]
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-_PIECE: Final = 256 << 10
+_CHUNK_BYTES: Final = 256 << 10
+_GRACE_SECONDS: Final = 0.1  # so that urllib3's own timeout, which says more, comes first
+
+
+class Limits(TypedDict, total=False):
+    """What `Api` allows an API server: seconds of time, and bytes of answers."""
+
+    seconds: float
+    total_seconds: float
+    most_bytes: float
 
 
 class Api:
-    """A client of one API server. Calls raise RefusedError or UnreachableError.
+    """A client of one API server. Its requests raise RefusedError or UnreachableError.
 
-    `seconds` is the timeout of each request, and `most` the bytes of its answer; with `in_all` both
-    bound all requests together, until `begin`. Control characters in answers are dropped, but for
-    tabs and line breaks: tenants choose the texts. What a server that is busy puts off (429) is
-    asked again when it says, in the first half of the time that there is.
+    Control characters in answers are removed, except tabs and line breaks: tenants choose the
+    texts. A GET that a busy server refuses (429) is repeated after the time that the server names,
+    but only within the first half of the time limit, and of a minute.
+
+    Args:
+        connection: The server and the credentials.
+        seconds: The timeout of each request, without `total_seconds`.
+        total_seconds: The seconds for all requests together, until `begin` sets a new limit.
+        most_bytes: The bytes of each answer; with `total_seconds`, those of all answers together.
     """
 
     connect_seconds = 5.0
@@ -50,52 +67,61 @@ class Api:
         self,
         connection: Connection,
         seconds: float = 60.0,
-        in_all: float | None = None,
-        most: float = OF_TENANTS,
+        total_seconds: float | None = None,
+        most_bytes: float = TENANT_BYTES,
     ) -> None:
-        self.host, self.context = connection.host, connection.context
+        self.host = connection.host
+        self.context = connection.context
         self._connection = connection
-        self._seconds, self._most = seconds, int(most)
-        self._round = None if in_all is None else Round(in_all, self._most)
+        self._seconds = seconds
+        self._most_bytes = int(most_bytes)
+        self._round = None if total_seconds is None else Round(total_seconds, self._most_bytes)
 
     @classmethod
-    def of_kubeconfig(cls, content: str, **limits: float) -> Self:
-        """The cluster of a kubeconfig's content. Raises UnusableKubeconfigError."""
+    def of_kubeconfig(cls, content: str, **limits: Unpack[Limits]) -> Self:
+        """A client with a kubeconfig's content. Raises UnusableKubeconfigError."""
         return cls(connection(content), **limits)
 
     @classmethod
-    def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
-        """A cluster of a kubeconfig file; None: the usual ones. Raises UnusableKubeconfigError."""
+    def of_context(cls, file: str | None, context: str | None, **limits: Unpack[Limits]) -> Self:
+        """A client with a context of kubeconfig files, by default as `connection` chooses both.
+
+        Raises UnusableKubeconfigError.
+        """
         return cls(connection(file=file, context=context), **limits)
 
-    def begin(self, in_all: float) -> None:
-        """Bound all requests from here on together, anew: they have `in_all` seconds."""
-        self._round = Round(in_all, self._most)
+    def begin(self, total_seconds: float) -> None:
+        """Limit all later requests together to this time; all bytes are available again."""
+        self._round = Round(total_seconds, self._most_bytes)
 
     def get(self, path: str, **query: str) -> Object:
-        """GET an object. Raises AbsentError if there is none."""
-        within = self._bounds()
+        """GET an object, or a list of objects. Raises AbsentError if it does not exist."""
+        limits = self._limits()
         while True:
             try:
-                return _parsed(self._ask("GET", path, query, within=within), within)
+                return _parsed(self._ask("GET", path, query, limits=limits), limits)
             except BusyError as error:
-                if not within.allows_wait(error.seconds):
+                if not limits.allows_wait(error.seconds):
                     raise
                 time.sleep(error.seconds)
 
     def text(self, path: str) -> str:
-        """GET what is no JSON, such as metrics."""
+        """GET a text that is not JSON, such as metrics."""
         return self._ask("GET", path, {}).decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
-        """GET an object; None if there is none."""
+        """GET an object; None if it does not exist."""
         with suppress(AbsentError):
             return self.get(path)
         return None
 
     def list(self, path: str, **query: str) -> list[Object]:
-        """All objects of a collection in one response: pages cost more than they save."""
-        items = _all_of(self.get(path, **query))
+        """All objects of a collection, in one response: pages cost more than they save.
+
+        Raises UnreachableError if the answer is no list, RefusedError if it is incomplete. Items
+        that are no objects are left out.
+        """
+        items = _items(self.get(path, **query))
         if not isinstance(items, list):
             raise UnreachableError(NO_API)
         return [item for item in items if isinstance(item, dict)]
@@ -103,37 +129,43 @@ class Api:
     def lists(
         self, paths: Mapping[str, str], at_once: int, namespace: str | None = None
     ) -> tuple[Lists, dict[str, RefusedError]]:
-        """Objects by kind, and the errors of kinds whose list was refused.
+        """Objects by kind, and by kind the error of each list that was refused.
 
-        `{}` in a path stands for `namespaces/NAMESPACE/`, or for nothing without `namespace`. 401
-        raises UnreachableError, as it refuses every kind.
+        Args:
+            paths: The path of each kind's list. `{}` in it stands for `namespaces/NAMESPACE/`, or
+                for nothing without `namespace`.
+            at_once: How many lists are requested at the same time.
+            namespace: The only namespace to read.
+
+        Raises:
+            UnreachableError: The server does not answer, or it answers 401: that refuses all kinds.
         """
-        where = f"namespaces/{namespace}/" if namespace else ""
-        found: Lists = {}
+        scope = f"namespaces/{namespace}/" if namespace else ""
+        objects: Lists = {}
         refused: dict[str, RefusedError] = {}
         with ThreadPoolExecutor(max_workers=at_once) as pool:
             answers = {
-                kind: pool.submit(self.get, path.format(where)) for kind, path in paths.items()
+                kind: pool.submit(self.get, path.format(scope)) for kind, path in paths.items()
             }
         for kind, answer in answers.items():
             try:
-                found[kind] = _all_of(answer.result())
+                objects[kind] = _items(answer.result())
             except RefusedError as error:
                 if error.status == HTTPStatus.UNAUTHORIZED:
                     raise UnreachableError("it does not accept the credentials (401)") from None
                 refused[kind] = error
-        return found, refused
+        return objects, refused
 
     def post(self, path: str, body: Object, **query: str) -> Object:
         """Create an object, and return it."""
-        return _parsed(self._ask("POST", path, query, body), self._bounds())
+        return _parsed(self._ask("POST", path, query, body), self._limits())
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
         """Patch an object; `kind` is the media type of the patch."""
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
-        """Delete an object, without waiting for it. Returns whether it existed."""
+        """Delete an object without waiting until it is gone. Returns whether it existed."""
         with suppress(AbsentError):
             self._ask("DELETE", path, {})
             return True
@@ -147,66 +179,77 @@ class Api:
         self,
         method: str,
         path: str,
-        query: dict[str, str],
+        query: Mapping[str, str],
         body: object = None,
-        kind: str = JSON,
-        within: Round | None = None,
+        media_type: str = JSON,
+        limits: Round | None = None,
     ) -> bytes:
-        """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
-        sends one every few seconds would never time out.
+        """Send one request, and return the body of the answer.
+
+        Raises UnreachableError, RefusedError.
         """
-        url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        within = within or self._bounds()
-        seconds = within.seconds_left()
-        headers = {**self._connection.headers(), "Content-Type": kind}
-        answer: Future[bytes] = Future()
-
-        def send() -> None:
-            connect = min(self.connect_seconds, seconds)
-            try:
-                # No retries and no redirects: a refusal is an answer here.
-                response = self._connection.pool.request(
-                    method,
-                    url,
-                    body=None if body is None else json.dumps(body),
-                    headers=headers,
-                    timeout=urllib3.Timeout(connect=connect, read=seconds),
-                    retries=False,
-                    preload_content=False,
-                )
-                answer.set_result(_content(response, within))
-            except Exception as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=send, daemon=True).start()
+        limits = limits or self._limits()
+        seconds = limits.seconds_left()
+        url = f"{self.host}{path}"
+        if query:
+            url += f"?{urlencode(query)}"
+        # No retries and no redirects: a refusal is an answer here.
+        request = partial(
+            self._connection.pool.request,
+            method,
+            url,
+            body=None if body is None else json.dumps(body),
+            headers={**self._connection.headers(), "Content-Type": media_type},
+            timeout=urllib3.Timeout(connect=min(self.connect_seconds, seconds), read=seconds),
+            retries=False,
+            preload_content=False,
+        )
+        # In a thread: urllib3's timeouts apply to each chunk, so a server that sends one every few
+        # seconds would never time out.
+        answer = _in_thread(lambda: _content(request(), limits))
         try:
-            return answer.result(seconds + 0.1)
+            return answer.result(seconds + _GRACE_SECONDS)
         except TimeoutError:
             raise UnreachableError(TOO_LATE) from None
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(words_of_network(error)) from None
 
-    def _bounds(self) -> Round:
-        """Those of all requests together, else those of one."""
-        return self._round or Round(self._seconds, self._most)
+    def _limits(self) -> Round:
+        """The limits of all requests together, else new ones for one request."""
+        return self._round or Round(self._seconds, self._most_bytes)
 
 
-def _content(response: urllib3.BaseHTTPResponse, within: Round) -> bytes:
-    """The whole body. Compressed data was not requested, and is not decompressed: it could expand
-    to gigabytes.
+def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
+    """Start `work` in a thread that does not keep the process alive."""
+    outcome: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome
+
+
+def _content(response: urllib3.BaseHTTPResponse, limits: Round) -> bytes:
+    """The body of an answer. Raises UnreachableError beyond the limits, RefusedError for an error.
+
+    Compressed data was not requested, and is not decompressed: it could expand to gigabytes.
     """
-    data = bytearray()
+    body = bytearray()
     try:
-        while piece := response.read1(_PIECE, decode_content=False):
-            data += piece
-            within.take(piece)
+        while chunk := response.read1(_CHUNK_BYTES, decode_content=False):
+            body += chunk
+            limits.take(chunk)
     except UnreachableError:
         response.close()
         raise
     response.release_conn()
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise _refusal(response, bytes(data))
-    return bytes(data)
+        raise _refusal(response, bytes(body))
+    return bytes(body)
 
 
 def _refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> RefusedError:
@@ -218,28 +261,32 @@ def _refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> RefusedError:
     return RefusedError(response.status, reason, body)
 
 
-def _all_of(answer: Object) -> Any:
-    """The items of a list. Raises RefusedError for a server that gives a part of it only."""
+def _items(answer: Object) -> object:
+    """The `items` of a list, of whatever type. Raises RefusedError if the list is incomplete."""
     metadata = answer.get("metadata")
     if isinstance(metadata, dict) and metadata.get("continue"):
-        part = HTTPStatus.PARTIAL_CONTENT
-        raise RefusedError(part, part.phrase)
+        status = HTTPStatus.PARTIAL_CONTENT
+        raise RefusedError(status, status.phrase)
     return answer.get("items") or []
 
 
-def _parsed(data: bytes, within: Round) -> Object:
+def _parsed(data: bytes, limits: Round) -> Object:
+    """An answer as JSON without control characters; {} for JSON that is no mapping.
+
+    Raises UnreachableError if it is no JSON, or exceeds the limits.
+    """
     try:
         text = data.decode()
-        content = json.loads(text, parse_constant=_no_number)
+        content = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise UnreachableError(NO_API) from None
     if not isinstance(content, dict):
         return {}
     require_shallow(content)
-    within.take_objects(content.get("items"))
+    limits.take_objects(content.get("items"))
     return cleaned(content) if may_have_controls(text) else content
 
 
-def _no_number(word: str) -> None:
-    """Refuse NaN and Infinity, which Python's parser takes and Kubernetes never writes."""
+def _refuse_constant(word: str) -> None:
+    """Refuse NaN and Infinity, which Python's parser accepts and Kubernetes never writes."""
     raise ValueError(word)

@@ -11,12 +11,14 @@ NO_API: Final = "what answers there is no Kubernetes API"
 TOO_LATE: Final = "it does not answer in time"
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 
-_USUAL_WAIT, _SHORTEST_WAIT = 1.0, 0.2  # seconds
-_DIGITS: Final = 9
+_DEFAULT_RETRY_SECONDS: Final = 1.0
+_SHORTEST_RETRY_SECONDS: Final = 0.2
+_MOST_DIGITS: Final = 8
+_MOST_CHARACTERS: Final = 200
 
 
 class KubeError(Exception):
-    """A request did not reach the cluster, or was refused."""
+    """A request did not reach the cluster, or the cluster refused it."""
 
 
 class UnreachableError(KubeError):
@@ -30,12 +32,12 @@ class UnusableKubeconfigError(UnreachableError):
 class RefusedError(KubeError):
     """The API server answered a request with an error.
 
-    `status` and `reason` are HTTP's, `message` is the server's own, "" where it gives none.
+    `status` and `reason` are those of HTTP. `message` is the server's own text, "" without one.
     """
 
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
         self.status = status
-        self.reason = plain(reason, 200) or str(status)
+        self.reason = plain(reason, _MOST_CHARACTERS) or str(status)
         try:
             self.message = plain(json.loads(body)["message"])
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -44,37 +46,56 @@ class RefusedError(KubeError):
 
 
 class AbsentError(RefusedError):
-    """404: the object or the kind does not exist."""
+    """404: the object or its kind does not exist."""
 
 
 class BusyError(RefusedError):
-    """429: the server asks to be asked again in `seconds`, as it says in Retry-After."""
+    """429: the server asks the client to repeat the request after `seconds`."""
 
     def __init__(self, reason: str, body: bytes = b"", retry_after: str = "") -> None:
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, reason, body)
-        # A date in place of seconds is HTTP's, too; Kubernetes writes none.
-        is_number = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < _DIGITS
-        self.seconds = max(float(retry_after), _SHORTEST_WAIT) if is_number else _USUAL_WAIT
+        self.seconds = _retry_seconds(retry_after)
+
+
+def _retry_seconds(retry_after: str) -> float:
+    """The seconds in a header Retry-After, at least 0.2; 1 second for any other text.
+
+    HTTP allows a date there, too, but Kubernetes never writes one.
+    """
+    is_number = retry_after.isascii() and retry_after.isdecimal()
+    if is_number and len(retry_after) <= _MOST_DIGITS:
+        return max(float(retry_after), _SHORTEST_RETRY_SECONDS)
+    return _DEFAULT_RETRY_SECONDS
 
 
 def complaint(why: KubeError) -> str:
     """A phrase for messages about an API server's error."""
     if isinstance(why, RefusedError):
-        return f"the API answers {why}" + (why.message and f": {why.message}")
-    return f"{'' if isinstance(why, UnusableKubeconfigError) else 'the API does not answer: '}{why}"
+        phrase = f"the API answers {why}"
+        return f"{phrase}: {why.message}" if why.message else phrase
+    if isinstance(why, UnusableKubeconfigError):
+        return str(why)
+    return f"the API does not answer: {why}"
 
 
 def words_of_network(why: Exception) -> str:
-    """A phrase for a network error of urllib3 or the system."""
+    """A phrase for a network error from urllib3 or the operating system."""
     reason = getattr(why, "reason", None) or why
     if type(reason).__name__ == "ReadTimeoutError":
         return TOO_LATE
-    is_of_tls = "certificate" in (text := short(reason)).lower()
-    cause = "its certificate is not accepted" if is_of_tls else "it cannot be connected to"
-    return f"{cause}: {text}"
+    text = short(reason)
+    if "certificate" in text.lower():
+        return f"its certificate is not accepted: {text}"
+    return f"it cannot be connected to: {text}"
 
 
 def short(why: object) -> str:
-    """The last part of a chain of messages, on one line; never a kubeconfig's content."""
-    text = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
-    return plain(_FROM_URLLIB3.sub("", text.rpartition(">: ")[2]), 200)
+    """The innermost cause in an error's text, on one line of at most 200 characters.
+
+    urllib3 chains causes with ">: ". An error without a text becomes the name of its class.
+    Give it no error that quotes a kubeconfig.
+    """
+    lines = str(why).strip().splitlines()
+    first_line = lines[0] if lines else type(why).__name__
+    innermost = first_line.rpartition(">: ")[2]
+    return plain(_FROM_URLLIB3.sub("", innermost), _MOST_CHARACTERS)

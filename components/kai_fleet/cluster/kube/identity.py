@@ -1,4 +1,4 @@
-"""Which cluster it is: the UID of its namespace `kube-system`, which is made once in its life."""
+"""The identity of a cluster: the UID of its namespace `kube-system`, which never changes."""
 
 import re
 from typing import Final
@@ -7,15 +7,19 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.values import get
 
 SYSTEM: Final = "kube-system"
-ANOTHER: Final = "is another one than the last update saw"  # a vCluster by the UID
-LOOK_SECONDS: Final = 3.0  # for a look that a run waits for: who gives no answer says nothing
+# Completes a sentence about a vCluster whose UID differs from the recorded one.
+ANOTHER: Final = "is another one than the last update saw"
+# Timeout for reading an identity while a command waits; without an answer it stays unknown.
+LOOK_SECONDS: Final = 3.0
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def uid_of(api: Api) -> str:
-    """The UID of a cluster; "" where it answers with none. A tenant's answer is not trusted.
+    """The UID of a cluster; "" if the answer has none, or one that is no UID by its form.
 
-    Raises KubeError where it does not answer.
+    Raises KubeError if the API server refuses or does not answer.
     """
     uid = get(api.get(f"/api/v1/namespaces/{SYSTEM}"), "metadata", "uid")
-    return uid if isinstance(uid, str) and _UID.fullmatch(uid) else ""
+    if isinstance(uid, str) and _UID.fullmatch(uid):
+        return uid
+    return ""  # a tenant's API server may answer anything

@@ -1,109 +1,113 @@
 """Connect to an API server from a kubeconfig, which the official client's loader reads."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import urllib3
 import yaml
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import ConfigException
+from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
 
-if TYPE_CHECKING:
-    from kubernetes.client.configuration import Configuration
-    from kubernetes.config.kube_config import ConfigNode
-
-# Takes 0.2 s to import, for which only those wait who connect.
-READER: Final = "kubernetes.config.kube_config"
-
-_USUAL: Final = "~/.kube/config"
-_THREADS: Final = 32  # that ask one API server at once, and keep their connections
-_THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
+_DEFAULT_FILE: Final = "~/.kube/config"
+_MOST_CONNECTIONS: Final = 32  # that stay open to one API server; one for each thread
+_THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it, either
 _UNUSABLE: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPError)
-# The loader keeps the files that it makes of certificates, by content, for a whole process.
+# The loader caches the files that it writes for certificates, for the life of the process. A second
+# thread would get a file that the first one has deleted.
 _LOADING: Final = threading.Lock()
+# The loader ignores these fields of a user: requests would go without impersonation, so with more
+# rights.
+_IMPERSONATION: Final = {"as", "as-groups", "as-uid", "as-user-extra"}
 
 
 class Connection:
     """An API server's address, credentials, and a pool of connections to it.
 
-    `context` is what the kubeconfig calls it, `authority` the certificate authority that it names,
-    as PEM.
+    `context` is the context's name in the kubeconfig. `authority` is the certificate authority in
+    the kubeconfig, as PEM; None if it names none.
     """
 
     def __init__(self, loaded: Configuration, context: str) -> None:
-        """Reads the certificates and keys at once: their files may go."""
-        self.host, self.context = str(loaded.host), context
+        """Read the certificates and keys at once: the caller may delete their files."""
+        self.host = str(loaded.host)
+        self.context = context
         self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
-        self._loaded, self._renewing = loaded, threading.Lock()
-        from kubernetes.client.rest import RESTClientObject
-
+        self._loaded = loaded
+        self._renewing = threading.Lock()
         self.pool: urllib3.PoolManager = RESTClientObject(loaded).pool_manager
         if self.host.startswith("https:"):
-            tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
-            if not loaded.verify_ssl:
-                tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-            if loaded.cert_file:
-                tls.load_cert_chain(loaded.cert_file, loaded.key_file)
             settings = self.pool.connection_pool_kw
             for key in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
                 settings.pop(key, None)
-            settings["ssl_context"] = tls
+            settings["ssl_context"] = _tls(loaded)
 
     def headers(self) -> dict[str, str]:
-        """The headers of every request; a token that runs out is renewed."""
+        """The headers of a request; a token that has expired is renewed first.
+
+        Raises UnusableKubeconfigError if the token is empty.
+        """
         with self._renewing:
             token = self._loaded.get_api_key_with_prefix("BearerToken")
         if not token:
             return {"Accept": "application/json"}
-        token = token.strip()  # a token file ends in a line end
+        token = token.strip()  # a token file ends with a newline
         if token == "Bearer":
             raise UnusableKubeconfigError("the kubeconfig cannot be used: its token is empty")
         return {"Accept": "application/json", "Authorization": token}
 
 
+def _tls(loaded: Configuration) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+    if not loaded.verify_ssl:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    if loaded.cert_file:
+        tls.load_cert_chain(loaded.cert_file, loaded.key_file)
+    return tls
+
+
+@dataclass(frozen=True)
+class _Login:
+    """A context of a kubeconfig, and its user's name and fields; no fields without a user."""
+
+    context: str
+    user_name: str | None
+    user: Mapping[str, object]
+
+
 def connection(
     content: str | None = None, *, context: str | None = None, file: str | None = None
 ) -> Connection:
-    """Connect with a kubeconfig's content, or a file, by default $KUBECONFIG or ~/.kube/config.
-    `context` is by default its current context.
+    """Connect with a kubeconfig. A credential plugin that it names is run.
 
-    Raises UnusableKubeconfigError, also if a credential plugin returns nothing: no request is sent
-    as an anonymous user.
+    Args:
+        content: The kubeconfig itself; without it `file` is read.
+        context: By default the current context.
+        file: One path or several, as in KUBECONFIG; by default $KUBECONFIG, else ~/.kube/config.
+
+    Raises:
+        UnusableKubeconfigError: The kubeconfig is absent or malformed. Or the context does not
+            exist, or has no server. Or the user impersonates another, or the credential plugin
+            returns nothing: no request is sent as an anonymous user.
     """
-    from kubernetes.client.configuration import Configuration
-    from kubernetes.config import ConfigException
-    from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
-
     try:
-        # A TLS library takes certificates and keys from files only: for a moment they are some.
+        # TLS libraries read certificates and keys from files only: write them for a moment.
         with _LOADING, tempfile.TemporaryDirectory(prefix="kai-fleet-kubeconfig-") as folder:
-            paths = file or os.environ.get("KUBECONFIG") or _USUAL
-            if content:
-                whole = ConfigNode("the kubeconfig", yaml.safe_load(content))
-            elif (whole := KubeConfigMerger(paths).config) is None:
-                raise ValueError(f"{paths} is not there")
-            chosen, user = _chosen(whole, context)
-            loaded = Configuration()
-            loaded.retries, loaded.connection_pool_maxsize = 0, _THREADS
-            loaded.no_proxy = f"{loaded.no_proxy or ''},{_THIS_MACHINE}"
-            loader = KubeConfigLoader(whole, chosen, config_base_path=None, temp_file_path=folder)
-            loader.load_and_set(loaded)
-            logs_in = "exec" in user or "auth-provider" in user
-            if logs_in and not (loaded.api_key or loaded.cert_file):
-                command = Path(str((user.get("exec") or {}).get("command", ""))).name
-                raise ValueError(
-                    f"the credential plugin {command} of user {user['name']} gives nothing: log in"
-                    " or install it, then try again"
-                )
-            return Connection(loaded, chosen)
+            kubeconfig = _read(content, file)
+            login = _login(kubeconfig, context)
+            return Connection(_loaded(kubeconfig, login, folder), login.context)
     except (yaml.YAMLError, ConfigException):  # their messages may quote the content
         reason = "it is not YAML, names what is not there, or the login of its user has ended"
     except _UNUSABLE as error:
@@ -111,32 +115,80 @@ def connection(
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
 
 
-def contexts() -> tuple[list[str], str | None]:
-    """The contexts of the usual kubeconfig, and the current one; none where it cannot be used."""
-    from kubernetes.config import ConfigException
-    from kubernetes.config.kube_config import KubeConfigMerger
+def _read(content: str | None, file: str | None) -> ConfigNode:
+    """The parsed kubeconfig. Raises ValueError if no file exists, and errors of the parser."""
+    if content:
+        return ConfigNode("the kubeconfig", yaml.safe_load(content))
+    paths = file or os.environ.get("KUBECONFIG") or _DEFAULT_FILE
+    merged = KubeConfigMerger(paths).config
+    if merged is None:
+        raise ValueError(f"{paths} is not there")
+    return merged
 
+
+def _loaded(kubeconfig: ConfigNode, login: _Login, folder: str) -> Configuration:
+    """The client's configuration, with certificates and keys as files in `folder`.
+
+    Raises ValueError if a credential plugin returns neither a token nor a certificate.
+    """
+    loaded = Configuration()
+    loaded.retries = 0
+    loaded.connection_pool_maxsize = _MOST_CONNECTIONS
+    loaded.no_proxy = f"{loaded.no_proxy or ''},{_THIS_MACHINE}"
+    loader = KubeConfigLoader(
+        kubeconfig, login.context, config_base_path=None, temp_file_path=folder
+    )
+    loader.load_and_set(loaded)
+    logs_in = "exec" in login.user or "auth-provider" in login.user
+    if logs_in and not (loaded.api_key or loaded.cert_file):
+        plugin = login.user.get("exec") or {}
+        command = plugin.get("command", "") if isinstance(plugin, Mapping) else ""
+        raise ValueError(
+            f"the credential plugin {Path(str(command)).name} of user {login.user_name} gives"
+            " nothing: log in or install it, then try again"
+        )
+    return loaded
+
+
+def contexts() -> tuple[list[str], str | None]:
+    """The contexts of the user's default kubeconfig, and the current one if it is among them.
+
+    An empty list and None if there is no such file, or it cannot be used.
+    """
     with suppress(yaml.YAMLError, ConfigException, *_UNUSABLE):
-        if whole := KubeConfigMerger(os.environ.get("KUBECONFIG") or _USUAL).config:
-            names = [str(item["name"]) for item in whole.safe_get("contexts") or []]
-            current = whole.safe_get("current-context")
+        merged = KubeConfigMerger(os.environ.get("KUBECONFIG") or _DEFAULT_FILE).config
+        if merged:
+            names = _context_names(merged)
+            current = merged.safe_get("current-context")
             return names, current if current in names else None
     return [], None
 
 
-def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any]]:
-    """The context's name and its user. Raises ValueError, ConfigException."""
-    names = [str(item["name"]) for item in whole.safe_get("contexts") or []]
-    chosen = context or whole.safe_get("current-context")
+def _context_names(kubeconfig: ConfigNode) -> list[str]:
+    return [str(entry["name"]) for entry in kubeconfig.safe_get("contexts") or []]
+
+
+def _login(kubeconfig: ConfigNode, context: str | None) -> _Login:
+    """The context, by default the current one, with its user.
+
+    Raises ValueError if the context does not exist, if its cluster has no server, or if its user
+    impersonates another; ConfigException if its cluster or user does not exist.
+    """
+    chosen = context or kubeconfig.safe_get("current-context")
+    names = _context_names(kubeconfig)
     if str(chosen) not in names:
         missing = f"context {chosen}" if chosen else "current-context; write --context with one"
         raise ValueError(f"it has no {missing}; its contexts: {', '.join(names) or 'none'}")
-    entry = whole["contexts"].get_with_name(str(chosen))["context"]
-    if not whole["clusters"].get_with_name(entry["cluster"])["cluster"].safe_get("server"):
+    entry = kubeconfig["contexts"].get_with_name(str(chosen))["context"]
+    cluster = kubeconfig["clusters"].get_with_name(entry["cluster"])["cluster"]
+    if not cluster.safe_get("server"):
         raise ValueError(f"cluster {entry['cluster']} has no server")
-    name = entry.safe_get("user")
-    user = (whole["users"].get_with_name(name)["user"].value if name else None) or {}
-    # The loader leaves these out, so that requests would be sent as somebody with more rights.
-    if others := sorted({"as", "as-groups", "as-uid", "as-user-extra"} & user.keys()):
-        raise ValueError(f"user {name} has {', '.join(others)}; use one with rights of its own")
-    return str(chosen), {**user, "name": name}
+    user_name = entry.safe_get("user")
+    if not user_name:
+        return _Login(str(chosen), None, {})
+    user = kubeconfig["users"].get_with_name(user_name)["user"].value or {}
+    impersonation = sorted(_IMPERSONATION & user.keys())
+    if impersonation:
+        fields = ", ".join(impersonation)
+        raise ValueError(f"user {user_name} has {fields}; use one with rights of its own")
+    return _Login(str(chosen), user_name, user)

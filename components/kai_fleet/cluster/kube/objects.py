@@ -8,19 +8,28 @@ from typing import Any, Final, NamedTuple
 
 from kai_fleet.values import pairs, parse_quantity
 
+# JSON from an API server, about which nothing is known.
+Fields = Mapping[str, Any]
+Labels = Mapping[str, str]
+Taint = Mapping[str, str]
+Toleration = Mapping[str, str]
 # What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
-# The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
-# has feature discovery and MPS in it, too.
-_PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
+# The name of the device plugin's container in NVIDIA's operator, chart and manifests, and on GKE.
+# Its image would not do: feature discovery and MPS run the same one.
+_DEVICE_PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
 OUT_OF_MEMORY: Final = "OOMKilled"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
-_LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
-_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class Killed(NamedTuple):
-    """A container that was killed for memory: how often it started again, and when it ended."""
+    """A container that the kernel killed for memory.
+
+    `restarts` counts all restarts of the container. `ended` is the time stamp of the kill, as the
+    API server sent it.
+    """
 
     container: str
     restarts: int
@@ -28,9 +37,11 @@ class Killed(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What happened, as a predicate."""
-        often = f", {self.restarts} restarts" if self.restarts > 1 else ""
-        return f"container {self.container} was killed for memory ({OUT_OF_MEMORY}{often})"
+        """What happened, as a clause for a message."""
+        reason = OUT_OF_MEMORY
+        if self.restarts > 1:
+            reason += f", {self.restarts} restarts"
+        return f"container {self.container} was killed for memory ({reason})"
 
 
 class KubeObject(dict[str, Any]):
@@ -38,12 +49,12 @@ class KubeObject(dict[str, Any]):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The object's name."""
         return str(self["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
-        """Its namespace, "" for what has none."""
+        """The object's namespace, "" for an object of the whole cluster."""
         return str(self["metadata"].get("namespace", ""))
 
     @property
@@ -52,28 +63,28 @@ class KubeObject(dict[str, Any]):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
+    def labels(self) -> Labels:
+        """The object's labels."""
         return self["metadata"].get("labels") or {}
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Its annotations."""
+        """The object's annotations."""
         return self["metadata"].get("annotations") or {}
 
     @property
-    def spec(self) -> Mapping[str, Any]:
-        """Its spec."""
+    def spec(self) -> Fields:
+        """The object's spec."""
         return self.get("spec") or {}
 
     @property
-    def status(self) -> Mapping[str, Any]:
-        """Its status."""
+    def status(self) -> Fields:
+        """The object's status."""
         return self.get("status") or {}
 
     @property
     def phase(self) -> str | None:
-        """Of a pod: Pending, Running, Succeeded or Failed."""
+        """The phase in the status: of a pod Pending, Running, Succeeded or Failed."""
         return self.status.get("phase")
 
     @property
@@ -81,21 +92,27 @@ class KubeObject(dict[str, Any]):
         """Whether a pod has terminated."""
         return self.phase in ("Succeeded", "Failed")
 
-    def condition(self, kind: str) -> Mapping[str, Any]:
-        """A condition by its type; empty where there is none."""
-        conditions = self.status.get("conditions") or []
-        return next((condition for condition in conditions if condition.get("type") == kind), {})
+    def condition(self, kind: str) -> Fields:
+        """The first condition of this type; empty without one."""
+        conditions: list[Fields] = self.status.get("conditions") or []
+        for condition in conditions:
+            if condition.get("type") == kind:
+                return condition
+        return {}
 
     def is_true(self, kind: str) -> bool:
-        """Whether a condition holds."""
+        """Whether the condition of this type has the status True."""
         return self.condition(kind).get("status") == "True"
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is Ready at its newest generation, not only at an earlier one."""
+        """Whether the condition Ready is True for the newest generation.
+
+        A condition without `observedGeneration` counts for the newest one.
+        """
         newest = self["metadata"].get("generation")
-        of = self.condition("Ready").get("observedGeneration", newest)
-        return self.is_true("Ready") and of == newest
+        observed = self.condition("Ready").get("observedGeneration", newest)
+        return self.is_true("Ready") and observed == newest
 
     @property
     def is_default_class(self) -> bool:
@@ -104,23 +121,27 @@ class KubeObject(dict[str, Any]):
 
     @property
     def unscheduled(self) -> str:
-        """Why a scheduler says that a pod has no node; "" where none does."""
+        """The scheduler's message why a pod has no node; "" without one."""
         return str(self.condition("PodScheduled").get("message") or "")
 
     @property
     def waiting(self) -> Iterator[str]:
-        """The reason and the message of each container of a pod that waits to start."""
-        of_pod = ("initContainerStatuses", "containerStatuses")
-        for container in (status for key in of_pod for status in self.status.get(key) or []):
-            if waiting := (container.get("state") or {}).get("waiting"):
-                yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+        """`REASON MESSAGE` of each container of a pod that waits to start, init ones first."""
+        for key in ("initContainerStatuses", "containerStatuses"):
+            for container in self.status.get(key) or []:
+                waiting = (container.get("state") or {}).get("waiting")
+                if waiting:
+                    yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
 
     @property
     def killed_for_memory(self) -> Iterator["Killed"]:
-        """The containers of a pod that the kernel killed for memory, also while they run again."""
+        """The containers of a pod that the kernel killed for memory, each once.
+
+        A container counts while it runs again, too: its last state is kept.
+        """
         for container in self.status.get("containerStatuses") or []:
-            for state in (container.get("state") or {}, container.get("lastState") or {}):
-                ended = state.get("terminated") or {}
+            for key in ("state", "lastState"):
+                ended = (container.get(key) or {}).get("terminated") or {}
                 if ended.get("reason") == OUT_OF_MEMORY:
                     restarts = int(container.get("restartCount") or 0)
                     yield Killed(str(container.get("name")), restarts, ended.get("finishedAt"))
@@ -128,16 +149,20 @@ class KubeObject(dict[str, Any]):
 
     @property
     def container_messages(self) -> Iterator[str]:
-        """What killed the containers of a pod, and their termination and state messages."""
-        yield from (each.sentence for each in self.killed_for_memory)
+        """What killed a pod's containers, then the message of each last state and state.
+
+        A state without a message yields "".
+        """
+        for killed in self.killed_for_memory:
+            yield killed.sentence
         for container in self.status.get("containerStatuses") or []:
-            for state in (container.get("lastState") or {}, container.get("state") or {}):
-                for detail in state.values():
+            for key in ("lastState", "state"):
+                for detail in (container.get(key) or {}).values():
                     yield str((detail or {}).get("message") or "")
 
     @property
     def messages(self) -> Iterator[str]:
-        """What its own status says, some of it empty."""
+        """All messages in a pod's status; some are ""."""
         yield self.unscheduled
         yield from self.waiting
         yield from self.container_messages
@@ -145,123 +170,158 @@ class KubeObject(dict[str, Any]):
 
     @property
     def finalizers(self) -> list[str]:
-        """What keeps it when it is deleted."""
-        return [*map(str, self["metadata"].get("finalizers") or [])]
+        """The finalizers that keep the object while it is being deleted."""
+        return [str(name) for name in self["metadata"].get("finalizers") or []]
 
     @property
-    def is_going(self) -> bool:
-        """Whether it is being deleted, which kubectl calls Terminating."""
+    def is_being_deleted(self) -> bool:
+        """Whether the object is being deleted, which kubectl shows as Terminating."""
         return "deletionTimestamp" in self["metadata"]
 
     @property
-    def containers(self) -> list[Mapping[str, Any]]:
-        """The containers of a pod or a pod template, init containers first."""
+    def containers(self) -> list[Fields]:
+        """The containers of a pod, or of a workload's pod template; init containers first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
-        return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+        init_containers = pod.get("initContainers") or []
+        return [*init_containers, *(pod.get("containers") or [])]
 
     def made_by(self, deployments: Iterable[str]) -> str:
-        """Which of these Deployments, by their names, made a pod; "" for none."""
-        of_it = [name for name in deployments if self.name.startswith(f"{name}-")]
-        return max(of_it, key=len, default="")
+        """The name of the Deployment, among these, that created this pod; "" for none.
+
+        A pod's name begins with its Deployment's name; the longest such name wins.
+        """
+        names = [name for name in deployments if self.name.startswith(f"{name}-")]
+        return max(names, key=len, default="")
 
     @property
     def is_device_plugin(self) -> bool:
-        """Whether a pod, or the pods of a workload, advertise NVIDIA's GPUs."""
-        return any(_PLUGIN.fullmatch(str(container.get("name"))) for container in self.containers)
+        """Whether a pod, or a workload's pods, run NVIDIA's device plugin: it advertises GPUs."""
+        names = [str(container.get("name")) for container in self.containers]
+        return any(_DEVICE_PLUGIN.fullmatch(name) for name in names)
 
     @property
     def image_tag(self) -> str | None:
-        """The tag of the first container's image."""
-        images = [str(container.get("image", "")) for container in self.containers]
-        tag = images[0].partition("@")[0].rpartition(":")[2] if images else ""
-        return tag if tag and "/" not in tag else None
+        """The tag of the first container's image; None without a container or a tag."""
+        containers = self.containers
+        if not containers:
+            return None
+        image = str(containers[0].get("image", ""))
+        without_digest = image.partition("@")[0]
+        tag = without_digest.rpartition(":")[2]
+        if "/" in tag:  # the colon is that of the registry's port
+            return None
+        return tag or None
 
     @property
     def rolled_out(self) -> bool:
-        """Whether all replicas of a Deployment are updated and available, and no old one is left,
-        as `kubectl rollout status` sees it.
+        """Whether a workload's rollout is complete, as `kubectl rollout status` sees it.
+
+        All replicas, at least one, are updated and available, and no old replica is left.
         """
-        replicas, now = self.spec.get("replicas", 1), self.status
-        updated = now.get("updatedReplicas", 0)
-        newest = now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
-        enough = min(updated, now.get("availableReplicas", 0)) >= replicas > 0
-        return bool(newest and enough and now.get("replicas", 0) <= updated)
+        status = self.status
+        if status.get("observedGeneration", 0) < self["metadata"].get("generation", 0):
+            return False
+        desired = self.spec.get("replicas", 1)
+        updated = status.get("updatedReplicas", 0)
+        ready = min(updated, status.get("availableReplicas", 0))
+        return bool(ready >= desired > 0 and status.get("replicas", 0) <= updated)
 
     @property
     def last_seen(self) -> str:
-        """Time of the last occurrence of an event, as sortable text."""
+        """The time stamp of an event's last occurrence, as sortable text.
+
+        The first that is set: lastTimestamp, eventTime, firstTimestamp, creationTimestamp; or "".
+        """
         stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
         return str(stamp or self["metadata"].get("creationTimestamp") or "")
 
     @property
     def takes_pods(self) -> bool:
-        """Whether a node is Ready and schedulable."""
+        """Whether a node is Ready and not cordoned."""
         return self.is_true("Ready") and not self.spec.get("unschedulable")
 
     def gpus(self, resource: str) -> float:
-        """How many GPUs a node advertises under that name."""
-        return float(parse_quantity((self.status.get("allocatable") or {}).get(resource, 0)))
+        """The allocatable amount of a GPU resource, such as `nvidia.com/gpu`, on a node."""
+        allocatable = self.status.get("allocatable") or {}
+        return float(parse_quantity(allocatable.get(resource, 0)))
 
 
-def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
-    """Whether a node with these labels carries all those of a pool."""
+def in_pool(labels: Labels, pool: Labels) -> bool:
+    """Whether a node with these labels has all labels of a pool."""
     return pool.items() <= labels.items()
 
 
-def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    """Whether this toleration, as in a pod's spec or in a stack file, matches that taint."""
-    operator = toleration.get("operator") or ("Equal" if "value" in toleration else "Exists")
-    return (
-        toleration.get("key") in (None, "", taint["key"])
-        and toleration.get("effect") in (None, "", taint["effect"])
-        and (operator == "Exists" or (toleration.get("value") or "") == taint.get("value", ""))
-    )
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration, from a pod's spec or from a stack file, matches a taint.
+
+    Without an operator it is Equal if the toleration has a value, else Exists.
+    """
+    if toleration.get("key") not in (None, "", taint["key"]):
+        return False
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    default_operator = "Equal" if "value" in toleration else "Exists"
+    if (toleration.get("operator") or default_operator) == "Exists":
+        return True
+    return (toleration.get("value") or "") == taint.get("value", "")
 
 
 def closed_pool(
-    tolerations: Sequence[Mapping[str, str]],
-    nodes: Sequence[Iterable[Mapping[str, str]]],
+    tolerations: Sequence[Toleration],
+    nodes: Sequence[Iterable[Taint]],
     path: str,
 ) -> tuple[str, str] | None:
-    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
+    """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
 
-    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
+    Args:
+        tolerations: Those of the team.
+        nodes: The taints of each node of the pool.
+        path: The key of the stack file where the team's tolerations belong.
     """
-    closing = [
-        [
-            taint
-            for taint in taints
-            if taint.get("effect") in ("NoSchedule", "NoExecute")
-            and not taint["key"].startswith("node.kubernetes.io/")
-            and not any(tolerates(each, taint) for each in tolerations)
-        ]
-        for taints in nodes
-    ]
+    closing = [_closing_taints(tolerations, taints) for taints in nodes]
     if not closing or not all(closing):
         return None
-    taint, keys = closing[0][0], ("key", "value", "effect")
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    taint = closing[0][0]
+    fields = [
+        f"{key}: {json.dumps(taint[key])}" for key in ("key", "value", "effect") if taint.get(key)
+    ]
     return (
         f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
         " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {path}",
+        f"write tolerations: [{{{', '.join(fields)}}}] at {path}",
     )
 
 
+def _closing_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> list[Taint]:
+    """The taints of a node that keep off pods with only these tolerations.
+
+    Taints of `node.kubernetes.io/` are temporary, and are left out.
+    """
+    closing = []
+    for taint in taints:
+        keeps_pods_off = taint.get("effect") in ("NoSchedule", "NoExecute")
+        if not keeps_pods_off or taint["key"].startswith("node.kubernetes.io/"):
+            continue
+        if not any(tolerates(toleration, taint) for toleration in tolerations):
+            closing.append(taint)
+    return closing
+
+
 def seconds_since(stamp: object, now: datetime) -> float:
-    """Seconds from a Kubernetes time stamp until `now`; 0 where there is none."""
+    """Seconds from a Kubernetes time stamp until `now`; 0 if `moment` cannot read the stamp."""
     return (now - (moment(stamp) or now)).total_seconds()
 
 
 def moment(stamp: object) -> datetime | None:
-    """A Kubernetes time stamp; None where there is none, or one of no year from 1 to 9999: API
-    servers take the year 0.
+    """A Kubernetes time stamp; None for one without a time zone, or that Python cannot read.
+
+    API servers accept the year 0, which Python has not.
     """
     try:
-        found = datetime.fromisoformat(str(stamp))
+        time = datetime.fromisoformat(str(stamp))
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return time if time.tzinfo else None
 
 
 def malformed(error: Exception) -> str:
@@ -270,22 +330,35 @@ def malformed(error: Exception) -> str:
 
 
 def well_named(items: object) -> Iterator[dict[str, Any]]:
-    """Objects whose names Kubernetes allows, each name once, with only their valid labels.
+    """The objects of a list whose names Kubernetes allows, with only their valid labels.
 
-    A tenant controls the API server of its vCluster, and a fix is a command with names from it that
-    an operator copies into a shell.
+    Of several objects with one name and namespace only the first counts. Anything but a list gives
+    no objects. A tenant controls the API server of its vCluster, and operators copy commands with
+    names from it into a shell.
     """
-    seen: set[tuple[Any, Any]] = set()
-    for item in items if isinstance(items, list) else []:
+    if not isinstance(items, list):
+        return
+    seen: set[tuple[object, object]] = set()
+    for item in items:
         metadata = pairs(pairs(item).get("metadata"))
-        names = (metadata.get("name"), metadata.get("namespace", "default"))
-        if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        name = metadata.get("name")
+        namespace = metadata.get("namespace", "default")
+        if not _is_name(name) or not _is_name(namespace) or (name, namespace) in seen:
             continue
-        if names not in seen:
-            seen.add(names)
-            labels = {
-                key: text
-                for key, text in pairs(metadata.get("labels")).items()
-                if _KEY.fullmatch(key) and isinstance(text, str) and _LABEL.fullmatch(text)
-            }
-            yield {**item, "metadata": {**metadata, "labels": labels}}
+        seen.add((name, namespace))
+        labels = _valid_labels(pairs(metadata.get("labels")))
+        yield {**item, "metadata": {**metadata, "labels": labels}}
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _valid_labels(labels: Mapping[str, object]) -> dict[str, str]:
+    valid = {}
+    for key, value in labels.items():
+        if not isinstance(value, str) or not _LABEL_KEY.fullmatch(key):
+            continue
+        if _LABEL_VALUE.fullmatch(value):
+            valid[key] = value
+    return valid

@@ -1,85 +1,107 @@
-"""What one API server may answer to one command: seconds, bytes, values and objects."""
+"""Limits on what one API server may answer to one command: seconds, bytes, values and objects."""
 
 import threading
 import time
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.cluster.kube.errors import NO_API, TOO_LATE, UnreachableError
 
-# Bytes of all answers together. Two thousand pods have 20 MiB.
-OF_TENANTS: Final = 64 << 20
-OF_OPERATORS: Final = 2 << 30
-# JSON of an API server has a value for each 20 bytes, and an object for each 2000. A value takes up
-# to 250 bytes of memory when it is parsed, and an object about a millisecond to judge.
+# Bytes of all answers together. Two thousand pods take 20 MiB.
+TENANT_BYTES: Final = 64 << 20
+OPERATOR_BYTES: Final = 2 << 30
+# An API server's JSON has about one value in 20 bytes, and one object in 2000. A parsed value takes
+# up to 250 bytes of memory, and checking an object takes about a millisecond.
 _BYTES_A_VALUE: Final = 16
 _BYTES_AN_OBJECT: Final = 1024
-_WAITED_OF: Final = 60.0  # seconds
-_DEEPEST: Final = 100  # a pod has 20 levels; whatever walks through a value stays within its stack
+_BUSY_SECONDS: Final = 60.0  # a server that is busy is asked again in half of this
+_MOST_LEVELS: Final = 100  # a pod has 20; recursive functions stay within Python's stack
 
 
 class Round:
-    """What is left of the bounds of some requests. Threads share it.
+    """What is left of the limits for some requests. Threads may share it.
 
     Args:
-        seconds: The time for all of them.
-        most: The bytes of all their answers; values and objects are bounded in proportion.
+        seconds: The time for all requests.
+        most_bytes: The bytes of all answers. The most values and objects are proportional to it.
     """
 
-    def __init__(self, seconds: float, most: int) -> None:
-        self._ends, self._seconds = time.monotonic() + seconds, seconds
-        self._changing = threading.Lock()
-        self._bytes = self._most = most
-        self._values = self._most_values = most // _BYTES_A_VALUE
-        self._objects = self._most_objects = most // _BYTES_AN_OBJECT
+    def __init__(self, seconds: float, most_bytes: int) -> None:
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._most_bytes = most_bytes
+        self._most_values = most_bytes // _BYTES_A_VALUE
+        self._most_objects = most_bytes // _BYTES_AN_OBJECT
+        self._bytes_left = self._most_bytes
+        self._values_left = self._most_values
+        self._objects_left = self._most_objects
 
     def seconds_left(self) -> float:
-        """Seconds that are left. Raises UnreachableError where there are none."""
-        left = self._ends - time.monotonic()
-        if left <= 0:
+        """The seconds until the deadline. Raises UnreachableError after it."""
+        seconds = self._deadline - time.monotonic()
+        if seconds <= 0:
             raise UnreachableError(f"it did not answer everything within {self._seconds:.0f} s")
-        return left
+        return seconds
 
     def allows_wait(self, seconds: float) -> bool:
-        """Whether a wait ends in the first half of the time, and of a minute: what is to be asked
-        then needs some, too.
+        """Whether a wait would end within half of the time, and within half a minute.
+
+        The rest is for the requests after the wait.
         """
-        waited = self._seconds - (self._ends - time.monotonic())
-        return waited + seconds <= min(self._seconds, _WAITED_OF) / 2
+        elapsed = self._seconds - (self._deadline - time.monotonic())
+        return elapsed + seconds <= min(self._seconds, _BUSY_SECONDS) / 2
 
-    def take(self, piece: bytes) -> None:
-        """Count a piece of an answer, before anything of it is parsed. Raises UnreachableError."""
-        # A value stands behind a comma, or first in a list or a mapping.
-        values = piece.count(b",") + piece.count(b"[") + piece.count(b"{")
-        with self._changing:
-            self._bytes -= len(piece)
-            self._values -= values
-        if time.monotonic() > self._ends:
+    def take(self, chunk: bytes) -> None:
+        """Subtract the bytes and values of a chunk of JSON, before anything is parsed.
+
+        Raises UnreachableError after the deadline, or if either limit is exceeded.
+        """
+        # Each value follows a comma, or is the first in a list or a mapping.
+        values = chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
+        with self._lock:
+            self._bytes_left -= len(chunk)
+            self._values_left -= values
+        if time.monotonic() > self._deadline:
             raise UnreachableError(TOO_LATE)
-        _require(self._bytes, f"{self._most >> 20} MiB")
-        _require(self._values, f"{self._most_values} values")
+        _require_not_exceeded(self._bytes_left, f"{self._most_bytes >> 20} MiB")
+        _require_not_exceeded(self._values_left, f"{self._most_values} values")
 
-    def take_objects(self, items: Any) -> None:
-        """Count the objects of a list. Raises UnreachableError."""
-        count = len(items) if isinstance(items, list) else 0
-        with self._changing:
-            self._objects -= count
-        _require(self._objects, f"{self._most_objects} objects")
+    def take_objects(self, objects: object) -> None:
+        """Subtract the objects of a list; anything else counts as none.
 
-
-def _require(left: int, most: str) -> None:
-    if left < 0:
-        raise UnreachableError(f"it answers more than {most}, which is more than is read of it")
-
-
-def require_shallow(content: Any) -> None:
-    """Raise UnreachableError for a value with more levels than any object of Kubernetes has."""
-    level = [content]
-    for _ in range(_DEEPEST):
-        below: list[Any] = []
-        for each in level:
-            inside = each.values() if isinstance(each, dict) else each
-            below += [value for value in inside if isinstance(value, dict | list)]
-        if not below:
+        Raises UnreachableError if the limit on objects is exceeded.
+        """
+        if not isinstance(objects, list):
             return
-        level = below
+        with self._lock:
+            self._objects_left -= len(objects)
+        _require_not_exceeded(self._objects_left, f"{self._most_objects} objects")
+
+
+def _require_not_exceeded(left: int, limit: str) -> None:
+    if left < 0:
+        raise UnreachableError(f"it answers more than {limit}, which is more than is read of it")
+
+
+def require_shallow(content: object) -> None:
+    """Raise UnreachableError for a JSON value nested deeper than any object of Kubernetes."""
+    level = [content]
+    for _ in range(_MOST_LEVELS):
+        level = _containers_below(level)
+        if not level:
+            return
     raise UnreachableError(NO_API)
+
+
+def _containers_below(level: list[object]) -> list[object]:
+    """The lists and mappings directly inside the lists and mappings of one level."""
+    below: list[object] = []
+    for container in level:
+        if isinstance(container, dict):
+            values = list(container.values())
+        elif isinstance(container, list):
+            values = container
+        else:
+            continue
+        below += [value for value in values if isinstance(value, dict | list)]
+    return below

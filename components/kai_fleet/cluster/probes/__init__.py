@@ -1,11 +1,13 @@
-"""Small programs that the declared commands run: they wait until a part works, or clean up.
+"""Programs that the declared commands run: they wait until a component works, or clean up.
 
-They take everything from their environment, so that no kubeconfig is ever on a command line.
+They read everything from the environment, so that no kubeconfig is ever on a command line.
 """
 
 
 def command(probe: str) -> str:
-    """The shell command that runs a probe, such as `kai wait`, on whichever machine: from the
-    project's environment, else from PATH. A state holds this text, and no machine's own path.
+    """The shell command that runs a probe, such as `kai wait`.
+
+    It finds the program in the project's virtual environment, else in PATH: the state of a stack
+    holds this text, and has to work on any machine.
     """
     return f'PATH=".venv/bin:venv/bin:$PATH" exec fleet-probe {probe}'

@@ -1,4 +1,4 @@
-"""`fleet-probe PROBE [VERB]`: one of the probes in this folder, as the declared commands run it."""
+"""`fleet-probe PROBE VERB`: run one of the probes in this folder, as the declared commands do."""
 
 import json
 import os
@@ -21,8 +21,8 @@ from kai_fleet.cluster.probes.wait import (
 
 
 def _kind(verb: str) -> None:
-    """A kind cluster's script in place of this process; it finds this Python by a variable."""
-    # By bash: a file of a wheel is not executable.
+    """Replace this process by a script for kind clusters; it finds Python in KIND_PYTHON."""
+    # With bash: files in a wheel are not executable.
     command = ["bash", str(SCRIPTS / f"{verb}.sh")]
     os.execvpe(command[0], command, {"KIND_PYTHON": sys.executable, **os.environ})
 
@@ -40,7 +40,10 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
 
 
 def main() -> None:
-    """Run the probe that the arguments name; exit 1 with one sentence where it fails."""
+    """Run the probe that the arguments name. If it fails, print one sentence and exit with 1.
+
+    With HOST_FAILED if the host's API server has failed for too long.
+    """
     probe = PROBES.get(" ".join(sys.argv[1:]))
     if probe is None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")

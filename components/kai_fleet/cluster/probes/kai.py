@@ -1,13 +1,13 @@
-"""`fleet-probe kai wait|clean-up` and `fleet-probe shards apply|remove`: around one KAI release.
+"""`fleet-probe kai wait|clean-up` and `fleet-probe shards apply|remove`, for one KAI release.
 
-wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
-accepted. clean-up: remove what uninstalling that version would leave in the way. shards: set fields
-of KAI's SchedulingShards and Config, from KAI_OBJECTS, or drop them.
+wait: until all deployments of that version are rolled out, its objects are Ready, and a Queue is
+accepted. clean-up: delete what would be in the way after that version is uninstalled. shards: set
+the fields in KAI_OBJECTS of KAI's SchedulingShards and Config, or drop them.
 """
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
@@ -22,11 +22,15 @@ from kai_fleet.cluster.probes.wait import (
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases import kai
 from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import get
 
 MANAGER: Final = "kai-fleet-shards"
-_SECONDS: Final = 60.0  # to drop the fields of one kind
+_SECONDS_A_KIND: Final = 60.0  # for all requests about the objects of one kind
+_APPLY_TIMEOUT_SECONDS: Final = 60
+_CLEAN_UP_TIMEOUT_SECONDS: Final = 60
 _KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
-# Objects that KAI's chart or operator makes: only our fields are dropped, never the objects.
+# Objects that KAI's chart or operator creates. Only our fields of them are dropped; the objects are
+# never deleted with the shards.
 _OF_THE_CHART: Final = {"schedulingshards": "default", "configs": "kai-config"}
 _LABEL: Final = "kai-fleet/shard"
 _DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
@@ -40,134 +44,196 @@ _QUEUE: Final = {
 }
 
 
+class _Keys(NamedTuple):
+    """Keys of the stack file that messages name: tolerations, node labels, and KAI's values."""
+
+    tolerations: str
+    pool: str
+    values: str
+
+
 def wait() -> None:
-    """Return when KAI is ready; a pod with a GPU fraction made earlier would stay Pending."""
-    version, chart = os.environ["KAI_VERSION"], os.environ.get("KAI_CHART")
+    """Wait until KAI is ready: a pod with a GPU fraction created earlier would stay Pending.
+
+    KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready.
+
+    Raises:
+        NotReadyError: The chart in KAI_CHART is for another version; or KAI_TIMEOUT seconds are
+            over; or KAI is gone, or a ConfigMap that one of its pods mounts.
+    """
+    version = os.environ["KAI_VERSION"]
+    chart = os.environ.get("KAI_CHART")
     if chart and chart.removeprefix("v") != version.removeprefix("v"):
         raise NotReadyError(f"its chart is of KAI {chart}, and not of {version}")
     api = cluster()
-    deployments, conditions = (
-        [name for name in os.environ.get(variable, "").split(",") if name]
-        for variable in ("KAI_DEPLOYMENTS", "KAI_CONDITIONS")
-    )
-    keys = ("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
-    if team := os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]:
-        keys = (key(team), key(team, "nodePool"), key(team, "scheduler.values"))
+    deployments = _names("KAI_DEPLOYMENTS")
+    conditions = _names("KAI_CONDITIONS")
+    keys = _keys()
 
-    def memory(pod: KubeObject) -> str:
-        part = kai(os.environ["KAI_VERSION"]).resources_key(pod.made_by(deployments))
-        return f"{keys[2]}.{part}" if part else keys[2]
-
-    def missing() -> list[str]:
-        left = _not_rolled_out(api, deployments)
-        left = left or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
-        if not left:  # a dry run asks the webhook, too: an error is what is missing
-            api.post(queues.PATH, _QUEUE, dryRun="All")
-        return left
+    def memory_key(pod: KubeObject) -> str:
+        part = kai(version).resources_key(pod.made_by(deployments))
+        return f"{keys.values}.{part}" if part else keys.values
 
     def why() -> list[str]:
-        found = reasons(api, map(KubeObject, api.list(_PODS)), *keys, memory)
-        return found or refusals(api, KAI_NAMESPACE)
+        pods = map(KubeObject, api.list(_PODS))
+        phrases = reasons(
+            api,
+            pods,
+            tolerations_key=keys.tolerations,
+            pool_key=keys.pool,
+            requests_key=keys.values,
+            memory_key=memory_key,
+        )
+        return phrases or refusals(api, KAI_NAMESPACE)
 
     until_ready(
         api,
         f"KAI {version}",
-        missing,
+        lambda: _missing(api, deployments, conditions),
         float(os.environ["KAI_TIMEOUT"]),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
         why,
     )
 
 
+def _names(variable: str) -> list[str]:
+    """The names in an environment variable, separated by commas."""
+    return [name for name in os.environ.get(variable, "").split(",") if name]
+
+
+def _keys() -> _Keys:
+    """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's."""
+    team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
+    if not team:
+        return _Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
+    return _Keys(key(team), key(team, "nodePool"), key(team, "scheduler.values"))
+
+
+def _missing(api: Api, deployments: list[str], conditions: list[str]) -> list[str]:
+    """What KAI still lacks, a phrase each. Raises KubeError if its webhook refuses a queue."""
+    deployments_missing = _not_rolled_out(api, deployments)
+    if deployments_missing:
+        return deployments_missing
+    unready = [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
+    if not unready:
+        api.post(queues.PATH, _QUEUE, dryRun="All")  # a dry run asks the webhook, too
+    return unready
+
+
 def clean_up() -> None:
     """Delete `kai-config` and the chart's shard, and wait until what they own is gone.
 
-    Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
-    in the whole cluster; and the shard's scheduler, which would run beside the next version's. The
-    chart keeps its shard, and any operator makes a scheduler from it.
+    Only if KAI_CONFIG is `remove`, and the cluster still exists. After uninstalling KAI, two things
+    would be left: webhooks that refuse all pods of the cluster, because their server is gone; and
+    the shard's scheduler, which would run beside that of the next version. The chart keeps its
+    shard, and any operator creates a scheduler from it.
+
+    Raises NotReadyError after a minute.
     """
-    if os.environ.get("KAI_CONFIG") != "remove" or (api := remaining()) is None:
+    if os.environ.get("KAI_CONFIG") != "remove":
+        return
+    api = remaining()
+    if api is None:
         return
     for plural, name in _OF_THE_CHART.items():
         api.delete(_path(plural, name))
     until_ready(
         api,
         "the removal of what KAI's operator made",
-        lambda: _left(api),
-        60,
+        lambda: [*_webhooks(api), *_owned_deployments(api)],
+        _CLEAN_UP_TIMEOUT_SECONDS,
         f"kubectl -n {KAI_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
 
 
-def _left(api: Api) -> list[str]:
-    """Webhooks of KAI, and deployments that go with their owner, not with the Helm release."""
-    hooks = [
-        f"webhook {item['metadata']['name']}"
-        for kind in ("validating", "mutating")
-        for item in api.list(_WEBHOOKS.format(kind))
-        for hook in item.get("webhooks", [])
-        if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
-    ]
-    return hooks + [
-        f"deployment {item['metadata']['name']}"
-        for item in api.list(_DEPLOYMENTS)
-        for owner in item["metadata"].get("ownerReferences", [])
-        if owner["apiVersion"].startswith("kai.scheduler/")
-        and owner["name"] in _OF_THE_CHART.values()
-    ]
+def _webhooks(api: Api) -> list[str]:
+    """A phrase for each webhook of KAI."""
+    phrases = []
+    for kind in ("validating", "mutating"):
+        for item in api.list(_WEBHOOKS.format(kind)):
+            for hook in item.get("webhooks", []):
+                service = hook["clientConfig"].get("service") or {}
+                if service.get("namespace") == KAI_NAMESPACE:
+                    phrases.append(f"webhook {item['metadata']['name']}")
+    return phrases
+
+
+def _owned_deployments(api: Api) -> list[str]:
+    """A phrase for each deployment that is deleted with its owner, not with the Helm release."""
+    phrases = []
+    for item in api.list(_DEPLOYMENTS):
+        for owner in item["metadata"].get("ownerReferences", []):
+            is_of_kai = owner["apiVersion"].startswith("kai.scheduler/")
+            if is_of_kai and owner["name"] in _OF_THE_CHART.values():
+                phrases.append(f"deployment {item['metadata']['name']}")
+    return phrases
 
 
 def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
-    """Deployments that are absent or not rolled out. Raises NotReadyError if KAI is gone."""
+    """A phrase for each of these deployments that is absent, then for each not rolled out.
+
+    Raises NotReadyError if there is no deployment, and the Helm release is gone. Raises KubeError.
+    """
     present = {item["metadata"]["name"]: KubeObject(item) for item in api.list(_DEPLOYMENTS)}
-    left = [f"deployment {name} (absent)" for name in names if name not in present]
-    there = [present[name] for name in names if name in present]
-    left += [f"deployment {each.name}" for each in there if not each.rolled_out]
     if names and not present:
         require_release(api, "KAI", KAI_NAMESPACE, "kai-scheduler")
-    return left
+    phrases = [f"deployment {name} (absent)" for name in names if name not in present]
+    for name in names:
+        if name in present and not present[name].rolled_out:
+            phrases.append(f"deployment {name}")
+    return phrases
 
 
 def _is_ready(api: Api, reference: str) -> bool:
-    """Whether `plural.group/name` exists and is Ready at its newest generation."""
-    kind, name = reference.split("/")
-    plural, group = kind.split(".", 1)
+    """Whether the object `plural.group/name` exists and is Ready at its newest generation."""
+    resource, name = reference.split("/")
+    plural, group = resource.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
     return item is not None and KubeObject(item).is_ready
 
 
 def remove_fields() -> None:
-    """Drop all fields that were set, and delete the shards."""
-    if (api := remaining()) is not None:
+    """Drop all fields that were set, and delete our shards, if the cluster still exists."""
+    api = remaining()
+    if api is not None:
         set_fields(api, {})
 
 
-def set_fields(api: Api, objects: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set these fields, specs by plural kind and name. Drop those of an earlier run, and delete the
-    shards that are no longer configured.
+def set_fields(api: Api, objects: Mapping[str, Mapping[str, Object]]) -> None:
+    """Set the fields in `objects`: specs by plural kind and name.
+
+    Fields and shards of an earlier call that are not in `objects` are dropped and deleted. Raises
+    NotReadyError if an object of the chart does not exist within a minute, KubeError.
     """
-    for plural, of_chart in _OF_THE_CHART.items():
-        # An object of the chart without configured fields is left alone.
-        own = objects.get(plural, {}).items()
-        specs = {name: spec for name, spec in own if spec or name != of_chart}
+    for plural, chart_object in _OF_THE_CHART.items():
+        specs = dict(objects.get(plural, {}))
+        if not specs.get(chart_object):
+            specs.pop(chart_object, None)  # without configured fields it is left alone
         for name, spec in specs.items():
-            _until_applied(api, plural, name, spec)
-        api.begin(_SECONDS)
-        labelled = api.find(f"{_path(plural)}?labelSelector={_LABEL}") or {}  # None: no CRD
+            _apply(api, plural, name, spec)
+        api.begin(_SECONDS_A_KIND)
+        labelled = api.find(f"{_path(plural)}?labelSelector={_LABEL}") or {}  # None without the CRD
         for item in labelled.get("items") or []:
             name = item["metadata"]["name"]
-            if name == of_chart and name not in specs:
+            if name in specs:
+                continue
+            if name == chart_object:
                 api.patch(_path(plural, name), _without_ours(item))
-            elif name not in specs:
+            else:
                 api.delete(_path(plural, name))
 
 
-def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
-    """Apply a spec; an object of the chart, such as kai-config, may have to be created first."""
-    kind, path = _KINDS[plural], _path(plural, name)
-    metadata = {"name": name, "labels": {_LABEL: "true"}}
-    body = {"apiVersion": "kai.scheduler/v1", "kind": kind, "metadata": metadata, "spec": spec}
+def _apply(api: Api, plural: str, name: str, spec: Object) -> None:
+    """Apply a spec; first wait for an object that KAI's chart creates, such as kai-config."""
+    kind = _KINDS[plural]
+    path = _path(plural, name)
+    body = {
+        "apiVersion": "kai.scheduler/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": {_LABEL: "true"}},
+        "spec": spec,
+    }
 
     def missing() -> list[str]:
         if name == _OF_THE_CHART[plural] and api.find(path) is None:
@@ -176,30 +242,35 @@ def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> No
         return []
 
     how_to_look = f"kubectl get {plural}.kai.scheduler {name} -o yaml"
-    until_ready(api, f"{kind} {name}", missing, 60, how_to_look)
+    until_ready(api, f"{kind} {name}", missing, _APPLY_TIMEOUT_SECONDS, how_to_look)
 
 
-def _without_ours(item: Object) -> dict[str, Any]:
-    """The merge patch that removes the fields that were applied here.
+def _without_ours(item: Object) -> Object:
+    """A merge patch that removes our label and all fields that were applied under MANAGER.
 
-    An empty apply would do so too, but if no other field is left it leaves `spec: null`, which is
-    refused.
+    An empty apply would do so, too. But if no other field is left it leaves `spec: null`, which the
+    API server refuses.
     """
-    # With its uid: another object of that name may have been made meanwhile.
-    patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}
+    # The UID guards a new object of the same name, created since the object was read.
+    metadata: Object = {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}
+    patch: Object = {"metadata": metadata}
     for entry in item["metadata"].get("managedFields") or []:
         if entry.get("manager") == MANAGER:
-            patch["spec"] = _nulls((entry.get("fieldsV1") or {}).get("f:spec") or {})
+            patch["spec"] = _nulls(get(entry, "fieldsV1", "f:spec") or {})
     return patch
 
 
-def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    """Null for each owned field, and for a mapping that was made here as a whole ("." of it)."""
-    return {
-        name.removeprefix("f:"): _nulls(below) if below and "." not in below else None
-        for name, below in fields.items()
-        if name.startswith("f:")
-    }
+def _nulls(fields: Object) -> Object:
+    """Null for each field in a `fieldsV1`; of a mapping only for the fields that were set in it.
+
+    A "." among the fields says that the mapping itself was set, too: then it becomes null.
+    """
+    nulls: Object = {}
+    for name, below in fields.items():
+        if name.startswith("f:"):
+            is_partly_ours = below and "." not in below
+            nulls[name.removeprefix("f:")] = _nulls(below) if is_partly_ours else None
+    return nulls
 
 
 def _path(plural: str, name: str = "") -> str:

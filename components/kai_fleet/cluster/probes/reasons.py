@@ -2,91 +2,135 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.cluster.scheduling import Around, Row, around, claims_of, meaning
 from kai_fleet.wording import listed, plain, plural
 
-_UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
+# ErrImagePull, ImagePullBackOff
+_UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
 _PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
 _CRASHES: Final = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
-_MOUNT_SECONDS: Final = 30.0  # what a pod mounts was made before it, or soon after
-_SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
+# A release creates a pod's ConfigMaps before the pod, or soon after.
+_MOUNT_SECONDS: Final = 30.0
+_INSUFFICIENT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
+_REFUSAL: Final = re.compile("error: |creating: ")
+_MOST_OF_CAUSE: Final = 800  # characters
+_MOST_OF_REFUSAL: Final = 400  # characters
 
 
 def key(team: str, at: str = "") -> str:
-    """The key of a team's setting in a stack file; in a program without one, the component.
+    """The key of a team's setting in a stack file; `at` is the path below the team.
 
-    Of a team's own stack, the platform's file has what it grants, at teamStacks.
+    PROBE_PLACE is the team's own key. In a program without a stack file it is the component's name,
+    which is returned as it is. In a team's own stack file only keys of vcluster and scheduler
+    exist; all other keys are in the platform's stack file, at teamStacks.
     """
     place = os.environ["PROBE_PLACE"]
+    if ":" not in place:
+        return place
     if place == "kai-fleet:team" and not at.startswith(("vcluster", "scheduler")):
         place = f"kai-fleet:teamStacks.{team}"
-    return f"{place}.{at}".removesuffix(".") if ":" in place else place
+    return f"{place}.{at}".removesuffix(".")
 
 
 def reasons(
     api: Api,
     pods: Iterable[KubeObject],
-    path: str,
-    pool: str,
-    part: str,
-    memory: Callable[[KubeObject], str] | None = None,
+    tolerations_key: str,
+    pool_key: str,
+    requests_key: str,
+    memory_key: Callable[[KubeObject], str] | None = None,
 ) -> list[str]:
-    """Why pods have no node or no image, or end.
+    """Why pods have no node or no image, or end: a sentence for each cause, with its pods.
 
-    The keys are `path` of their tolerations, `pool` of the labels of their nodes, `part` of their
-    requests; `memory` gives that of a pod's memory, `part` where it is None. Raises NotReadyError
-    where what one mounts is gone.
+    Args:
+        api: The cluster of the pods.
+        pods: The pods that are not Ready.
+        tolerations_key: The key of the pods' tolerations in the stack file.
+        pool_key: The key of the labels of their nodes.
+        requests_key: The key of their requests.
+        memory_key: The key of a pod's memory limit; by default `requests_key`.
+
+    Raises:
+        NotReadyError: A ConfigMap that a pod mounts is gone.
+        KubeError: The cluster does not answer.
     """
-    found: dict[str, list[str]] = {}
+    pods_by_cause: dict[str, list[str]] = {}
     for pod in pods:
         if "ContainerCreating" in pod.waiting:
             _require_mounts(api, pod)
-        causes = _not_started(pod, part if memory is None else memory(pod))
-        for cause in [_no_node(api, pod, path, pool, part)] if pod.unscheduled else causes:
-            found.setdefault(plain(cause, 800), []).append(pod.name)
-    return [f"{plural(len(of), 'pod')} {listed(of, 'and')}: {cause}" for cause, of in found.items()]
+        if pod.unscheduled:
+            causes = [_no_node(api, pod, tolerations_key, pool_key, requests_key)]
+        else:
+            causes = _not_started(pod, memory_key(pod) if memory_key else requests_key)
+        for cause in causes:
+            pods_by_cause.setdefault(plain(cause, _MOST_OF_CAUSE), []).append(pod.name)
+    return [
+        f"{plural(len(names), 'pod')} {listed(names, 'and')}: {cause}"
+        for cause, names in pods_by_cause.items()
+    ]
 
 
-def _not_started(pod: KubeObject, memory: str) -> list[str]:
-    """Why containers of a pod with a node do not start, or end; `memory` is the key of theirs."""
-    images = {match[1] for match in map(_UNPULLED.match, pod.waiting) if match}
-    causes = [f"image {image} cannot be pulled: {_PULL}" for image in sorted(images)]
-    killed = {each.container: each for each in pod.killed_for_memory}
-    for each in killed.values():
-        causes.append(f"{each.sentence}: raise limits.memory at {memory}")
-    crashed = [match[1] for match in map(_CRASHES.match, pod.waiting) if match]
+def selector(labels: Labels) -> str:
+    """A label selector as kubectl writes it: `a=b,c=d`."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _not_started(pod: KubeObject, memory_key: str) -> list[str]:
+    """Why containers of a pod with a node do not start, or end.
+
+    Images that cannot be pulled, then containers that were killed for memory, then other containers
+    that crash.
+    """
+    waiting = list(pod.waiting)
+    images = _first_groups(_UNPULLED, waiting)
+    causes = [f"image {image} cannot be pulled: {_PULL}" for image in sorted(set(images))]
+    killed = {container.container: container for container in pod.killed_for_memory}
+    for container in killed.values():
+        causes.append(f"{container.sentence}: raise limits.memory at {memory_key}")
     logs = f"kubectl -n {pod.namespace} logs --previous {pod.name} -c"
-    for name in crashed:
+    for name in _first_groups(_CRASHES, waiting):
         if name not in killed:
             causes.append(f"container {name} crashes, look with: {logs} {name}")
     return causes
 
 
+def _first_groups(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:
+    """The first group of each text that begins with the pattern."""
+    matches = map(pattern.match, texts)
+    return [match[1] for match in matches if match]
+
+
 def refusals(api: Api, namespace: str) -> list[str]:
-    """Why pods of a namespace are not created: a quota or an admission webhook refuses them."""
+    """Why pods of a namespace are not created, each reason once.
+
+    The words of a quota or an admission webhook, from the events. Raises KubeError.
+    """
     events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
-    words = (str(each.get("message")) for each in events)
-    refused = (re.split("error: |creating: ", message, maxsplit=1)[-1] for message in words)
-    return list(dict.fromkeys(plain(each, 400) for each in refused))
+    words = []
+    for event in events:
+        message = str(event.get("message"))
+        refusal = _REFUSAL.split(message, maxsplit=1)[-1]
+        words.append(plain(refusal, _MOST_OF_REFUSAL))
+    return list(dict.fromkeys(words))
 
 
 def _require_mounts(api: Api, pod: KubeObject) -> None:
-    """Raise NotReadyError where a ConfigMap that a pod mounts is gone: its release made it."""
+    """Raise NotReadyError if a ConfigMap that a pod mounts is gone: its release created it.
+
+    Optional ConfigMaps and pods younger than 30 seconds are left out. Raises KubeError.
+    """
     if seconds_since(pod.status.get("startTime"), datetime.now(UTC)) < _MOUNT_SECONDS:
         return
-    sources = (
-        volume.get("configMap") or {"optional": True} for volume in pod.spec.get("volumes") or ()
-    )
-    for name in (source["name"] for source in sources if not source.get("optional")):
+    for name in _required_config_maps(pod):
         if api.find(f"/api/v1/namespaces/{pod.namespace}/configmaps/{name}") is None:
             raise NotReadyError(
                 f"ConfigMap {name} of namespace {pod.namespace} is gone. Uninstall what mounts it,"
@@ -94,42 +138,86 @@ def _require_mounts(api: Api, pod: KubeObject) -> None:
             )
 
 
-def _no_node(api: Api, pod: KubeObject, path: str, pool: str, part: str) -> str:
-    """The scheduler's own words, which change whenever it counts, only where nothing else fits."""
-    labels = pod.spec.get("nodeSelector") or {}
+def _required_config_maps(pod: KubeObject) -> Iterator[str]:
+    for volume in pod.spec.get("volumes") or ():
+        source = volume.get("configMap")
+        if source and not source.get("optional"):
+            yield source["name"]
+
+
+def _no_node(
+    api: Api, pod: KubeObject, tolerations_key: str, pool_key: str, requests_key: str
+) -> str:
+    """Why a pod has no node. The first that applies:
+
+    1. nodes or volumes explain it by their names: cordoned nodes, or a volume on a lost node;
+    2. no node with the pod's labels is Ready and uncordoned;
+    3. all these nodes have a taint that the pod does not tolerate;
+    4. they lack CPU, memory or GPUs;
+    5. the meaning of the scheduler's message; 6. the message itself, whose counts keep changing.
+    """
     about = _around(api, pod)
-    usable = [node for node in about.nodes if node.takes_pods]
     known = meaning(pod.unscheduled, about)
-    if known is not None and known[0].is_by_objects:  # it says more than keys do
+    if known is not None and known[0].is_by_objects:
         return _sentence(*known)
-    having = " with the labels " + ",".join(map("=".join, labels.items())) if labels else ""
-    if about.every and not usable:
-        return f"no Ready node{having} takes pods: add or label one, or write others at {pool}"
+    labels = pod.spec.get("nodeSelector") or {}
+    with_labels = f" with the labels {selector(labels)}" if labels else ""
+    usable = [node for node in about.candidates if node.takes_pods]
+    if about.all_nodes and not usable:
+        return (
+            f"no Ready node{with_labels} takes pods: add or label one, or write others at"
+            f" {pool_key}"
+        )
     taints = [node.spec.get("taints") or () for node in usable]
-    if closed := closed_pool(pod.spec.get("tolerations") or (), taints, path):
-        return f"each node{having} has a taint that it does not tolerate: {closed[1]}"
-    short = listed(sorted({*_SHORT.findall(pod.unscheduled)}), "and")
-    if short and usable:
-        return f"no node{having} has enough {short} left: add one, or ask for less at {part}"
-    return _sentence(*known) if known is not None else pod.unscheduled
+    closed = closed_pool(pod.spec.get("tolerations") or (), taints, tolerations_key)
+    if closed:
+        _, fix = closed
+        return f"each node{with_labels} has a taint that it does not tolerate: {fix}"
+    insufficient = sorted(set(_INSUFFICIENT.findall(pod.unscheduled)))
+    if insufficient and usable:
+        return (
+            f"no node{with_labels} has enough {listed(insufficient, 'and')} left: add one, or ask"
+            f" for less at {requests_key}"
+        )
+    if known is None:
+        return pod.unscheduled
+    return _sentence(*known)
 
 
 def _sentence(row: Row, values: Mapping[str, str]) -> str:
-    places = {**values, "kubectl": "kubectl", "host": "kubectl"}
-    cause, fix = (part.format_map(places) for part in (row.cause, row.fix))
+    """Cause and fix of a row, for an operator of the cluster, without backticks."""
+    placeholders = {**values, "kubectl": "kubectl", "host": "kubectl"}
+    cause = row.cause.format_map(placeholders)
+    fix = row.fix.format_map(placeholders)
     return f"{cause}: {fix}".replace("`", "")
 
 
 def _around(api: Api, pod: KubeObject) -> Around:
-    """The nodes, claims and volumes around a pod, as far as this account may read them."""
-    nodes, claims, volumes = list[KubeObject](), list[KubeObject](), list[KubeObject]()
-    with suppress(RefusedError):  # the account of a team's own stack may not list nodes
-        nodes = [KubeObject(item) for item in api.list("/api/v1/nodes")]
+    """The nodes, claims and volumes around a pod, as far as this account may read them.
+
+    The account of a team's own stack may not list nodes. Raises UnreachableError.
+    """
+    nodes: list[KubeObject] = []
+    claims: list[KubeObject] = []
+    volumes: list[KubeObject] = []
+    with suppress(RefusedError):
+        nodes = [KubeObject(node) for node in api.list("/api/v1/nodes")]
     with suppress(RefusedError):
         for name in claims_of(pod):
             path = f"/api/v1/namespaces/{pod.namespace}/persistentvolumeclaims/{name}"
-            claims += [KubeObject(item) for item in [api.find(path)] if item is not None]
-        bound = [claim for claim in claims if claim.spec.get("volumeName")]
-        found = (api.find(f"/api/v1/persistentvolumes/{each.spec['volumeName']}") for each in bound)
-        volumes = [KubeObject(item) for item in found if item is not None]
+            claim = api.find(path)
+            if claim is not None:
+                claims.append(KubeObject(claim))
+        volumes = _bound_volumes(api, claims)
     return around(pod, nodes, {}, claims, volumes)
+
+
+def _bound_volumes(api: Api, claims: Iterable[KubeObject]) -> list[KubeObject]:
+    """The PersistentVolumes that claims are bound to. Raises KubeError."""
+    volumes = []
+    for claim in claims:
+        name = claim.spec.get("volumeName")
+        volume = api.find(f"/api/v1/persistentvolumes/{name}") if name else None
+        if volume is not None:
+            volumes.append(KubeObject(volume))
+    return volumes

@@ -1,22 +1,22 @@
-"""`fleet-probe vcluster wait|clean-up`: around one vCluster.
+"""`fleet-probe vcluster wait|clean-up`, for one vCluster.
 
-wait: print its server and its identity once its API answers. clean-up: delete what the chart
-leaves in the namespace, without waiting.
+wait: print its server and its identity once its API answers. clean-up: delete what Helm leaves in
+its namespace when the release is uninstalled, without waiting.
 """
 
 import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, NoReturn, TypedDict
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons, refusals
+from kai_fleet.cluster.probes.reasons import key, reasons, refusals, selector
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -30,7 +30,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     address_of,
     explain,
-    of_secret,
+    kubeconfig_of_secret,
 )
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
@@ -39,154 +39,307 @@ from kai_fleet.wording import listed
 
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
-_SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
-_HOST_SECONDS: Final = 60.0  # an API server that restarts answers again long before
+# A control plane that is Ready has written its Secret long before.
+_SECRET_SECONDS: Final = 60.0
+# A host's API server that restarts answers again long before.
+_HOST_SECONDS: Final = 60.0
+_VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
+_INSIDE_SECONDS: Final = 5.0  # of one request to the vCluster's API server
+
+
+class _Result(TypedDict, total=False):
+    """The printed result. `kubernetes` is absent if the control plane's image does not say it."""
+
+    server: str
+    uid: str
+    kubernetes: str
 
 
 def wait() -> None:
-    """Print `{"server": "https://…", "uid": "…", "kubernetes": "v1.…"}` on stdout, everything else
-    on stderr. The last is left out where the control plane's image does not say it.
+    """Wait for the vCluster that VCLUSTER_NAME and VCLUSTER_NAMESPACE name.
 
-    The UID is that of the namespace `kube-system`, which Kubernetes makes once in a cluster's life:
-    it stands for the vCluster. Raises NotReadyError with VCLUSTER_REFUSAL, if there is one.
+    Prints `{"server": "https://…", "uid": "…", "kubernetes": "v1.…"}` on stdout, and all else on
+    stderr. `uid` is that of the namespace `kube-system`: a new vCluster has another. Warns if no
+    Ready node has the labels in VCLUSTER_NODE_POOL.
+
+    Raises:
+        NotReadyError: VCLUSTER_REFUSAL says why it cannot be ready; VCLUSTER_TIMEOUT seconds are
+            over; or waiting longer cannot help, and the message says what does.
+        HostFailedError: The host's API server has failed for a minute.
     """
-    name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
-    access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
-    pool = os.environ.get("VCLUSTER_NODE_POOL")
-    if refusal := os.environ.get("VCLUSTER_REFUSAL"):
+    refusal = os.environ.get("VCLUSTER_REFUSAL")
+    if refusal:
         raise NotReadyError(refusal)
-    api, here, at = cluster(), f"/api/v1/namespaces/{namespace}", f"-n {namespace}"
-    found: dict[str, str] = {}
-    begun = answered = time.monotonic()
-
-    def service() -> Object:
-        """The vCluster's Service; the release made it and the control plane before this wait."""
-        nonlocal answered
-        try:
-            exposed = api.find(f"{here}/services/{name}")
-            if exposed is None or control_plane(api, name, namespace) is None:
-                part = f"{'Service' if exposed is None else 'Control plane'} {name}"
-                require_release(api, part, namespace, name)
-                again = f"helm {at} get manifest {name} | kubectl {at} apply -f -"
-                lost = f"{part} of namespace {namespace} is gone, and release {name} stands"
-                raise NotReadyError(f"{lost}. Make it again with: {again}")
-        except KubeError as error:
-            if time.monotonic() - answered > _HOST_SECONDS:
-                failed = f"the host's API server failed for {_HOST_SECONDS:.0f} s"
-                raise HostFailedError(f"{failed}: {complaint(error)}") from None
-            raise
-        answered = time.monotonic()
-        return exposed
-
-    def pods() -> list[KubeObject]:
-        labels = f"app in (vcluster,vcluster-etcd),release={name}"
-        return [KubeObject(pod) for pod in api.list(f"{here}/pods", labelSelector=labels)]
-
-    def why() -> list[str]:
-        own = [pod for pod in pods() if not pod.is_true("Ready")]
-        selected = [pod.spec.get("nodeSelector") or {} for pod in own]
-        # The labels of the team, where the control plane has none of its own.
-        of_team = any(",".join(map("=".join, labels.items())) == pool for labels in selected)
-        node_pool = key(name, "nodePool" if of_team else "vcluster.nodePool")
-        found = _unbound(api, here, own, key(name, "vcluster.storageClass"))
-        requests = key(name, "vcluster.resources")
-        found += reasons(api, own, key(name), node_pool, requests, _memory_key(name))
-        return found or refusals(api, namespace)
-
-    def missing() -> list[str]:
-        place = address_of(service(), access, host)
-        if place is None:
-            other = f"or another access.type at {key(name, 'vcluster')}"
-            return [f"an address for Service {name} of type {access}, {other}"]
-        secret = api.find(f"{here}/secrets/vc-{name}")
-        if secret is None:
-            own = pods()
-            runs = own and all(pod.is_true("Ready") for pod in own)
-            if runs and time.monotonic() - begun > _SECRET_SECONDS:
-                workload = control_plane(api, name, namespace)
-                raise NotReadyError(
-                    f"Secret vc-{name} of namespace {namespace} is not there, and the control plane"
-                    f" runs. Have it written anew: kubectl {at} rollout restart {workload} {name}"
-                )
-            return [f"Secret vc-{name}"]
-        server = f"https://{place}"
-        try:
-            way_in = of_secret(secret.get("data") or {}, server, name)
-        except TenantKubeconfigError as error:
-            kind = control_plane(api, name, namespace) or "statefulset"
-            raise NotReadyError(explain(name, namespace, error, kind)) from None
-        found.update(server=server, uid=uid_of(Api.of_kubeconfig(way_in, seconds=5.0)))
-        if not found["uid"]:
-            raise NotReadyError(f"its namespace {SYSTEM} has no UID")
-        # The pod before a change may still answer; of several, one always does.
-        workload = control_plane(api, name, namespace)
-        path = f"/apis/apps/v1/namespaces/{namespace}/{workload}s/{name}"
-        plane = KubeObject(api.find(path) or {})
-        if version := _kubernetes(plane):
-            found["kubernetes"] = version
-        restarts = plane.spec.get("replicas") == 1 and not plane.rolled_out
-        return [f"{workload} {name}, which restarts"] if restarts else []
-
-    until_ready(
-        api,
-        f"vCluster {name}",
-        missing,
-        float(os.environ["VCLUSTER_TIMEOUT"]),
-        f"kubectl {at} get pods and kubectl {at} logs -l app=vcluster,release={name}",
-        why,
+    probe = _Wait(
+        host=cluster(),
+        name=os.environ["VCLUSTER_NAME"],
+        namespace=os.environ["VCLUSTER_NAMESPACE"],
+        access=os.environ["VCLUSTER_ACCESS"],
+        access_host=os.environ.get("VCLUSTER_HOST") or None,
+        node_pool=os.environ.get("VCLUSTER_NODE_POOL"),
     )
-    with suppress(KubeError):  # no error: a pool may scale from zero
-        nodes = api.list("/api/v1/nodes", labelSelector=pool) if pool else []
-        if pool and not any(KubeObject(node).is_true("Ready") for node in nodes):
-            say(
-                f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
-                " them, stays Pending until one comes"
-            )
-    print(json.dumps(found))
+    until_ready(
+        probe.host,
+        f"vCluster {probe.name}",
+        probe.missing,
+        float(os.environ["VCLUSTER_TIMEOUT"]),
+        f"kubectl {probe.option} get pods and"
+        f" kubectl {probe.option} logs -l app=vcluster,release={probe.name}",
+        probe.reasons,
+    )
+    probe.warn_without_nodes()
+    print(json.dumps(probe.result))
+
+
+class _Wait:
+    """The wait for one vCluster, asked for by its host's API.
+
+    Args:
+        host: The cluster in which the vCluster runs.
+        name: That of the vCluster, which is that of its Helm release and team.
+        namespace: Where it runs.
+        access: How it is reached, as `address_of` takes it.
+        access_host: The host name or address of it, if the stack file has one.
+        node_pool: A selector of the team's nodes; None if it may use all nodes.
+    """
+
+    def __init__(
+        self,
+        host: Api,
+        name: str,
+        namespace: str,
+        access: str,
+        access_host: str | None,
+        node_pool: str | None,
+    ) -> None:
+        self.host = host
+        self.name = name
+        self.option = f"-n {namespace}"
+        self.result: _Result = {}
+        self._namespace = namespace
+        self._path = f"/api/v1/namespaces/{namespace}"
+        self._access = access
+        self._access_host = access_host
+        self._node_pool = node_pool
+        self._begun = time.monotonic()
+        self._host_answered = self._begun
+
+    def missing(self) -> list[str]:
+        """What the vCluster still lacks, a phrase each; sets `result` when its API answers.
+
+        Raises:
+            NotReadyError: Its Service, control plane or Secret is gone for good, its Secret was
+                forged, or its namespace `kube-system` has no UID.
+            HostFailedError: The host's API server has failed for a minute.
+            KubeError: The host or the vCluster does not answer, or refuses.
+        """
+        address = address_of(self._service(), self._access, self._access_host)
+        if address is None:
+            setting = key(self.name, "vcluster")
+            return [
+                f"an address for Service {self.name} of type {self._access},"
+                f" or another access.type at {setting}"
+            ]
+        secret = self.host.find(f"{self._path}/secrets/vc-{self.name}")
+        if secret is None:
+            self._require_no_late_secret()
+            return [f"Secret vc-{self.name}"]
+        server = f"https://{address}"
+        self.result["server"] = server
+        self.result["uid"] = self._uid(secret, server)
+        return self._not_restarted()
+
+    def _service(self) -> Object:
+        """The vCluster's Service, which its Helm release created before this wait.
+
+        Raises NotReadyError if it or the control plane is gone, HostFailedError, KubeError.
+        """
+        try:
+            service = self.host.find(f"{self._path}/services/{self.name}")
+            if service is None:
+                self._refuse_absent("Service")
+            if self._workload() is None:
+                self._refuse_absent("Control plane")
+        except KubeError as error:
+            if time.monotonic() - self._host_answered > _HOST_SECONDS:
+                raise HostFailedError(
+                    f"the host's API server failed for {_HOST_SECONDS:.0f} s: {complaint(error)}"
+                ) from None
+            raise
+        self._host_answered = time.monotonic()
+        return service
+
+    def _refuse_absent(self, what: str) -> NoReturn:
+        """Raise NotReadyError: a part is gone, with its Helm release or without it."""
+        part = f"{what} {self.name}"
+        require_release(self.host, part, self._namespace, self.name)
+        repair = f"helm {self.option} get manifest {self.name} | kubectl {self.option} apply -f -"
+        raise NotReadyError(
+            f"{part} of namespace {self._namespace} is gone, and release {self.name} stands."
+            f" Make it again with: {repair}"
+        )
+
+    def _workload(self) -> str | None:
+        """What kubectl calls the control plane's workload; None if it is gone."""
+        return control_plane(self.host, self.name, self._namespace)
+
+    def _pods(self) -> list[KubeObject]:
+        """The pods of the control plane and of its etcd."""
+        labels = f"app in (vcluster,vcluster-etcd),release={self.name}"
+        pods = self.host.list(f"{self._path}/pods", labelSelector=labels)
+        return [KubeObject(pod) for pod in pods]
+
+    def _require_no_late_secret(self) -> None:
+        """Raise NotReadyError if the control plane is Ready and still has written no Secret."""
+        pods = self._pods()
+        is_ready = bool(pods) and all(pod.is_true("Ready") for pod in pods)
+        if not is_ready or time.monotonic() - self._begun <= _SECRET_SECONDS:
+            return
+        restart = f"kubectl {self.option} rollout restart {self._workload()} {self.name}"
+        raise NotReadyError(
+            f"Secret vc-{self.name} of namespace {self._namespace} is not there, and the control"
+            f" plane runs. Have it written anew: {restart}"
+        )
+
+    def _uid(self, secret: Object, server: str) -> str:
+        """The vCluster's UID, as its own API server says. Raises NotReadyError, KubeError."""
+        try:
+            kubeconfig = kubeconfig_of_secret(secret.get("data") or {}, server, self.name)
+        except TenantKubeconfigError as error:
+            workload = self._workload() or "statefulset"
+            raise NotReadyError(explain(self.name, self._namespace, error, workload)) from None
+        uid = uid_of(Api.of_kubeconfig(kubeconfig, seconds=_INSIDE_SECONDS))
+        if not uid:
+            raise NotReadyError(f"its namespace {SYSTEM} has no UID")
+        return uid
+
+    def _not_restarted(self) -> list[str]:
+        """A phrase if the control plane is still restarting. Adds its version to `result`.
+
+        Only for a single replica: its old pod may still answer. Of several, one always answers.
+        """
+        workload = self._workload()
+        path = f"/apis/apps/v1/namespaces/{self._namespace}/{workload}s/{self.name}"
+        plane = KubeObject(self.host.find(path) or {})
+        version = _kubernetes(plane)
+        if version:
+            self.result["kubernetes"] = version
+        if plane.spec.get("replicas") == 1 and not plane.rolled_out:
+            return [f"{workload} {self.name}, which restarts"]
+        return []
+
+    def reasons(self) -> list[str]:
+        """Why pods of the control plane are not Ready, a phrase each.
+
+        If no pod has a known reason: why Kubernetes refuses to create pods. Raises NotReadyError if
+        an object that the user has to create is absent, KubeError.
+        """
+        unready = [pod for pod in self._pods() if not pod.is_true("Ready")]
+        class_key = key(self.name, "vcluster.storageClass")
+        phrases = _unbound(self.host, self._path, unready, class_key)
+        phrases += reasons(
+            self.host,
+            unready,
+            tolerations_key=key(self.name),
+            pool_key=self._node_pool_key(unready),
+            requests_key=key(self.name, "vcluster.resources"),
+            memory_key=self._memory_key,
+        )
+        return phrases or refusals(self.host, self._namespace)
+
+    def _node_pool_key(self, pods: list[KubeObject]) -> str:
+        """The key of the labels that the pods' nodes have to have.
+
+        The team's, if a pod selects exactly the team's nodes; else the control plane's own.
+        """
+        for pod in pods:
+            labels = pod.spec.get("nodeSelector") or {}
+            if selector(labels) == self._node_pool:
+                return key(self.name, "nodePool")
+        return key(self.name, "vcluster.nodePool")
+
+    def _memory_key(self, pod: KubeObject) -> str:
+        """The key of the memory limit of a pod: of the etcd, or of the control plane."""
+        if pod.labels.get("app") == "vcluster-etcd":
+            return key(self.name, f"vcluster.values.{ETCD_RESOURCES}")
+        return key(self.name, "vcluster.resources")
+
+    def warn_without_nodes(self) -> None:
+        """Warn on stderr if no Ready node has the team's labels. A pool may scale from zero."""
+        if not self._node_pool:
+            return
+        with suppress(KubeError):
+            nodes = self.host.list("/api/v1/nodes", labelSelector=self._node_pool)
+            if not any(KubeObject(node).is_true("Ready") for node in nodes):
+                say(
+                    f"warning: no Ready node has the labels {self._node_pool}: every pod of"
+                    f" {self.name}, its DNS among them, stays Pending until one comes"
+                )
 
 
 def _kubernetes(plane: KubeObject) -> str | None:
-    """The Kubernetes that a control plane runs, by the tag of the image that brings it."""
+    """The version of Kubernetes that a control plane runs, such as `v1.33.4`.
+
+    It is the tag of the init container `kubernetes`; None without one, or for another tag.
+    """
     containers = get(plane.spec, "template", "spec", "initContainers") or ()
-    images = (each.get("image") or "" for each in containers if each.get("name") == "kubernetes")
-    _, _, tag = next(images, "").rpartition(":")
-    return tag if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+", tag) else None
+    for container in containers:
+        if container.get("name") == "kubernetes":
+            tag = str(container.get("image") or "").rpartition(":")[2]
+            return tag if _VERSION.fullmatch(tag) else None
+    return None
 
 
-def _memory_key(name: str) -> Callable[[KubeObject], str]:
-    """The key of the memory of a pod of a vCluster: of its control plane, or of its etcd."""
-    by_app = {"vcluster-etcd": f"vcluster.values.{ETCD_RESOURCES}"}
-    return lambda pod: key(name, by_app.get(pod.labels.get("app", ""), "vcluster.resources"))
+def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[str]:
+    """What the first Pending claim of these pods lacks if it names no StorageClass; else nothing.
 
+    Args:
+        api: The host.
+        path: That of the namespace.
+        pods: Pods of the control plane.
+        setting: The key of its StorageClass, for messages.
 
-def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]:
-    """Claims of pods without a StorageClass. Raises NotReadyError where that of `key` is absent."""
-    volumes = [volume for pod in pods for volume in pod.spec.get("volumes") or []]
-    sources = (volume.get("persistentVolumeClaim") for volume in volumes)
+    Raises:
+        NotReadyError: A Pending claim names a StorageClass that does not exist.
+    """
     with suppress(RefusedError):  # the account of a team's own stack may not look
-        for name in (str(source["claimName"]) for source in sources if source):
-            claim = KubeObject(api.find(f"{here}/persistentvolumeclaims/{name}") or {})
+        for name in _mounted_claims(pods):
+            claim = KubeObject(api.find(f"{path}/persistentvolumeclaims/{name}") or {})
             if claim.phase != "Pending":
                 continue
-            if not (desired := claim.spec.get("storageClassName")):
+            class_name = claim.spec.get("storageClassName")
+            if not class_name:
                 return [f"a volume for claim {name}: make a StorageClass the default one"]
-            classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
-            provisioned = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
-            if desired not in (*classes, *provisioned):
-                raise NotReadyError(
-                    f"StorageClass {desired}, which claim {name} names, is not there (there are:"
-                    f" {listed(classes) or 'none'}). Make it, as {key} names it, and run the update"
-                    " again"
-                )
+            _require_class(api, str(class_name), name, setting)
     return []
 
 
-def clean_up() -> None:
-    """Delete what a vCluster leaves in its namespace: pods, volumes, Secrets.
+def _mounted_claims(pods: list[KubeObject]) -> Iterator[str]:
+    for pod in pods:
+        for volume in pod.spec.get("volumes") or []:
+            source = volume.get("persistentVolumeClaim")
+            if source:
+                yield str(source["claimName"])
 
-    With the pods gone Kubernetes deletes a namespace at once, else after half of a grace period. In
-    a namespace that stays a volume would bring the old state back; the pods and volumes of others
-    stay. Nothing is waited for, and errors are only warnings.
+
+def _require_class(api: Api, class_name: str, claim: str, setting: str) -> None:
+    """Raise NotReadyError if neither a StorageClass nor a volume has this class's name."""
+    classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
+    volume_classes = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
+    if class_name in classes or class_name in volume_classes:
+        return
+    raise NotReadyError(
+        f"StorageClass {class_name}, which claim {claim} names, is not there (there are:"
+        f" {listed(classes) or 'none'}). Make it, as {setting} names it, and run the update again"
+    )
+
+
+def clean_up() -> None:
+    """Delete what the vCluster PODS_VCLUSTER leaves in its namespace PODS_NAMESPACE.
+
+    Without pods Kubernetes deletes a namespace at once, else after half of a grace period. In a
+    namespace that stays, an old volume would bring the old state back. Pods and volumes of others
+    stay. Returns without waiting until the objects are gone; errors are only warnings on stderr.
     """
     namespace = os.environ["PODS_NAMESPACE"]
     try:
@@ -198,17 +351,34 @@ def clean_up() -> None:
 
 
 def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
-    space, synced = f"/api/v1/namespaces/{namespace}", f"vcluster.loft.sh/managed-by={team}"
-    held = [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
-    with suppress(RefusedError):
-        labels = KubeObject(api.get(space)).labels
-        if labels.get(TEAM_LABEL) == team and USED_LABEL not in labels:
-            held = [""]  # the platform made the namespace for the team: nothing is another's
-    # Without owners, as in host mode, what was synced and the way in stay behind, too.
-    for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
-        may_be_of_others = kind in ("pods", "persistentvolumeclaims")
-        for selector in held if may_be_of_others else [synced]:
-            for item in api.list(f"{space}/{kind}", labelSelector=selector):
-                yield f"{space}/{kind}/{item['metadata']['name']}"
+    """The paths of the objects to delete. Raises KubeError if a list is refused."""
+    space = f"/api/v1/namespaces/{namespace}"
+    synced = f"vcluster.loft.sh/managed-by={team}"
+    holding_selectors = [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
+    if _is_of_team_alone(api, space, team):
+        holding_selectors = [""]
+    for plural in ("pods", "persistentvolumeclaims"):
+        for labels in holding_selectors:
+            yield from _paths(api, f"{space}/{plural}", labels)
+    # In host mode these have no owners, so they are not deleted with the vCluster.
+    for plural in ("services", "configmaps", "secrets"):
+        yield from _paths(api, f"{space}/{plural}", synced)
     yield f"{space}/secrets/vc-{team}"
     yield f"{space}/secrets/{team}-certs"
+
+
+def _is_of_team_alone(api: Api, space: str, team: str) -> bool:
+    """Whether the platform created the namespace for the team, so that all in it is the team's.
+
+    False if this account may not read the namespace.
+    """
+    with suppress(RefusedError):
+        labels = KubeObject(api.get(space)).labels
+        return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
+    return False
+
+
+def _paths(api: Api, collection: str, labels: str) -> list[str]:
+    """The paths of a collection's objects with these labels, given as a selector."""
+    objects = api.list(collection, labelSelector=labels)
+    return [f"{collection}/{item['metadata']['name']}" for item in objects]

@@ -12,18 +12,22 @@ from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.kubeconfig import connection
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.values import get
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
+from kai_fleet.values import value_at
 from kai_fleet.wording import plain
 
+# What is missing, or why: a phrase each.
 Phrases = Callable[[], list[str]]
-_ROUND_SECONDS: Final = 60.0
-_FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
-HOST_FAILED: Final = 75  # exit code; by its words a tenant's API server could look like the host's
+_ROUND_SECONDS: Final = 60.0  # for all requests of one poll
+_POLL_SECONDS: Final = 0.25
+_FIRST_SECONDS: Final = 5.0  # from one look for reasons until the next
+_SAME_SECONDS: Final = 60.0  # until the same line is printed once more
+# Exit code. The text of the error would not do: a tenant's API server could imitate the host's.
+HOST_FAILED: Final = 75
 
 
 class NotReadyError(Exception):
-    """The time is up, or waiting is of no use."""
+    """The time is up, or waiting longer cannot help."""
 
 
 class HostFailedError(NotReadyError):
@@ -31,10 +35,15 @@ class HostFailedError(NotReadyError):
 
 
 def cluster() -> Api:
-    """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
+    """A client of the cluster that the environment names.
 
-    With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
-    at PROBE_SERVER. Raises NotReadyError, UnusableKubeconfigError.
+    PROBE_KUBECONFIG is a kubeconfig's content, PROBE_CONTEXT a context's name. With PROBE_SECRET,
+    `NAMESPACE/NAME`, they give the host: the client is that of the vCluster at PROBE_SERVER, with
+    the kubeconfig in that Secret.
+
+    Raises:
+        NotReadyError: The Secret cannot be read, or was forged.
+        UnusableKubeconfigError: The host's kubeconfig cannot be used.
     """
     host = _host()
     namespace, _, name = os.environ.get("PROBE_SECRET", "").partition("/")
@@ -42,12 +51,14 @@ def cluster() -> Api:
         return host
     try:
         secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        inside = of_secret(secret.get("data") or {}, os.environ["PROBE_SERVER"], name)
-        return Api(connection(inside))
+        kubeconfig = kubeconfig_of_secret(
+            secret.get("data") or {}, os.environ["PROBE_SERVER"], name
+        )
+        return Api(connection(kubeconfig))
     except TenantKubeconfigError as error:
         team = name.removeprefix("vc-")
-        kind = control_plane(host, team, namespace) or "statefulset"
-        raise NotReadyError(explain(team, namespace, error, kind)) from None
+        workload = control_plane(host, team, namespace) or "statefulset"
+        raise NotReadyError(explain(team, namespace, error, workload)) from None
     except KubeError as error:
         raise NotReadyError(
             f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
@@ -56,108 +67,156 @@ def cluster() -> Api:
 
 
 def remaining() -> Api | None:
-    """That of `cluster`, for who removes something; None where nothing of it is left, because its
-    vCluster is gone, or another one has its name.
+    """A client of `cluster` for deleting something there; None if there is nothing left to delete.
 
-    PROBE_CLUSTER is the UID of its namespace kube-system; states of earlier versions lack it.
+    PROBE_CLUSTER is the vCluster's UID; states of earlier versions lack it. Nothing is left to
+    delete, and a line on stderr says so, in three cases: the vCluster is gone; it has another UID;
+    or its API server does not answer, and the UID is unknown or the Service has another port.
+
+    Raises:
+        NotReadyError: As `cluster` does, or the vCluster has no UID.
+        UnreachableError: It does not answer at its Service's port.
+        KubeError: The host refuses or does not answer.
     """
     namespace, _, team = os.environ.get("PROBE_SECRET", "").partition("/vc-")
     if not team:
         return cluster()
-    uid = os.environ.get("PROBE_CLUSTER")
     host = _host()
-    why = "is gone"
-    if control_plane(host, team, namespace) is not None:
-        inside = cluster()
-        why = "is another one now"
-        try:
-            found = uid_of(inside)
-            if not found:
-                raise NotReadyError(f"namespace {SYSTEM} of vCluster {team} has no UID")
-            if uid in (None, found):
-                return inside
-        except UnreachableError:
-            if uid and _is_at(host, namespace, team):
-                raise
-            why = "does not answer where it was"
-    say(f"vCluster {team} {why}: nothing is left to be removed")
+    if control_plane(host, team, namespace) is None:
+        _say_nothing_left(team, "is gone")
+        return None
+    recorded_uid = os.environ.get("PROBE_CLUSTER")
+    inside = cluster()
+    try:
+        uid = uid_of(inside)
+    except UnreachableError:
+        if recorded_uid and _has_port_of_server(host, namespace, team):
+            raise
+        _say_nothing_left(team, "does not answer where it was")
+        return None
+    if not uid:
+        raise NotReadyError(f"namespace {SYSTEM} of vCluster {team} has no UID")
+    if recorded_uid in (None, uid):
+        return inside
+    _say_nothing_left(team, "is another one now")
     return None
 
 
-def _is_at(host: Api, namespace: str, name: str) -> bool:
-    """Whether the Service of a vCluster has the port of PROBE_SERVER."""
+def _say_nothing_left(team: str, why: str) -> None:
+    say(f"vCluster {team} {why}: nothing is left to be removed")
+
+
+def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
+    """Whether the Service of a vCluster has the port of PROBE_SERVER. Raises KubeError."""
+    server_port = urlsplit(os.environ["PROBE_SERVER"]).port or 443
     service = host.find(f"/api/v1/namespaces/{namespace}/services/{name}") or {}
-    written = (service.get("spec") or {}).get("ports") or []
-    ports = [port.get(key) for port in written for key in ("port", "nodePort")]
-    return (urlsplit(os.environ["PROBE_SERVER"]).port or 443) in ports
+    for port in value_at(service, "spec.ports") or []:
+        if server_port in (port.get("port"), port.get("nodePort")):
+            return True
+    return False
 
 
 def _host() -> Api:
-    content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
+    """A client of the host. Raises UnusableKubeconfigError."""
+    content = os.environ.get("PROBE_KUBECONFIG")
+    context = os.environ.get("PROBE_CONTEXT")
     return Api(connection(content, context=context))
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
-    """What kubectl calls a vCluster's control plane; None if it is gone."""
-    for kind in ("statefulset", "deployment"):  # the second, if it has no volume
-        if "spec" in (host.find(f"/apis/apps/v1/namespaces/{namespace}/{kind}s/{name}") or {}):
+    """What kubectl calls a vCluster's control plane; None if it is gone. Raises KubeError.
+
+    It is a statefulset, or a deployment if it has no volume.
+    """
+    for kind in ("statefulset", "deployment"):
+        workload = host.find(f"/apis/apps/v1/namespaces/{namespace}/{kind}s/{name}") or {}
+        if "spec" in workload:
             return kind
     return None
 
 
 def require_release(api: Api, part: str, namespace: str, release: str) -> None:
-    """Raise NotReadyError where a part is gone with its Helm release, or with its namespace."""
-    labels = f"owner=helm,name={release},status=deployed"  # not one that is uninstalling
+    """Raise NotReadyError if the Helm release of a missing part is gone, or its namespace.
+
+    An account that may not read the namespace gets a message about the release alone. Raises
+    KubeError if the release cannot be read.
+    """
+    labels = f"owner=helm,name={release},status=deployed"  # an uninstalling release has another
     if api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
         return
     space: Object | None = {}
-    with suppress(RefusedError):  # who may not look at it is told of the release alone
+    with suppress(RefusedError):
         space = api.find(f"/api/v1/namespaces/{namespace}")
     if space is None:
         raise NotReadyError(f"{part} is gone with namespace {namespace}")
     lost = f"{part} of namespace {namespace} is gone"
-    if get(space, "metadata", "deletionTimestamp"):
+    if value_at(space, "metadata.deletionTimestamp"):
         raise NotReadyError(f"{lost} with it, because it is being terminated")
     raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
 
 
 def until_ready(
-    api: Api, what: str, missing: Phrases, timeout: float, how_to_look: str, why: Phrases = list
+    api: Api,
+    what: str,
+    missing: Phrases,
+    timeout_seconds: float,
+    how_to_look: str,
+    why: Phrases = list,
 ) -> None:
-    """Return when nothing is `missing`, one phrase each; raise NotReadyError after `timeout`
-    seconds. `why` is asked for reasons where they are printed. Each time that they ask, what `api`
-    answers is bounded together: a tenant's may go on and on.
+    """Poll until nothing is missing. Progress goes to stderr, where the engine shows it.
 
-    A cluster that refuses or does not answer counts as missing: its API may still be starting.
-    Progress goes to stderr, where the engine shows it.
+    Args:
+        api: The polled cluster. Its answers to one poll have limits together: a tenant's API server
+            may go on and on.
+        what: The name of the thing, for messages.
+        missing: What it lacks; it is ready if the list is empty.
+        timeout_seconds: How long to poll.
+        how_to_look: Commands for the message after the timeout.
+        why: Further reasons, looked for when they are printed: first after five seconds.
+
+    Raises NotReadyError after the timeout, and what `missing` and `why` raise but KubeError.
     """
-    start = last = asked = time.monotonic()
+    began = time.monotonic()
+    last_looked = began
+    last_printed = began
     printed = ""
     while True:
-        try:
-            api.begin(_ROUND_SECONDS)
-            left = missing()
-        except KubeError as error:
-            left = [complaint(error)]
+        phrases = _answered(api, missing)
         now = time.monotonic()
-        if not left:
-            say(f"{what} is ready after {now - start:.0f} s")
+        if not phrases:
+            say(f"{what} is ready after {now - began:.0f} s")
             return
-        if now - asked > min(_FIRST_SECONDS, start + timeout - asked):
-            asked = now
-            with suppress(KubeError):
-                api.begin(_ROUND_SECONDS)
-                left += why()
-            words = plain("; ".join(left))
-            if now - start > timeout:
+        if now - last_looked > min(_FIRST_SECONDS, began + timeout_seconds - last_looked):
+            last_looked = now
+            phrases += _reasons(api, why)
+            words = plain("; ".join(phrases))
+            if now - began > timeout_seconds:
                 raise NotReadyError(
-                    f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
-                    f" {how_to_look}. Then run the update again: it goes on from here."
+                    f"{what} is not ready after {timeout_seconds:.0f} s. Missing: {words}. Look"
+                    f" with: {how_to_look}. Then run the update again: it goes on from here."
                 )
-            if words != printed or now - last > _SAME_SECONDS:
-                last, printed = now, words
-                say(f"{what}: waiting for {words} ({now - start:.0f} s)")
-        time.sleep(0.25)
+            if words != printed or now - last_printed > _SAME_SECONDS:
+                last_printed = now
+                printed = words
+                say(f"{what}: waiting for {words} ({now - began:.0f} s)")
+        time.sleep(_POLL_SECONDS)
+
+
+def _answered(api: Api, missing: Phrases) -> list[str]:
+    """What is missing; or the error of a cluster whose API may still be starting, in words."""
+    try:
+        api.begin(_ROUND_SECONDS)
+        return missing()
+    except KubeError as error:
+        return [complaint(error)]
+
+
+def _reasons(api: Api, why: Phrases) -> list[str]:
+    """The reasons; none if the cluster refuses or does not answer."""
+    with suppress(KubeError):
+        api.begin(_ROUND_SECONDS)
+        return why()
+    return []
 
 
 def say(text: str) -> None:

@@ -1,11 +1,10 @@
-"""The package's Pulumi provider: queue trees, each as one resource, and two functions.
+"""The package's Pulumi provider: a resource for a whole queue tree, and functions.
 
-One resource per queue is too slow: a file backend writes the whole state at each step, so 500
-queues took 36 s, 28 s of them for that.
+A resource for each queue is too slow: a file backend writes the whole state at each step. 500
+queues took 36 s, 28 s of them for the state.
 """
 
 from importlib import metadata
-from typing import Any
 
 from kai_fleet.names import PACKAGE
 
@@ -18,8 +17,8 @@ def version() -> str:
 class PluginError(Exception):
     """An operation failed; the text is the message for the user.
 
-    `partial` is the protocol's ErrorResourceInitFailed if the resource exists, but not as declared:
-    the engine saves its state, and retries at the next update.
+    `partial` is the protocol's ErrorResourceInitFailed if the resource exists, but not as declared.
+    The engine saves the state in it, and tries again at the next update.
     """
 
-    partial: Any = None
+    partial: object = None

@@ -1,14 +1,16 @@
 """Construct components for programs in other languages.
 
-The SDK drops an argument that a component does not have, reads an object in place of which there is
-something else as empty, and adds a traceback to each error.
+The SDK's own ComponentProvider drops arguments that a component does not have, reads any value in
+place of an object as an empty object, and adds a traceback to each error. This one leaves the check
+of arguments to the components.
 """
 
 import typing
 from collections.abc import Mapping
-from typing import Any
 
+import pulumi
 from pulumi.provider import ConstructResult
+from pulumi.provider.experimental.analyzer import ComponentDefinition
 from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 
@@ -19,40 +21,60 @@ from kai_fleet.names import PACKAGE
 
 
 class Components(ComponentProvider):
-    """Every component of this package; each checks its own arguments."""
+    """All components of this package; each checks its own arguments."""
 
     def __init__(self) -> None:
         served = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
         super().__init__(served, PACKAGE, version=version())
 
     def construct(
-        self, name: str, resource_type: str, inputs: Any, options: Any = None
+        self,
+        name: str,
+        resource_type: str,
+        inputs: pulumi.Inputs,
+        options: pulumi.ResourceOptions | None = None,
     ) -> ConstructResult:
-        """Construct one. Raises what its constructor raises."""
+        """Construct a component. Raises what its constructor raises."""
         try:
             with other_language():
                 return super().construct(name, resource_type, inputs, options)
         except ComponentInitError as error:
-            failed = error.inner
-        raise failed
+            cause = error.inner
+        raise cause
 
-    def map_inputs(self, inputs: Any, component_def: Any) -> Any:
-        """The arguments with Python's names; one that there is not keeps its own, to be refused."""
-        return in_python(getattr(kai_fleet, f"{component_def.name}Args"), inputs)
+    def map_inputs(
+        self, inputs: pulumi.Inputs, component_def: ComponentDefinition
+    ) -> dict[str, object]:
+        """The arguments under Python's names; an unknown one keeps its name, to be refused."""
+        args_type = getattr(kai_fleet, f"{component_def.name}Args")
+        return _in_python_fields(args_type, inputs)
 
 
-def in_python(kind: Any, value: Any) -> Any:
-    """A value that another language sent, as the type of an argument has it: names of fields in
-    Python's spelling, none without a value, and whole numbers as such.
+def in_python(hint: object, value: object) -> object:
+    """A value from another language as a type hint of Python describes it, at any depth.
+
+    Keys of a TypedDict get Python's spelling; unknown keys keep theirs, and keys with a null are
+    dropped. A number becomes an int if the hint says so. Any other value is returned as it is.
     """
-    container, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
-    if typing.is_typeddict(kind) and isinstance(value, Mapping):
-        fields: Mapping[Any, Any] = fields_of(kind)
-        names: dict[Any, Any] = {camel(name): name for name in fields}
-        known = {names.get(key, key): item for key, item in value.items() if item is not None}
-        return {key: in_python(fields.get(key), item) for key, item in known.items()}
+    container = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
+    if typing.is_typeddict(hint) and isinstance(value, Mapping):
+        return _in_python_fields(hint, value)
     if container is dict and isinstance(value, Mapping):
-        return {key: in_python(inner[1], item) for key, item in value.items()}
+        return {key: in_python(arguments[1], entry) for key, entry in value.items()}
     if container is list and isinstance(value, list):
-        return [in_python(inner[0], item) for item in value]
-    return int(value) if kind is int and isinstance(value, float) else value
+        return [in_python(arguments[0], entry) for entry in value]
+    if hint is int and isinstance(value, float):
+        return int(value)
+    return value
+
+
+def _in_python_fields(typed_dict: object, value: Mapping[str, object]) -> dict[str, object]:
+    hints = fields_of(typed_dict)
+    python_names = {camel(name): name for name in hints}
+    fields = {}
+    for key, entry in value.items():
+        if entry is not None:
+            name = python_names.get(key, key)
+            fields[name] = in_python(hints.get(name), entry)
+    return fields

@@ -1,7 +1,7 @@
-"""The provider plugin: resource `Queues`, which is a queue tree; `QueueCheck`, which fails where
-queues of a tree that several teams share are not as declared; and functions that read clusters.
+"""The provider plugin: two resources, and functions that read clusters.
 
-The same process serves the components to programs in other languages.
+`Queues` is a whole queue tree. `QueueCheck` fails if queues of a tree that several teams share are
+not as declared. The same process serves the components to programs in other languages.
 """
 
 import asyncio
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
+from grpc.aio import ServicerContext
 from pulumi.provider.experimental import provider
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
@@ -24,162 +25,188 @@ from pulumi.runtime.proto import provider_pb2
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import LOOK_SECONDS, uid_of
-from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
+from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
+from kai_fleet.cluster.provider.constructing import Components
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    address_of,
+    kubeconfig_of_secret,
+)
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 from kai_fleet.urns import read_urn
 
-if TYPE_CHECKING:
-    from kai_fleet.cluster.provider.constructing import Components
-
+Answer = TypeVar("Answer")
+# Inputs, or outputs, in plain Python.
 Properties = Mapping[str, Any]
-# Not part of the tree: credentials rotate, and what was refused each update finds anew.
+State = dict[str, Any]
+# Not part of the tree in the state: credentials rotate, and each update finds anew what is refused.
 _NOT_OF_TREE: Final = ("context", "kubeconfig", "refused")
-# The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
-_GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+# The official Kubernetes provider's variable: objects of an unreachable cluster leave the state.
+_DELETE_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
 _ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
 _READ_SECONDS: Final = 20.0
-_TREE_SECONDS: Final = 300.0  # a webhook that starts takes 30 of them on each level
-_KINDS: Final = provider.PropertyDiffKind
+_TREE_SECONDS: Final = 300.0  # a webhook that starts takes up to 30 seconds on each level
+_DIFF: Final = provider.PropertyDiffKind
 
 
 class KaiFleet(provider.Provider):
-    """Serve every queue tree of a program, whatever its cluster."""
+    """Serve all queue trees of a program, in whichever clusters they are."""
 
     async def configure(self, request: provider.ConfigureRequest) -> provider.ConfigureResponse:
-        """Take no output values: the SDK cannot read one that is unknown."""
+        """Accept no output values: the SDK cannot read an unknown one."""
         return provider.ConfigureResponse(
             accept_secrets=True, supports_preview=True, accept_resources=True
         )
 
     async def get_schema(self, request: provider.GetSchemaRequest) -> provider.GetSchemaResponse:
-        """Describe the components, for programs in other languages."""
-        return provider.GetSchemaResponse(components().schema)
+        """Return the schema of the components, for programs in other languages."""
+        return provider.GetSchemaResponse(Components().schema)
 
     async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
-        """Name each queue that differs, at its own path. Another cluster makes another tree."""
-        changes = dict(_changes(_tree(request.old_state), _tree(request.new_inputs)))
-        replaces = ["cluster"] if "cluster" in changes else []
-        changes |= dict.fromkeys(replaces, _KINDS.UPDATE_REPLACE)
-        details = {path: provider.PropertyDiff(kind, False) for path, kind in changes.items()}
-        tops = dict.fromkeys(path.partition("[")[0] for path in changes)
+        """Name each queue that differs, at its own path. Another cluster replaces the tree."""
+        kinds = dict(_differences(_tree(request.old_state), _tree(request.new_inputs)))
+        replaces = []
+        if "cluster" in kinds:
+            kinds["cluster"] = _DIFF.UPDATE_REPLACE
+            replaces = ["cluster"]
+        top_level = dict.fromkeys(path.partition("[")[0] for path in kinds)
         return provider.DiffResponse(
-            changes=bool(changes), diffs=list(tops), replaces=replaces, detailed_diff=details
+            changes=bool(kinds),
+            diffs=list(top_level),
+            replaces=replaces,
+            detailed_diff={
+                path: provider.PropertyDiff(kind, False) for path, kind in kinds.items()
+            },
         )
 
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
-        """Create the whole tree."""
+        """Create the whole tree. Raises PluginError, with the partial state if there is one."""
         if _is_check(request.urn):
             inputs = _checked(request.properties, preview=request.preview)
-            return provider.CreateResponse("" if request.preview else request.name, inputs)
+            identity = "" if request.preview else request.name
+            return provider.CreateResponse(identity, inputs)
         tree = _tree(request.properties)
         if request.preview:
             return provider.CreateResponse("", property_values(_with_refused(tree, {})))
         identity = f"{tree['cluster']}/{tree['tree']}"
-        made = await asyncio.to_thread(_make, request.properties, identity, {})
-        return provider.CreateResponse(identity, property_values(made))
+        state = await asyncio.to_thread(_make, request.properties, identity, {})
+        return provider.CreateResponse(identity, property_values(state))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
-        """Change the queues that differ."""
+        """Change the queues that differ. Raises PluginError, with the partial state."""
         if _is_check(request.urn):
             return provider.UpdateResponse(_checked(request.news, preview=request.preview))
-        olds = plain(request.olds)
+        old_state = plain(request.olds)
         if request.preview:
-            tree = _with_refused(_tree(request.news), olds.get("refused") or {})
+            tree = _with_refused(_tree(request.news), old_state.get("refused") or {})
             return provider.UpdateResponse(property_values(tree))
-        known = olds["queues"]
-        made = await asyncio.to_thread(_make, request.news, request.resource_id, known)
-        return provider.UpdateResponse(property_values(made))
+        old_queues = old_state["queues"]
+        state = await asyncio.to_thread(_make, request.news, request.resource_id, old_queues)
+        return provider.UpdateResponse(property_values(state))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
-        """Read the queues as they are; no id where none is left."""
+        """Read the queues as they are in the cluster; without any, the response has no id."""
         if _is_check(request.urn):
             return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
-        state, inputs = _tree(request.properties), plain(request.inputs)
-        access = {**inputs, "queues": state["queues"]}
-        live = await asyncio.to_thread(_reached, access, "pulumi refresh", Queues.live)
+        state = _tree(request.properties)
+        access = {**plain(request.inputs), "queues": state["queues"]}
+        live = await asyncio.to_thread(_if_reachable, access, "pulumi refresh", Queues.live)
         if not live:
             return provider.ReadResponse("", {}, {})
-        state["queues"] = {name: item.get("spec", {}) for name, item in live.items()}
-        found = property_values(state)
-        return provider.ReadResponse(request.resource_id, found, {**request.inputs, **found})
+        state["queues"] = {name: queue.get("spec", {}) for name, queue in live.items()}
+        properties = property_values(state)
+        inputs = {**request.inputs, **properties}
+        return provider.ReadResponse(request.resource_id, properties, inputs)
 
     async def delete(self, request: provider.DeleteRequest) -> None:
-        """Delete all queues of the tree."""
+        """Delete all queues of the tree. Raises PluginError."""
         if _is_check(request.urn):
             return
-        await asyncio.to_thread(_reached, plain(request.properties), "pulumi up", Queues.remove)
+        properties = plain(request.properties)
+        await asyncio.to_thread(_if_reachable, properties, "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
-        """Read a Secret's content, or whether an object is there."""
-        found = await asyncio.to_thread(_answer, request.tok, plain(request.args))
-        values = property_values(found)
-        if "data" in found:
+        """Read a Secret's content, which stays secret, or any other object."""
+        answer = await asyncio.to_thread(_answer, request.tok, plain(request.args))
+        values = property_values(answer)
+        if "data" in answer:
             values["data"] = values["data"].with_secret(True)
         return provider.InvokeResponse(values)
 
 
 class _Servicer(ProviderServicer):
-    async def Attach(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Allow the engine to use what is served by `serve_here`."""
+    async def Attach(self, request: Message, context: ServicerContext) -> Empty:  # noqa: N802
+        """Let the engine attach to the provider that `serve_here` serves."""
         return Empty()
 
     @cached_property
     def _components(self) -> ComponentServicer:
-        return ComponentServicer(components(), [], engine_address())
+        return ComponentServicer(Components(), [], engine_address())
 
-    async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Construct a component by the SDK's other servicer: this one reads no unknown outputs."""
+    async def Construct(  # noqa: N802
+        self, request: provider_pb2.ConstructRequest, context: ServicerContext
+    ) -> provider_pb2.ConstructResponse:
+        """Construct a component by the SDK's other servicer: this one fails on unknown outputs."""
         return await self._components.Construct(request, context)
 
-    async def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Add the inputs that the state lacks, the kubeconfig: the SDK leaves them out."""
+    async def Delete(  # noqa: N802
+        self, request: provider_pb2.DeleteRequest, context: ServicerContext
+    ) -> Empty:
+        """Add the inputs that the state lacks, such as the kubeconfig: the SDK leaves them out."""
         for key in request.old_inputs.fields.keys() - request.properties.fields.keys():
             request.properties.fields[key].CopyFrom(request.old_inputs.fields[key])
         return await super().Delete(request, context)
 
 
-def components() -> "Components":
-    """Return the components that other languages use; they take a second to import."""
-    from kai_fleet.cluster.provider.constructing import Components
+def _make(declared: Values, identity: str, old_queues: Properties) -> State:
+    """Reconcile the tree, and return its new state.
 
-    return Components()
+    A tree that is not `shared` fails if one queue fails. A `shared` tree succeeds without single
+    queues: `refused` in its state has the reasons by name. A declared queue that is refused is not
+    in the state, so that the next update tries again; one that could not be deleted stays in it.
 
+    Args:
+        declared: The inputs.
+        identity: The resource's id.
+        old_queues: The queues in the state before.
 
-def _make(declared: Values, identity: str, known: Properties) -> dict[str, Any]:
-    """Reconcile the tree, and return its state. Where only a part succeeds, the state keeps the
-    `known` queues: the label finds the others.
-
-    A tree that is `shared` succeeds without what concerns single queues, which is in `refused` by
-    their names. Those that are declared are not in its state, so that the next update tries again.
+    Raises:
+        SomeQueuesError: The tree failed. The error's `partial` keeps `old_queues` in the state; the
+            label finds queues that were created.
+        PluginError: The cluster does not answer, or refuses to list the queues.
     """
-    inputs, tree = plain(declared), _tree(declared)
-    failures = _queues({**inputs, "queues": known}).make(inputs["queues"], inputs.get("labels"))
+    inputs = plain(declared)
+    tree = _tree(declared)
+    tree_queues = _queues({**inputs, "queues": old_queues})
+    failures = tree_queues.make(inputs["queues"], inputs.get("labels"))
     refused = dict(failures)
     if failures and ("" in refused or not inputs.get("shared")):
         error = SomeQueuesError(several(failures))
         error.partial = provider_pb2.ErrorResourceInitFailed(
             id=identity,
-            properties=struct({**tree, "queues": known}),
-            inputs=PropertyValue.marshal_map(declared),  # the kubeconfig stays secret
+            properties=struct({**tree, "queues": old_queues}),
+            inputs=PropertyValue.marshal_map(declared),  # keeps the kubeconfig secret
             reasons=[str(error)],
         )
         raise error
-    declared_queues, left = tree["queues"].items(), refused.keys() - tree["queues"].keys()
-    tree["queues"] = {name: spec for name, spec in declared_queues if name not in refused}
-    tree["queues"] |= {name: known[name] for name in left if name in known}
-    return _with_refused(tree, refused)
+    queues = {name: spec for name, spec in tree["queues"].items() if name not in refused}
+    for name in refused.keys() - tree["queues"].keys():
+        if name in old_queues:
+            queues[name] = old_queues[name]
+    return _with_refused({**tree, "queues": queues}, refused)
 
 
-def _with_refused(tree: dict[str, Any], refused: Properties) -> dict[str, Any]:
-    """The outputs of a tree; in a preview `refused` is that of the last update."""
-    return {**tree, "refused": dict(refused)} if tree.get("shared") else tree
+def _with_refused(tree: State, refused: Properties) -> State:
+    """The outputs of a tree: if it is shared, with `refused`. A preview shows the last update's."""
+    if not tree.get("shared"):
+        return tree
+    return {**tree, "refused": dict(refused)}
 
 
 def _is_check(urn: str) -> bool:
@@ -187,144 +214,192 @@ def _is_check(urn: str) -> bool:
     return read_urn(urn).type == QUEUE_CHECK
 
 
-def _checked(declared: Values, *, preview: bool) -> dict[str, PropertyValue]:
-    """The inputs of a check. Raises SomeQueuesError with its `refusal`, but in a preview."""
+def _checked(declared: Values, *, preview: bool) -> Values:
+    """The inputs of a check. Outside a preview, raises SomeQueuesError with its `refusal`."""
     refusal = plain(declared).get("refusal")
     if refusal and not preview:
         raise SomeQueuesError(str(refusal))
     return dict(declared)
 
 
-def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> Any:
-    """What `ask` returns; None if PULUMI_K8S_DELETE_UNREACHABLE counts the cluster as deleted."""
+def _if_reachable(
+    inputs: Properties, command: str, ask: Callable[[Queues], Answer]
+) -> Answer | None:
+    """The result of `ask`; None if PULUMI_K8S_DELETE_UNREACHABLE gives up an unreachable cluster.
+
+    Raises PluginError otherwise; for an unreachable cluster it names the variable and `command`.
+    """
     try:
         return ask(_queues(inputs))
     except (ClusterAwayError, UnreachableError) as error:
-        if os.environ.get(_GONE, "").lower() in ("1", "t", "true"):
+        if os.environ.get(_DELETE_UNREACHABLE, "").lower() in ("1", "t", "true"):
             return None
-        hint = f"If that cluster is gone for good: {_GONE}=true {command}"
+        hint = f"If that cluster is gone for good: {_DELETE_UNREACHABLE}=true {command}"
         raise PluginError(f"{error}. {hint}") from None
 
 
 def _queues(inputs: Properties) -> Queues:
-    opened = _opened(inputs.get("kubeconfig") or "", inputs.get("context") or "")
-    api = Api(opened, in_all=_TREE_SECONDS)
-    known, tenants = frozenset(inputs["queues"]), tuple(inputs.get("tenants") or ())
-    return Queues(api, inputs["tree"], inputs["cluster"], known, tenants)
+    """The queues of a tree with these inputs, whose `queues` are those in the state.
+
+    Raises UnusableKubeconfigError.
+    """
+    return Queues(
+        api=Api(_connection_in(inputs), total_seconds=_TREE_SECONDS),
+        tree=inputs["tree"],
+        cluster=inputs["cluster"],
+        known=frozenset(inputs["queues"]),
+        tenants=tuple(inputs.get("tenants") or ()),
+    )
 
 
-def _tree(properties: Values) -> dict[str, Any]:
-    """The properties of a tree without kubeconfig and context, and without what was refused."""
+def _tree(properties: Values) -> State:
+    """The properties of a tree without its kubeconfig and context, and without `refused`."""
     return {key: value for key, value in plain(properties).items() if key not in _NOT_OF_TREE}
 
 
-def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Property path and kind of each difference."""
+def _differences(
+    old: Properties, new: Properties, path: str = ""
+) -> Iterator[tuple[str, provider.PropertyDiffKind]]:
+    """The property path and the kind of each difference. A null counts as an absent value."""
     for key in {**old, **new}:
-        here = f'{path}["{key}"]' if path else key
-        before, after = old.get(key), new.get(key)
+        key_path = f'{path}["{key}"]' if path else key
+        before = old.get(key)
+        after = new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from _changes(before, after, here)
-        elif before != after:
-            whole = _KINDS.ADD if before is None else _KINDS.DELETE if after is None else None
-            yield here, whole or _KINDS.UPDATE
+            yield from _differences(before, after, key_path)
+        elif before == after:
+            continue
+        elif before is None:
+            yield key_path, _DIFF.ADD
+        elif after is None:
+            yield key_path, _DIFF.DELETE
+        else:
+            yield key_path, _DIFF.UPDATE
+
+
+def _connection_in(inputs: Properties) -> Connection:
+    """The connection that `kubeconfig` or `context` give. Raises UnusableKubeconfigError."""
+    return _opened(inputs.get("kubeconfig") or "", inputs.get("context") or "")
 
 
 @lru_cache
 def _opened(content: str, context: str) -> Connection:
-    """Open each cluster once, which may take a second. Raises UnusableKubeconfigError."""
+    """Connect to each cluster once: it may take a second. Raises UnusableKubeconfigError."""
     return connection(content, context=context)
 
 
-def _answer(function: str, arguments: Properties) -> dict[str, Any]:
-    """Call a function. Its result has `problem` if the cluster refused, `denied` if this user may
-    not ask, and `away` if it did not answer: of an error the engine would make its own words.
+def _answer(function: str, arguments: Properties) -> State:
+    """The result of a provider function.
+
+    Errors are part of it, because the engine would reword an exception: `problem` is the message,
+    `denied` says that this user may not read the object, `away` that the cluster did not answer.
     """
-    path, of_secret = arguments.get("path", ""), function == SECRET
-    if of_secret:
+    if function == SECRET:
         path = "/api/v1/namespaces/{namespace}/secrets/{name}".format_map(arguments)
+    else:
+        path = arguments.get("path", "")
     try:
-        content, context = (arguments.get(key) or "" for key in ("kubeconfig", "context"))
-        api = Api(_opened(content, context), in_all=_READ_SECONDS)
-        found = api.find(path)
+        api = Api(_connection_in(arguments), total_seconds=_READ_SECONDS)
+        item = api.find(path)
     except KubeError as error:
-        problem = f"{'cannot be read: ' if of_secret else ''}{complaint(error)}"
+        prefix = "cannot be read: " if function == SECRET else ""
         status = error.status if isinstance(error, RefusedError) else None
         return {
-            "problem": problem,
+            "problem": f"{prefix}{complaint(error)}",
             "away": isinstance(error, UnreachableError),
             "denied": status == HTTPStatus.FORBIDDEN,
         }
-    if of_secret:
-        if found is None:
-            return {"problem": "is not there"}
-        data = found.get("data") or {}
-        server = str(arguments.get("server") or "")
-        if not server:
-            return {"data": data}
-        return {"data": data, **_identity(data, server), **_address(api, arguments)}
-    return {"there": False} if found is None else {"there": True, **_about(found)}
+    if function == SECRET:
+        return _secret(api, arguments, item)
+    if item is None:
+        return {"there": False}
+    return {"there": True, **_about(item)}
 
 
-def _identity(data: Properties, server: str) -> dict[str, Any]:
-    """The UID of a vCluster as `cluster`, by its Secret, at a server; none where it gives none."""
+def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State:
+    """The `data` of a Secret; with an argument `server` also what identifies its vCluster.
+
+    That is the UID as `cluster`, and the URL by its Service as `server`. Either is absent if it
+    cannot be read. Without a Secret there is a `problem` in place of all three.
+    """
+    if secret is None:
+        return {"problem": "is not there"}
+    data = secret.get("data") or {}
+    server = str(arguments.get("server") or "")
+    if not server:
+        return {"data": data}
+    answer: State = {"data": data}
+    uid = _uid(data, server)
+    if uid:
+        answer["cluster"] = uid
+    url = _url(api, arguments)
+    if url:
+        answer["server"] = url
+    return answer
+
+
+def _uid(data: Properties, server: str) -> str:
+    """The UID of the vCluster with this Secret's content; "" if it gives none."""
     try:
-        content = of_secret(data, server, "look")
-        uid = uid_of(Api.of_kubeconfig(content, in_all=LOOK_SECONDS))
+        content = kubeconfig_of_secret(data, server, "look")
+        return uid_of(Api.of_kubeconfig(content, total_seconds=LOOK_SECONDS))
     except (TenantKubeconfigError, KubeError):
-        return {}
-    return {"cluster": uid} if uid else {}
+        return ""
 
 
-def _address(api: Api, arguments: Properties) -> dict[str, Any]:
-    """The URL of a vCluster by its Service as `server`; none where that has none, or is not read.
+def _url(api: Api, arguments: Properties) -> str:
+    """The URL of a vCluster by its Service; "" if it has none, or cannot be read.
 
-    A Service that somebody deleted and made again has another node port or load balancer.
+    If somebody deletes the Service and creates it again, it gets another node port or balancer.
     """
     path = "/api/v1/namespaces/{namespace}/services/{vcluster}"
     try:
         service = api.find(path.format_map(arguments))
     except KubeError:
-        return {}
+        return ""
     if service is None:
-        return {}
+        return ""
     address = address_of(service, str(arguments["access"]), str(arguments["host"]) or None)
-    return {"server": f"https://{address}"} if address else {}
+    return f"https://{address}" if address else ""
 
 
-def _about(found: Properties) -> dict[str, Any]:
-    """`handler`, `labels` and `spec` of an object, `value` of a PriorityClass, `release` of an
-    object of Helm; of a list its `nodes`, each with `labels` and `taints`.
+def _about(item: Properties) -> State:
+    """What a program needs to know about an object, or about a list of nodes.
+
+    Of an object `labels`, `spec`, a RuntimeClass' `handler`, a PriorityClass' `value`, and the
+    `release` of Helm that owns it. Of a list the `nodes`, each with its `labels` and `taints`.
     """
-    if "items" in found:
-        nodes = map(KubeObject, found["items"])
-        taints = [{"labels": n.labels, "taints": n.spec.get("taints") or []} for n in nodes]
-        return {"nodes": taints}
-    own = KubeObject({"metadata": {}, **found})  # what the API says of itself has none
-    helm = [own.annotations.get(f"meta.helm.sh/release-{key}") for key in ("namespace", "name")]
+    if "items" in item:
+        nodes = map(KubeObject, item["items"])
+        return {
+            "nodes": [
+                {"labels": node.labels, "taints": node.spec.get("taints") or []} for node in nodes
+            ]
+        }
+    kube_object = KubeObject({"metadata": {}, **item})  # a discovery document has none
+    namespace = kube_object.annotations.get("meta.helm.sh/release-namespace")
+    name = kube_object.annotations.get("meta.helm.sh/release-name")
     return {
-        "handler": found.get("handler"),
-        "labels": own.labels,
-        "value": found.get("value"),
-        "spec": own.spec,
-        "release": "/".join(map(str, helm)),
+        "handler": item.get("handler"),
+        "labels": kube_object.labels,
+        "value": item.get("value"),
+        "spec": kube_object.spec,
+        "release": f"{namespace}/{name}",
     }
 
 
 def serve_here() -> dict[str, str]:
-    """Serve in a thread of this process, which has loaded most of it already.
+    """Serve in a thread of this process, which has loaded most of the provider already.
 
-    Returns the variable by which the engine uses that and starts no plugin.
+    Returns the environment variable that makes the engine attach to it, and start no plugin.
     """
     port = Future[int]()
     serving = partial(serve, KaiFleet(), version(), _Servicer, port.set_result)
     threading.Thread(target=serving, daemon=True).start()
-    others = os.environ.get(_ATTACHED, "")  # whoever debugs a provider
+    others = os.environ.get(_ATTACHED, "")  # providers that the user debugs
     return {_ATTACHED: f"{others},{PACKAGE}:{port.result()}".lstrip(",")}
 
 
 def main() -> None:
     """Serve until the engine ends."""
-    # Every call will need it, and the engine has something to do first.
-    threading.Thread(target=import_module, args=[READER], daemon=True).start()
     serve(KaiFleet(), version(), _Servicer)

@@ -1,17 +1,17 @@
 """Read, reconcile and delete the Queue objects of one tree in one cluster.
 
 The label `kai-fleet/tree` marks the queues of a tree. If a run is killed before its state is saved,
-the next one finds the queues that it created by the label. Of names that a tenant's account may
-write in the same cluster the label proves nothing: such queues are the tree's where its state has
-them.
+the next run finds by the label which queues it created. A name that the account of a tenant may
+write in the same cluster is an exception: its label proves nothing, so such a queue belongs to the
+tree only if the tree's state has it.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError, complaint
@@ -20,22 +20,36 @@ from kai_fleet.cluster.provider import PluginError
 from kai_fleet.values import items, pairs
 from kai_fleet.wording import plain
 
+Answer = TypeVar("Answer")
+Spec = Mapping[str, Any]
+Specs = Mapping[str, Spec]  # by the queue's name
+LiveQueues = Mapping[str, Object]  # by name
+Labels = Mapping[str, str]
+
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"
 KIND: Final = "Queue"
 PATH: Final = f"/apis/{API_VERSION}/queues"
 _MANAGER: Final = "kai-fleet"
-# Queues of KAI's chart from v0.10, by default. Uninstalling keeps them.
+# Queues that KAI's chart creates by default, from v0.10 on. Uninstalling the chart keeps them.
 DEFAULT_QUEUES: Final = ("default-parent-queue", "default-queue")
-_WORKERS: Final = 8  # a queue's webhook answers one request after the other anyway
-_WEBHOOK_SECONDS: Final = 30.0
-_AWAY_SECONDS: Final = 4.0  # an API server that restarts refuses for about one
-_GONE_SECONDS: Final = 60.0
-_NAMED: Final = 20  # queues that stay, in a message; the others are in that of the next run
-# Refusals that are about the object: others are the cluster's.
-_OF_ONE_QUEUE: Final = (400, 403, 409, 413, 422)
-_LONGEST: Final = 100  # of what others named
-Spec = Mapping[str, Any]
+_WORKERS: Final = 8  # more would not help: the queues' webhook answers one request at a time
+_WEBHOOK_SECONDS: Final = 30.0  # that a webhook may take to start
+_RESTART_SECONDS: Final = 4.0  # an API server that restarts refuses connections for about one
+_DELETED_SECONDS: Final = 60.0  # until deleted queues have to be gone
+_POLL_SECONDS: Final = 0.2
+_RETRY_SECONDS: Final = 0.5
+_MOST_NAMED: Final = 20  # names of queues in a message; the next run names the others
+_MOST_FAILURES: Final = 10  # lines of failures in a message
+# Refusals of one object; any other refusal is about the whole cluster.
+_OF_ONE_QUEUE: Final = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+_LONGEST_OWNER: Final = 100  # characters
 
 
 class ClusterAwayError(PluginError):
@@ -46,16 +60,26 @@ class SomeQueuesError(PluginError):
     """Some queues could not be reconciled; the others are as declared."""
 
 
-# What went wrong: the name of a queue, or "" where the fault is the cluster's, and a sentence.
-Failures = list[tuple[str, str]]
+class Failure(NamedTuple):
+    """A queue that is not as declared, and why; the name "" says that the whole cluster failed."""
+
+    queue: str
+    sentence: str
+
+
+Failures = list[Failure]
 
 
 @dataclass(frozen=True)
 class Queues:
-    """The queues of the tree called `tree` in the cluster behind `api`, `cluster` in messages.
+    """The queues of one tree in one cluster.
 
-    `known` are the names that the tree's state has. Accounts of the teams `tenants` may write
-    queues there whose names begin with `TEAM-`.
+    Args:
+        api: The cluster.
+        tree: The name of the tree, which is the value of the label.
+        cluster: The name of the cluster in messages.
+        known: The names of queues in the tree's state.
+        tenants: Teams whose accounts may write queues there with names that begin with `TEAM-`.
     """
 
     api: Api
@@ -65,214 +89,291 @@ class Queues:
     tenants: tuple[str, ...] = ()
 
     def live(self) -> dict[str, Object]:
-        """Queues by name: those of this tree, and default queues of a chart that it uses.
+        """The queues of this tree by name, and the chart's default queues that the state has.
 
-        None without the CRD. Raises ClusterAwayError, and PluginError if the list is refused.
+        Empty if the CRD is absent. Raises ClusterAwayError, and PluginError if the list is refused.
         """
-        every = self._all()
-        used = {name: item for name, item in every.items() if name in self.known}
-        return self._own(every) | {name: item for name, item in used.items() if _of_a_chart(item)}
+        queues = self._all()
+        live = self._own(queues)
+        for name, queue in queues.items():
+            if name in self.known and _is_of_chart(queue):
+                live[name] = queue
+        return live
 
-    def make(
-        self, specs: Mapping[str, Spec], labels: Mapping[str, Mapping[str, str]] | None = None
-    ) -> Failures:
-        """Have exactly these queues: create, change and delete what differs, parents first.
+    def make(self, specs: Specs, labels: Mapping[str, Labels] | None = None) -> Failures:
+        """Have exactly these queues: create, change and delete those that differ, parents first.
 
-        `labels` are more labels of some of them; others that they carry are left alone.
-        A default queue of a KAI's chart is used as it is, and neither changed nor deleted. A queue
-        of others that has the name of one is left as it is, and so is what hangs below it; what
-        the cluster refuses is left, too. All others are as declared. Raises PluginError if the
-        queues cannot be listed.
+        A default queue of KAI's chart with the declared spec is left as it is. These fail, and are
+        left as they are: queues that somebody else created under a declared name, the chart's
+        default queues with another spec among them; queues below one of these; and queues that the
+        cluster refuses. All other queues are as declared afterwards.
+
+        Args:
+            specs: The spec of each queue.
+            labels: Further labels of some queues. Other labels that queues have are kept.
+
+        Raises:
+            ClusterAwayError: The cluster does not answer when the queues are listed.
+            PluginError: It refuses to list them.
         """
         live = self._all()
         foreign = self._foreign(specs, live)
+        chart_queues = {name for name, queue in live.items() if _is_of_chart(queue)}
+        left_alone = chart_queues | foreign.keys()
+        reconciled = {name: spec for name, spec in specs.items() if name not in left_alone}
 
         def put(name: str) -> None:
-            spec, marks = specs[name], {**(labels or {}).get(name, {}), TREE: self.tree}
-            if name not in live:
-                about = {"name": name, "labels": marks}
-                body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
-                self.api.post(PATH, body, fieldManager=_MANAGER)
-                return
-            carried = live[name]["metadata"].get("labels") or {}
-            if live[name].get("spec") == spec and marks.items() <= carried.items():
-                return
-            # The whole spec: a field that others set goes, too. KAI writes the status meanwhile.
-            changes = [
-                {"op": "add", "path": "/spec", "value": spec},
-                {"op": "add", "path": "/metadata/labels", "value": {**carried, **marks}},
-            ]
-            self.api.patch(f"{PATH}/{name}", changes, JSON_PATCH, fieldManager=_MANAGER)
+            more_labels = labels.get(name, {}) if labels else {}
+            self._put(name, specs[name], {**more_labels, TREE: self.tree}, live.get(name))
 
-        used = {name for name, item in live.items() if _of_a_chart(item)}
-        left = used | foreign.keys()
-        failed = self._each({n: spec for n, spec in specs.items() if n not in left}, put)
+        failures = [Failure(name, why) for name, why in foreign.items()]
+        failures += self._for_each(reconciled, put)
         own = self._own(live)
-        gone = self._delete({name: own[name] for name in own.keys() - specs.keys()})
-        return [*foreign.items(), *failed, *gone]
+        undeclared = own.keys() - specs.keys()
+        failures += self._delete({name: own[name] for name in undeclared})
+        return failures
+
+    def _put(self, name: str, spec: Spec, labels: Labels, existing: Object | None) -> None:
+        """Create a queue, or change it if it differs. Raises KubeError."""
+        if existing is None:
+            body = {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {"name": name, "labels": labels},
+                "spec": spec,
+            }
+            self.api.post(PATH, body, fieldManager=_MANAGER)
+            return
+        existing_labels = existing["metadata"].get("labels") or {}
+        if existing.get("spec") == spec and labels.items() <= existing_labels.items():
+            return
+        # Replaces the whole spec, so that fields that others set are removed. It leaves the status:
+        # KAI writes it at the same time.
+        changes = [
+            {"op": "add", "path": "/spec", "value": spec},
+            {"op": "add", "path": "/metadata/labels", "value": {**existing_labels, **labels}},
+        ]
+        self.api.patch(f"{PATH}/{name}", changes, JSON_PATCH, fieldManager=_MANAGER)
 
     def remove(self) -> None:
-        """Delete them all, children first, and wait until they are gone."""
-        if failed := self._delete(self._own(self._all())):
-            raise SomeQueuesError(several(failed))
-        ends = time.monotonic() + _GONE_SECONDS
-        while left := self._own(self._all()):
-            self.api.begin(_GONE_SECONDS)
-            if time.monotonic() > ends:
-                raise SomeQueuesError(
-                    f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left)[:_NAMED])}."
-                    f" Look with: kubectl get queues {min(left)} -o yaml"
-                )
-            time.sleep(0.2)
+        """Delete all queues of the tree, children first, and wait until they are gone.
 
-    def _own(self, items: Mapping[str, Object]) -> dict[str, Object]:
-        """Those of this tree: by the label, which others may have written on a queue of theirs."""
-        marked = {name: item for name, item in items.items() if _tree_of(item) == self.tree}
-        of_tenants = tuple(f"{team}-" for team in self.tenants)
-        return {
-            name: item
-            for name, item in marked.items()
-            if name in self.known or not name.startswith(of_tenants)
-        }
+        Raises SomeQueuesError if the cluster refuses a deletion, or if some remain after a minute;
+        ClusterAwayError, PluginError as `live` does.
+        """
+        failures = self._delete(self._own(self._all()))
+        if failures:
+            raise SomeQueuesError(several(failures))
+        deadline = time.monotonic() + _DELETED_SECONDS
+        while remaining := self._own(self._all()):
+            self.api.begin(_DELETED_SECONDS)
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted(remaining)[:_MOST_NAMED])
+                raise SomeQueuesError(
+                    f"still there after {_DELETED_SECONDS:.0f} s: {names}. Look with: kubectl get"
+                    f" queues {min(remaining)} -o yaml"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _own(self, queues: LiveQueues) -> dict[str, Object]:
+        """The queues of this tree: those with its label, without those that a tenant labelled."""
+        prefixes = tuple(f"{team}-" for team in self.tenants)
+        own = {}
+        for name, queue in queues.items():
+            is_trusted = name in self.known or not name.startswith(prefixes)
+            if _tree_of(queue) == self.tree and is_trusted:
+                own[name] = queue
+        return own
 
     def _all(self) -> dict[str, Object]:
+        """All queues of the cluster by name; none without the CRD.
+
+        Raises ClusterAwayError, and PluginError if the list is refused.
+        """
         try:
-            items: list[Object] = self._patient(lambda: self.api.list(PATH))
+            queues = self._patient(lambda: self.api.list(PATH))
         except RefusedError as error:
-            if error.status == 404:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return {}
             raise PluginError(
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
-        return {item["metadata"]["name"]: item for item in well_named(items)}
+        return {queue["metadata"]["name"]: queue for queue in well_named(queues)}
 
-    def _foreign(self, specs: Mapping[str, Spec], live: Mapping[str, Object]) -> dict[str, str]:
-        """Why declared queues are left as they are, by name: others made them, or one above."""
-        found = {
-            name: self._refusal(live[name], specs[name]) for name in specs.keys() & live.keys()
-        }
-        foreign = {name: why for name, why in sorted(found.items()) if why}
-        below = dict[str, str]()
+    def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:
+        """Why declared queues are left as they are, by name.
+
+        Somebody else created the queue, or one above it.
+        """
+        foreign = {}
+        for name in sorted(specs.keys() & live.keys()):
+            refusal = self._refusal(live[name], specs[name])
+            if refusal:
+                foreign[name] = refusal
+        below_foreign = {}
         for name in sorted(specs.keys() - foreign.keys()):
-            above, passed = str(specs[name].get("parentQueue")), {name}
-            while above in specs and above not in foreign and above not in passed:
-                passed.add(above)
-                above = str(specs[above].get("parentQueue"))
-            if above in foreign:
-                below[name] = (
+            above = _nearest_above(name, specs, foreign)
+            if above is not None:
+                below_foreign[name] = (
                     f"queue {name} is left as it is, for it is below this: {foreign[above]}"
                 )
-        return foreign | below
+        return foreign | below_foreign
 
-    def _refusal(self, item: Object, spec: Spec) -> str:
-        """Why an existing queue cannot be one of this tree; "" if it can.
+    def _refusal(self, queue: Object, spec: Spec) -> str:
+        """Why an existing queue cannot belong to this tree; "" if it can.
 
-        One with an owner is refused even with our label: KAI Resource Management takes a queue of a
-        Project's name, and writes it anew.
+        A queue with an owner cannot, even with our label: KAI Resource Management takes the queue
+        that is named like a Project, and writes its spec.
         """
-        name, whose = item["metadata"]["name"], _tree_of(item)
-        owners = item["metadata"].get("ownerReferences") or []
-        if (whose == self.tree and not owners) or (_of_a_chart(item) and item.get("spec") == spec):
+        name = queue["metadata"]["name"]
+        owners = queue["metadata"].get("ownerReferences") or []
+        tree = _tree_of(queue)
+        if tree == self.tree and not owners:
             return ""
-        there = f"queue {name} is in the cluster already and"
+        if _is_of_chart(queue) and queue.get("spec") == spec:
+            return ""
+        exists = f"queue {name} is in the cluster already and"
         if owners:
-            by = pairs(next(iter(items(owners)), None))
-            owner = plain(f"{by.get('kind')} {by.get('name')}", _LONGEST)
-            return f"{there} belongs to {owner}, which writes it anew. Give yours another name"
-        of_tree = whose not in (None, self.tree)
-        maker = f"belongs to the tree {whose}" if of_tree else "was made by somebody else"
+            first = pairs(next(iter(items(owners)), None))
+            owner = plain(f"{first.get('kind')} {first.get('name')}", _LONGEST_OWNER)
+            return f"{exists} belongs to {owner}, which writes it anew. Give yours another name"
+        is_in_another_tree = tree not in (None, self.tree)
+        maker = f"belongs to the tree {tree}" if is_in_another_tree else "was made by somebody else"
         return (
-            f"{there} {maker}. Give yours another name; or, to take it over:"
+            f"{exists} {maker}. Give yours another name; or, to take it over:"
             f" kubectl label queue {name} --overwrite {TREE}={self.tree}"
         )
 
-    def _delete(self, items: Mapping[str, Object]) -> Failures:
-        specs = {name: pairs(item.get("spec")) for name, item in items.items()}
-        return self._each(specs, lambda n: self.api.delete(f"{PATH}/{n}"), children_first=True)
+    def _delete(self, queues: LiveQueues) -> Failures:
+        """Delete queues, children first; return the failures."""
+        specs = {name: pairs(queue.get("spec")) for name, queue in queues.items()}
+        return self._for_each(
+            specs, lambda name: self.api.delete(f"{PATH}/{name}"), children_first=True
+        )
 
-    def _each(
-        self, specs: Mapping[str, Spec], act: Callable[[str], Any], *, children_first: bool = False
+    def _for_each(
+        self,
+        specs: Specs,
+        act: Callable[[str], object],
+        *,
+        children_first: bool = False,
     ) -> Failures:
-        """Call `act` for all names, a level at a time; return what failed."""
+        """Call `act` with each name, the names of a level at the same time; return the failures.
 
-        def attempt(name: str) -> Failures:
+        If the cluster stops answering, that is a failure, and later levels are skipped.
+        """
+
+        def attempt(name: str) -> Failure | None:
             try:
                 self._patient(lambda: act(name))
             except RefusedError as error:
-                about = name if error.status in _OF_ONE_QUEUE else ""
-                return [(about, f"queue {name}: {_words(error)}")]
-            return []
+                queue = name if error.status in _OF_ONE_QUEUE else ""
+                return Failure(queue, f"queue {name}: {_words(error)}")
+            return None
 
-        levels, failed = _levels(specs), Failures()
+        levels = _levels(specs)
+        if children_first:
+            levels.reverse()
+        failures: Failures = []
         try:
             with ThreadPoolExecutor(_WORKERS) as workers:
-                for names in reversed(levels) if children_first else levels:
-                    for found in workers.map(attempt, names):
-                        failed += found
-        except ClusterAwayError as error:  # what it was not asked yet is not asked either
-            failed.append(("", str(error)))
-        return failed
+                for names in levels:
+                    for failure in workers.map(attempt, names):
+                        if failure is not None:
+                            failures.append(failure)
+        except ClusterAwayError as error:
+            failures.append(Failure("", str(error)))
+        return failures
 
-    def _patient(self, ask: Callable[[], Any]) -> Any:
-        """Retry while a webhook or an API server is starting and does not answer.
+    def _patient(self, ask: Callable[[], Answer]) -> Answer:
+        """Call `ask`, again while a webhook or an API server is starting.
 
         KAI's queue webhook has `failurePolicy: Fail`, so it has to run; a vCluster's API server
-        refuses connections for a second after an upgrade.
+        refuses connections for a second after an upgrade. A busy server counts like a webhook.
+
+        Raises:
+            RefusedError: For another reason, or after 30 seconds.
+            ClusterAwayError: The API server has not answered for 4 seconds.
         """
-        begun = time.monotonic()
+        began = time.monotonic()
         while True:
-            waited = time.monotonic() - begun
+            waited_seconds = time.monotonic() - began
             try:
                 return ask()
             except RefusedError as error:
-                webhook = "failed calling webhook" in error.message
-                if waited > _WEBHOOK_SECONDS or not (webhook or error.status == 429):
+                is_starting = "failed calling webhook" in error.message
+                is_busy = error.status == HTTPStatus.TOO_MANY_REQUESTS
+                if waited_seconds > _WEBHOOK_SECONDS or not (is_starting or is_busy):
                     raise
             except UnreachableError as error:
-                if waited > _AWAY_SECONDS:
+                if waited_seconds > _RESTART_SECONDS:
                     raise ClusterAwayError(
                         f"cluster {self.cluster} at {self.api.host}: {complaint(error)}. See that"
                         " kubectl reaches it, then run the same command again"
                     ) from None
-            time.sleep(0.5)
+            time.sleep(_RETRY_SECONDS)
 
 
-def _levels(specs: Mapping[str, Spec]) -> list[list[str]]:
-    """The names of queues by level, parents first; those in or below a ring come last."""
-    below: dict[str, list[str]] = defaultdict(list)
+def _nearest_above(name: str, specs: Specs, foreign: Mapping[str, str]) -> str | None:
+    """The nearest foreign queue above a declared queue; None if there is none, or in a ring."""
+    passed = {name}
+    above = str(specs[name].get("parentQueue"))
+    while above not in foreign:
+        if above not in specs or above in passed:
+            return None
+        passed.add(above)
+        above = str(specs[above].get("parentQueue"))
+    return above
+
+
+def _levels(specs: Specs) -> list[list[str]]:
+    """The names of queues by level, parents first; queues in a ring, or below one, come last."""
+    levels: list[list[str]] = []
+    children: dict[str, list[str]] = {}
     names: list[str] = []
     for name, spec in specs.items():
         parent = spec.get("parentQueue")
-        hangs = isinstance(parent, str) and parent in specs
-        (below[str(parent)] if hangs else names).append(name)
-    levels: list[list[str]] = []
+        if isinstance(parent, str) and parent in specs:
+            children.setdefault(parent, []).append(name)
+        else:
+            names.append(name)
     while names:
         levels.append(names)
-        names = [child for name in names for child in below.pop(name, ())]
-    rest = [name for of_parent in below.values() for name in of_parent]
-    return [*levels, rest] if rest else levels
+        below: list[str] = []
+        for name in names:
+            below += children.pop(name, [])
+        names = below
+    in_rings: list[str] = []
+    for siblings in children.values():
+        in_rings += siblings
+    if in_rings:
+        levels.append(in_rings)
+    return levels
 
 
-def _tree_of(item: Object) -> str | None:
-    return (item["metadata"].get("labels") or {}).get(TREE)
+def _tree_of(queue: Object) -> str | None:
+    """The tree that a queue's label names."""
+    return (queue["metadata"].get("labels") or {}).get(TREE)
 
 
-def _of_a_chart(item: Object) -> bool:
+def _is_of_chart(queue: Object) -> bool:
     """Whether it is a default queue of KAI's chart that belongs to no tree."""
-    notes = item["metadata"].get("annotations") or {}
-    is_default = item["metadata"]["name"] in DEFAULT_QUEUES and _tree_of(item) is None
-    return is_default and notes.get("helm.sh/resource-policy") == "keep"
+    annotations = queue["metadata"].get("annotations") or {}
+    is_default = queue["metadata"]["name"] in DEFAULT_QUEUES and _tree_of(queue) is None
+    return is_default and annotations.get("helm.sh/resource-policy") == "keep"
 
 
 def _words(error: RefusedError) -> str:
-    """The server's own message."""
-    if error.status == 404 and not error.message:
+    """The server's own message; without one, a phrase."""
+    if error.status == HTTPStatus.NOT_FOUND and not error.message:
         return "the cluster knows no Queues: KAI is not installed there"
     return error.message or complaint(error)
 
 
-def several(failures: Failures) -> str:
-    """The first of them, a line each."""
-    lines = [line for _, line in failures]
-    more = f"\nand {len(lines) - 10} more like these" if len(lines) > 10 else ""
-    return "\n".join(lines[:10]) + more
+def several(failures: Sequence[tuple[str, str]]) -> str:
+    """The sentences of the first ten failures, a line each, and how many more there are."""
+    lines = [sentence for _, sentence in failures[:_MOST_FAILURES]]
+    more = len(failures) - _MOST_FAILURES
+    if more > 0:
+        lines.append(f"and {more} more like these")
+    return "\n".join(lines)

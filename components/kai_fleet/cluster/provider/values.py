@@ -1,7 +1,7 @@
-"""Properties as the engine sends and keeps them: protobuf Structs, with marks of the protocol."""
+"""Properties as the engine sends and stores them: protobuf Structs with marks of the protocol."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct, Value
 
@@ -14,31 +14,57 @@ def plain(
 ) -> dict[str, Any]:
     """A Struct as plain Python, without marks at any depth; whole numbers are int.
 
-    `unknown` stands for each value that is not known yet. `secrets` gets each text that is secret.
+    Args:
+        struct: The properties.
+        unknown: What stands for each value that is not known yet.
+        secrets: Gets all texts that are secret.
     """
+    reader = _Reader(unknown, set() if secrets is None else secrets)
+    return reader.fields(struct, secret=False)
 
-    def of(value: Value, *, secret: bool = False) -> Any:
+
+class _Reader(NamedTuple):
+    """Reads protobuf values; adds secret texts to `secrets`."""
+
+    unknown: object
+    secrets: set[str]
+
+    def fields(self, struct: Struct, *, secret: bool) -> dict[str, Any]:
+        """The fields of a Struct, without a look at its mark."""
+        return {key: self.value(item, secret=secret) for key, item in struct.fields.items()}
+
+    def value(self, value: Value, *, secret: bool) -> Any:
+        """A value; `secret` says that it is inside a secret."""
         kind = value.WhichOneof("kind")
         if kind == "struct_value":
-            fields = value.struct_value.fields
-            mark = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
-            if mark not in (SECRET_MARK, OUTPUT_MARK):
-                return {key: of(item, secret=secret) for key, item in fields.items()}
-            marked = mark == SECRET_MARK or ("secret" in fields and fields["secret"].bool_value)
-            return of(fields["value"], secret=secret or marked) if "value" in fields else unknown
+            return self._struct(value.struct_value, secret=secret)
         if kind == "list_value":
-            return [of(item, secret=secret) for item in value.list_value.values]
+            return [self.value(item, secret=secret) for item in value.list_value.values]
         if value.string_value in UNKNOWN_TEXTS:
-            return unknown
-        if secret and secrets is not None:
-            secrets.add(value.string_value)
-        return None if kind in (None, "null_value") else whole_numbers(getattr(value, kind))
+            return self.unknown
+        if secret:
+            self.secrets.add(value.string_value)
+        if kind in (None, "null_value"):
+            return None
+        return whole_numbers(getattr(value, kind))
 
-    return {key: of(value) for key, value in struct.fields.items()}
+    def _struct(self, struct: Struct, *, secret: bool) -> Any:
+        """A mapping, or the value in a secret or an output; an output without one is unknown."""
+        fields = struct.fields
+        mark = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
+        if mark not in (SECRET_MARK, OUTPUT_MARK):
+            return self.fields(struct, secret=secret)
+        if "value" not in fields:
+            return self.unknown
+        if mark == SECRET_MARK:
+            secret = True
+        elif "secret" in fields:
+            secret = secret or fields["secret"].bool_value
+        return self.value(fields["value"], secret=secret)
 
 
-def struct(values: Mapping[str, Any]) -> Struct:
-    """Plain values for the engine."""
+def struct(values: Mapping[str, object]) -> Struct:
+    """Plain values as the engine takes them."""
     message = Struct()
     message.update(values)
     return message
