@@ -135,12 +135,12 @@ def test_a_preview_and_a_first_update_look_at_the_host_first(command, project, e
 
 def test_a_host_that_does_not_answer_is_one_line_and_no_error(project, tmp_path, capsys):
     (tmp_path / "kubeconfig").write_text(kubeconfig("http://127.0.0.1:1"))
-    diagnosis.show_ahead("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("the host cluster is not looked at: it cannot be connected to")
     team = {"name": "ml", "scheduler": {"mode": "default"}}
     keys = {"kai-fleet:platform": {"stack": "org/other/prod"}, "kai-fleet:team": team}
     (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps({"config": keys}))
-    diagnosis.show_ahead("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("the file of its platform's stack is not in this folder")

@@ -60,9 +60,11 @@ def up(
     def agree(known: "State") -> list[str]:
         before.append(known)
         if not known.resources:
-            from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
+            from kai_fleet_cli.doctor.diagnosis import (
+                print_missing_prerequisites,
+            )  # few updates are a stack's first
 
-            show_ahead(stack, out)
+            print_missing_prerequisites(stack, out)
             return named
         if unread := reading.from_environment(reading.path_of(stack)):
             terminal.say(f"what this update loses may not be known: {unread}")
@@ -139,12 +141,12 @@ def confirm(
     Raises UserError without an agreement.
     """
     from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.doctor.diagnosis import with_alive
+    from kai_fleet_cli.doctor.diagnosis import with_live_counts
 
     names = [team for team in teams_of(items) if team not in gone]
     names = [stack] if HOST in names else names
     if missing := [name for name in names if name not in named]:
-        as_text.show_summary({"lost": with_alive(stack, items, out)}, out)
+        as_text.show_summary({"lost": with_live_counts(stack, items, out)}, out)
         if not terminal.asks():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
@@ -164,13 +166,13 @@ def preview(
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.doctor.diagnosis import show_ahead, with_alive
+    from kai_fleet_cli.doctor.diagnosis import print_missing_prerequisites, with_live_counts
     from kai_fleet_cli.engine import report, runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
+    ran = runs.preview(opened, lambda: print_missing_prerequisites(stack, out), details=details)
     summary = of_steps(ran.steps)
-    summary["lost"] = with_alive(stack, summary["lost"], out)
+    summary["lost"] = with_live_counts(stack, summary["lost"], out)
     as_text.show_summary(summary, out)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")

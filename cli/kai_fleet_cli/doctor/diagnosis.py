@@ -100,7 +100,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
             print_line(console, first)
 
 
-def show_ahead(stack: str, console: Console) -> None:
+def print_missing_prerequisites(stack: str, console: Console) -> None:
     """Print what a stack's host lacks that no update makes; in one line why that is not known."""
     try:
         _show_causes(examine(read_clusters(of_stack(stack), AHEAD)), console)
@@ -110,7 +110,7 @@ def show_ahead(stack: str, console: Console) -> None:
         print_line(console, f"the host cluster is not looked at: {why}")
 
 
-def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]:
+def with_live_counts(stack: str, lost: Sequence[Item], console: Console) -> list[Item]:
     """Losses with the pods and volumes in them; print in one line why these are not known."""
     if not lost:
         return []
