@@ -9,7 +9,7 @@ from rich.console import Console
 from kai_fleet.finding import Level
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.doctor import diagnosis
-from kai_fleet_cli.doctor.checks import KINDS_BEFORE_UPDATE, examine
+from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.engine import environment, report, runs
 from kai_fleet_cli.recovery.state import State
 from tests.unit.canned_api import kubeconfig, serving
@@ -32,7 +32,7 @@ def ahead(lab):
     """The lab's findings before its first update: nothing is there that the stack makes."""
     read = lab.look()
     objects = {
-        kind: items for kind, items in read.host.objects.items() if kind in KINDS_BEFORE_UPDATE
+        kind: items for kind, items in read.host.objects.items() if kind in RESOURCES_BEFORE_UPDATE
     }
     states = {name: replace(state, inside=None) for name, state in read.teams.items()}
     read = replace(read, before_update=True, teams=states, host=replace(read.host, objects=objects))
@@ -131,7 +131,7 @@ def test_a_preview_and_a_first_update_look_at_the_host_first(command, project, e
     assert "broken host: node pool pool=mll no node with these labels is Ready" in shown
     asked = {path.partition("?")[0].rpartition("/")[2] for _, path in project.asked}
     assert {verb for verb, _ in project.asked} == {"GET"}
-    assert asked == {"version", *KINDS_BEFORE_UPDATE}
+    assert asked == {"version", *RESOURCES_BEFORE_UPDATE}
     assert len(engine) == 1
 
 

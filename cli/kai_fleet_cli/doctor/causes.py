@@ -253,7 +253,7 @@ def being_deleted(
     cluster: Cluster,
     item: KubeObject,
     kind: str,
-    plural_kind: str,
+    resource: str,
     *,
     declared: bool = True,
 ) -> Fault:
@@ -269,7 +269,7 @@ def being_deleted(
         cluster,
         item.namespaced_name if item.namespace else item.name,
         kind=kind,
-        kinds=plural_kind,
+        kinds=resource,
         at=f"-n {item.namespace} " if item.namespace else "",
         finalizers=", ".join(item.finalizers),
     )
@@ -360,8 +360,8 @@ def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
 def with_names(fix: str, names: Sequence[str]) -> str:
     """Fill the names of objects into the commands of a fix, which stand between backticks.
 
-    A command with `{names}` is repeated for each namespace; one without names the first object of
-    the first namespace. At most 20 objects are named.
+    A command with `{names}` takes all objects of a namespace, and is repeated for each namespace.
+    Other commands take the first object only. At most 20 objects are named.
     """
     names_by_namespace = defaultdict[str, list[str]](list)
     for name in names[:_NAMES_IN_COMMAND]:

@@ -13,7 +13,7 @@ from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
 from kai_fleet_cli.display.terminal import print_line, pulumi_first
-from kai_fleet_cli.doctor.checks import KINDS_BEFORE_UPDATE, examine
+from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
@@ -145,7 +145,7 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
     platform has no file here.
     """
     try:
-        _print_causes(examine(read_clusters(of_stack(stack), KINDS_BEFORE_UPDATE)), console)
+        _print_causes(examine(read_clusters(of_stack(stack), RESOURCES_BEFORE_UPDATE)), console)
     except UserError:
         why = "the file of its platform's stack is not in this folder"
         print_line(console, f"the host cluster is not looked at: {why}")

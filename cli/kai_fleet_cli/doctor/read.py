@@ -1,6 +1,7 @@
 """Read the API servers of a stack into a snapshot: the host, then all vClusters at once.
 
-All requests are GETs, bounded in time and size. A kind that this user may not read is recorded.
+All requests are GETs, bounded in time and size. A resource that this user may not
+read is recorded.
 """
 
 import json
@@ -52,7 +53,7 @@ _REQUESTS_AT_ONCE: Final = 6  # to one API server
 _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
 _API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
-# The API path of each kind, by its plural.
+# The API path of each resource.
 READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
 
 
@@ -152,16 +153,16 @@ def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
         return ""
 
 
-def read_clusters(source: Source, kinds_before_update: Collection[str] = ()) -> Snapshot:
-    """Read the host and all vClusters, or before an update only some kinds of the host.
+def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:
+    """Read the host and all vClusters, or before an update only some resources of the host.
 
     A vCluster that does not answer is part of the result. Raises UnreachableError if the host does
     not answer.
 
     Args:
         source: How to read the clusters.
-        kinds_before_update: Plurals of the kinds to read before an update; none for all of them,
-            and the vClusters.
+        resources_before_update: The host's resources to read before an update. None stands for all
+            of them, and the vClusters.
     """
     settings = source.settings
     declared = host_of(settings)
@@ -170,18 +171,19 @@ def read_clusters(source: Source, kinds_before_update: Collection[str] = ()) -> 
         for team in (*declared.teams, *declared.grants)
         if source.team in (None, team.name)
     }
-    kinds = kinds_before_update or READS
+    resources = resources_before_update or READS
     with closing(source.host()) as api:
-        host = _read_host(api, source, declared, {kind: READS[kind] for kind in kinds})
+        paths = {resource: READS[resource] for resource in resources}
+        host = _read_host(api, source, declared, paths)
         snapshot = Snapshot(
             settings,
             host,
             teams={name: TeamState(team) for name, team in teams.items()},
             required=tuple(required_objects(settings, declared, teams)),
             update=source.team_update,
-            before_update=bool(kinds_before_update),
+            before_update=bool(resources_before_update),
         )
-        if kinds_before_update:
+        if resources_before_update:
             return snapshot
         accesses = _accesses(api, host, teams.values())
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
@@ -196,9 +198,12 @@ def _read_host(
     api: Api,
     source: Source,
     declared: Declaration,
-    kinds: Mapping[str, str],
+    paths: Mapping[str, str],
 ) -> Cluster:
-    """Return the host with these kinds. A team's own stack may see only the team's namespace."""
+    """Return the host with the objects at these paths.
+
+    A team's own stack may see only the team's namespace.
+    """
     settings = source.settings
     namespace = None
     if settings.platform_stack:
@@ -210,7 +215,7 @@ def _read_host(
         kubectl=source.kubectl,
         host_kubectl=source.kubectl,
     )
-    return _read(api, blank, namespace, kinds)
+    return _read(api, blank, namespace, paths)
 
 
 _Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside, or ""
@@ -244,7 +249,7 @@ def _read(
     api: Api,
     blank: Cluster,
     namespace: str | None,
-    kinds: Mapping[str, str],
+    paths: Mapping[str, str],
 ) -> Cluster:
     """Return a cluster with its objects.
 
@@ -255,34 +260,34 @@ def _read(
         api: The API server.
         blank: The cluster without objects.
         namespace: The namespace to read where this user may not list all; None for none.
-        kinds: API paths by the plural of the kind.
+        paths: API paths by resource.
     """
     _require_healthy(api)
-    objects, refused = api.lists(kinds, _REQUESTS_AT_ONCE)
-    if kinds.keys() == READS.keys():
+    objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
+    if paths.keys() == READS.keys():
         objects |= _api_services(api)
     partial_objects: Lists = {}
     if namespace is not None:
-        forbidden = _kinds_with(refused, HTTPStatus.FORBIDDEN)
+        forbidden = _refused_with(refused, HTTPStatus.FORBIDDEN)
         partial_objects = _of_namespace(api, forbidden, namespace)
-    absent = _kinds_with(refused, HTTPStatus.NOT_FOUND)
+    absent = _refused_with(refused, HTTPStatus.NOT_FOUND)
     unreadable = {
-        kind: str(error)
-        for kind, error in refused.items()
-        if kind not in absent and kind not in partial_objects
+        resource: str(error)
+        for resource, error in refused.items()
+        if resource not in absent and resource not in partial_objects
     }
     objects |= partial_objects
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
-    for kind in absent:
-        objects[kind] = []
+    for resource in absent:
+        objects[resource] = []
     return replace(
         blank,
         objects=objects,
         unreadable=unreadable,
         now=datetime.now(UTC),
         unserved=frozenset(absent),
-        partial={kind: namespace for kind in partial_objects if namespace is not None},
+        partial={resource: namespace for resource in partial_objects if namespace is not None},
     )
 
 
@@ -304,19 +309,19 @@ def _api_services(api: Api) -> Lists:
     return {}
 
 
-def _kinds_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> list[str]:
-    """Return the kinds whose list was refused with this HTTP status."""
-    return [kind for kind, error in refused.items() if error.status == status]
+def _refused_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> list[str]:
+    """Return the resources whose list was refused with this HTTP status."""
+    return [resource for resource, error in refused.items() if error.status == status]
 
 
-def _of_namespace(api: Api, kinds: Collection[str], namespace: str) -> Lists:
-    """Return the objects of one namespace by kind, without kinds that this user may not list there.
+def _of_namespace(api: Api, resources: Collection[str], namespace: str) -> Lists:
+    """Return the objects that this user may list in one namespace, by resource.
 
-    The namespace itself is among them.
+    For `namespaces` that is the namespace itself.
     """
-    paths = {kind: READS[kind] for kind in kinds if "{}" in READS[kind]}
+    paths = {resource: READS[resource] for resource in resources if "{}" in READS[resource]}
     objects, _ = api.lists(paths, _REQUESTS_AT_ONCE, namespace)
-    if "namespaces" in kinds:
+    if "namespaces" in resources:
         with suppress(RefusedError):
             objects["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
     return objects
@@ -406,7 +411,7 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
         with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
             inside = _read(api, blank, None, READS)
         # The tenant's API server may send names that no Kubernetes allows.
-        objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
+        objects = {resource: list(well_named(items)) for resource, items in inside.objects.items()}
         inside = replace(inside, objects=objects)
         with suppress(UnreadError):
             _require_countable(inside)
@@ -420,8 +425,8 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
 def _require_countable(inside: Cluster) -> None:
     """Count the pods and queues of a vCluster, so that malformed ones are noticed here.
 
-    Raises UnreachableError for too many queues or levels of them, UnreadError if a kind was not
-    read, and one of MALFORMED.
+    Raises UnreachableError for too many queues or levels of them, UnreadError if a resource was
+    not read, and one of MALFORMED.
     """
     count = len(inside.all("queues"))
     if count > _MOST_QUEUES:

@@ -44,8 +44,8 @@ class Required(NamedTuple):
     namespace: str | None = None
 
     @property
-    def kinds(self) -> str:
-        """The plural of its kind, as the API serves it."""
+    def resource(self) -> str:
+        """The plural of its kind, under which the API serves it."""
         return plural(2, self.kind).lower()
 
 

@@ -23,12 +23,13 @@ from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 
+_ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event
 _EVENTS: Final = 20  # of one object: checks judge the newest ones
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # values of the label app
 _FORBIDDEN: Final = str(HTTPStatus.FORBIDDEN.value)
 _BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
-Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # as JSON, by the plural of a kind
+Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
 class UnreadError(Exception):
@@ -37,34 +38,35 @@ class UnreadError(Exception):
     `why` begins with the HTTP status of the answer if there was an answer.
     """
 
-    def __init__(self, kind: str, why: str) -> None:
+    def __init__(self, resource: str, why: str) -> None:
         self.why = why
         subject = "its API server does not"
         if why.startswith(_FORBIDDEN):
             subject = "this user may not"
         elif why.startswith(_BUSY):
             subject = "its API server is too busy to"
-        super().__init__(f"{subject} list {kind} there ({why})")
+        super().__init__(f"{subject} list {resource} there ({why})")
 
 
 @dataclass(frozen=True)
 class Cluster:
     """One API server with the objects read from it.
 
-    A method or property that looks at objects raises UnreadError if their kind was not read, and
-    one of MALFORMED if an object is malformed. `unread` and `around` return the reason instead.
+    A method or property that looks at objects raises UnreadError if their resource was not read,
+    and one of MALFORMED if an object is malformed. `unread` and `around` return why a resource was
+    not read.
 
     Args:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
-        objects: Lists of objects by the plural of their kind. A kind that the API does not serve
-            has an empty list.
-        unreadable: Why a kind was not read, by its plural: HTTP status and message.
+        objects: Objects by resource, such as `pods`. A resource that the API does not serve has an
+            empty list.
+        unreadable: Why a resource was not read: HTTP status and message.
         now: The time of the read.
         update: The command, or a phrase, for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
-        unserved: Plurals of the kinds that the API does not serve.
-        partial: The one namespace from which a kind was read, by the kind's plural.
+        unserved: The resources that the API does not serve.
+        partial: By resource the namespace that it was read from, if not from all.
         host_kubectl: The kubectl command for the host, which has the cluster's nodes.
     """
 
@@ -79,32 +81,34 @@ class Cluster:
     partial: Mapping[str, str] = field(default_factory=dict)
     host_kubectl: str = "kubectl"
 
-    def require(self, kind: str, namespace: str | None = None) -> None:
-        """Raise UnreadError unless a kind was read in a namespace, or in all for None."""
-        if kind in self.unreadable:
-            raise UnreadError(kind, self.unreadable[kind])
-        if kind not in self.objects:
-            raise UnreadError(kind, "it was not asked for them")
-        if kind in self.partial and self.partial[kind] != namespace:
-            raise UnreadError(kind, f"{_FORBIDDEN} outside of namespace {self.partial[kind]}")
+    def require(self, resource: str, namespace: str | None = None) -> None:
+        """Raise UnreadError unless a resource was read in a namespace, or in all for None."""
+        if resource in self.unreadable:
+            raise UnreadError(resource, self.unreadable[resource])
+        if resource not in self.objects:
+            raise UnreadError(resource, "it was not asked for them")
+        if resource in self.partial and self.partial[resource] != namespace:
+            raise UnreadError(
+                resource, f"{_FORBIDDEN} outside of namespace {self.partial[resource]}"
+            )
 
-    def asked(self, kind: str) -> bool:
-        """Whether this run asked the API server for a kind, with success or without."""
-        return kind in self.objects or kind in self.unreadable
+    def asked(self, resource: str) -> bool:
+        """Whether this run asked the API server for a resource, with success or without."""
+        return resource in self.objects or resource in self.unreadable
 
-    def unread(self, *kinds: str) -> str:
-        """Return why the first unread one of these kinds was not read; "" if all were."""
+    def unread(self, *resources: str) -> str:
+        """Return why the first unread resource of these was not read; "" if all were."""
         try:
-            for kind in kinds:
-                self.require(kind)
+            for resource in resources:
+                self.require(resource)
         except UnreadError as error:
             return str(error)
         return ""
 
-    def serves(self, kind: str) -> bool:
-        """Whether the API has a kind. To have read it in one namespace is enough to tell."""
-        self.require(kind, self.partial.get(kind))
-        return kind not in self.unserved
+    def serves(self, resource: str) -> bool:
+        """Whether the API serves a resource. To have read one namespace is enough to tell."""
+        self.require(resource, self.partial.get(resource))
+        return resource not in self.unserved
 
     @property
     def apply(self) -> str:
@@ -122,20 +126,20 @@ class Cluster:
         command = f"{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -"
         return f"make it again as the release has it: `{command}`"
 
-    def all(self, kind: str) -> Sequence[KubeObject]:
-        """Return the objects of a kind, in all namespaces."""
-        self.require(kind)
-        return self._by_kind[kind]
+    def all(self, resource: str) -> Sequence[KubeObject]:
+        """Return the objects of a resource in all namespaces."""
+        self.require(resource)
+        return self._by_resource[resource]
 
-    def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
+    def named(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """Return the object of that name, without `namespace` the first one; None without any."""
-        self.require(kind, name if kind == "namespaces" else namespace)
-        return self._by_name.get((kind, name, namespace))
+        self.require(resource, name if resource == "namespaces" else namespace)
+        return self._by_name.get((resource, name, namespace))
 
-    def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
-        """Yield the objects of a kind in one namespace."""
-        self.require(kind, namespace)
-        return (item for item in self._by_kind[kind] if item.namespace == namespace)
+    def within(self, resource: str, namespace: str) -> Iterator[KubeObject]:
+        """Yield the objects of a resource in one namespace."""
+        self.require(resource, namespace)
+        return (item for item in self._by_resource[resource] if item.namespace == namespace)
 
     def around(
         self,
@@ -162,24 +166,24 @@ class Cluster:
         return around(pod, nodes, pool, claims, volumes)
 
     @cached_property
-    def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
-        return {kind: [*map(KubeObject, items)] for kind, items in self.objects.items()}
+    def _by_resource(self) -> Mapping[str, Sequence[KubeObject]]:
+        return {resource: [*map(KubeObject, items)] for resource, items in self.objects.items()}
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str, str | None], KubeObject]:
-        """Objects by kind, name and namespace, and the first of a name also by None."""
-        by_name = dict[tuple[str, str, str | None], KubeObject]()
-        for kind, objects in self._by_kind.items():
+    def _by_name(self) -> Mapping[_ObjectKey, KubeObject]:
+        """Objects by resource, name and namespace; the first of a name also with None."""
+        by_name = dict[_ObjectKey, KubeObject]()
+        for resource, objects in self._by_resource.items():
             for item in objects:
-                by_name.setdefault((kind, item.name, item.namespace), item)
-                by_name.setdefault((kind, item.name, None), item)
+                by_name.setdefault((resource, item.name, item.namespace), item)
+                by_name.setdefault((resource, item.name, None), item)
         return by_name
 
     @cached_property
     def usage(self) -> ClusterUsage:
         """The GPUs that pods hold and wait for, and the KAI that runs."""
-        kinds = ("deployments", "nodes", "pods", "podgroups", "queues")
-        return count({kind: self.all(kind) for kind in kinds})
+        resources = ("deployments", "nodes", "pods", "podgroups", "queues")
+        return count({resource: self.all(resource) for resource in resources})
 
     @cached_property
     def tree(self) -> QueueIndex:
@@ -193,9 +197,9 @@ class Cluster:
 
     @property
     def kai(self) -> KaiRelease | None:
-        """Release of the KAI that the stack declares, or of the one that runs if it declares none.
+        """Release of the cluster's KAI; None without one, or if the table lacks its version.
 
-        None if the release table has no such version.
+        That is the declared KAI, or the running one if another stack declares the cluster.
         """
         if self.desired.declared:
             return self.desired.scheduler.release
@@ -307,7 +311,7 @@ class Snapshot:
         host: The host cluster.
         teams: The state of each team, by its name.
         required: Objects that have to exist in the clusters.
-        update: The command that updates the stack with the vClusters' contents.
+        update: The command, or a phrase, for an update of what is in vClusters.
         lost: What is lost in each vCluster that is another one than the last update saw, by team.
         before_update: Only the host was read, before an update: what the update creates may be
             missing.
@@ -335,7 +339,8 @@ class Snapshot:
         """System namespaces, and on the host those of teams whose pods we read in the vCluster."""
         if cluster.name != HOST:
             return RESERVED
-        return RESERVED.union(state.team.namespace for state in self.teams.values() if state.inside)
+        read_inside = [state for state in self.teams.values() if state.inside]
+        return RESERVED.union(state.team.namespace for state in read_inside)
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
         """Return the users' pods of a cluster. No pod is in two clusters. Raises UnreadError."""

@@ -96,12 +96,17 @@ def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
     version = version_of(objects.get("deployments", ()))
     release = Kai(version, untested=True).release
     in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
-    memories = {
-        node.name: gpu_memory(node.labels, in_megabytes) for node in objects.get("nodes", ())
-    }
-    pods = pods_of(objects.get("pods", ()), objects.get("podgroups", ()), memories)
-    queues = QueueIndex(map(queue_of, objects.get("queues", ())))
-    return ClusterUsage(tuple(pods), _queue_uses(queues, pods), version, release)
+    nodes = objects.get("nodes", ())
+    pod_groups = objects.get("podgroups", ())
+    queues = objects.get("queues", ())
+    memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
+    pods = pods_of(objects.get("pods", ()), pod_groups, memories)
+    return ClusterUsage(
+        pods=tuple(pods),
+        queues=_queue_uses(QueueIndex(map(queue_of, queues)), pods),
+        version=version,
+        release=release,
+    )
 
 
 def queue_of(item: KubeObject) -> DeclaredQueue:

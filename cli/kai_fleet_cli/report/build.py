@@ -94,7 +94,7 @@ class Wait:
         pods: Number of pods.
         gpus: GPUs that they ask for.
         since: When the oldest was created; None if unknown.
-        cause: The reason; "" if they only wait for the scheduler's next cycle.
+        cause: The reason; "" if none was found, as for pods that have just been created.
         fix: What to do; "" if unknown.
     """
 
@@ -453,8 +453,11 @@ def _longest_bar(rows: Iterable[_Bar], quota: str) -> float:
 
     `quota` is the name of the field with the quota.
     """
-    ends = [max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows]
-    return max(ends, default=0.0)
+    longest = 0.0
+    for row in rows:
+        waiting_from = max(getattr(row, quota), row.in_use or 0.0)
+        longest = max(longest, waiting_from + (row.waiting or 0.0))
+    return longest
 
 
 def _prose(text: str) -> Markup:

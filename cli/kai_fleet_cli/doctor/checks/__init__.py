@@ -47,13 +47,16 @@ def on_host(check: ClusterCheck) -> Runs:
 
 def in_clusters(check: ClusterCheck) -> Runs:
     """Run a check of each API server."""
-    return lambda snapshot: [
-        (cluster, partial(check, cluster, snapshot)) for cluster in snapshot.clusters
-    ]
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for cluster in snapshot.clusters:
+            yield cluster, partial(check, cluster, snapshot)
+
+    return runs
 
 
 def in_kai_clusters(check: ClusterCheck) -> Runs:
-    """Run a check of each API server that has a KAI, declared or running."""
+    """Run a check of each API server that has a KAI, by `Cluster.kai`."""
 
     def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
         if cluster.kai is None:
@@ -65,18 +68,23 @@ def in_kai_clusters(check: ClusterCheck) -> Runs:
 
 def of_teams(check: TeamCheck) -> Runs:
     """Run a check of each team, of its objects on the host."""
-    return lambda snapshot: [
-        (snapshot.host, partial(check, state, snapshot)) for state in snapshot.teams.values()
-    ]
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for state in snapshot.teams.values():
+            yield snapshot.host, partial(check, state, snapshot)
+
+    return runs
 
 
 def in_vclusters(check: TeamCheck) -> Runs:
     """Run a check of each team whose vCluster answered, of the objects in it."""
-    return lambda snapshot: [
-        (state.inside, partial(check, state, snapshot))
-        for state in snapshot.teams.values()
-        if state.inside is not None
-    ]
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for state in snapshot.teams.values():
+            if state.inside is not None:
+                yield state.inside, partial(check, state, snapshot)
+
+    return runs
 
 
 class Check(NamedTuple):
@@ -97,10 +105,10 @@ class Check(NamedTuple):
 
 
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield kinds that this user may not read, or that an API server does not give now."""
-    for kind, reason in sorted(cluster.unreadable.items()):
+    """Yield resources that this user may not read, or that an API server does not list now."""
+    for resource, reason in sorted(cluster.unreadable.items()):
         cause_id = "read-access" if reason.startswith("403") else "read-busy"
-        yield fault(cause_id, cluster, kind, reason=reason)
+        yield fault(cause_id, cluster, resource, reason=reason)
 
 
 # Beside these, each object in `required.py` is checked.
@@ -127,8 +135,8 @@ CHECKS: Final = (
     Check("network-plugin", on_host(teams.network), before_update=True),
     Check("classes", of_teams(teams.default_class), before_update=True),
     *(
-        Check("classes", of_teams(partial(teams.classes, plural_kind)), before_update=True)
-        for plural_kind in teams.CLASSES
+        Check("classes", of_teams(partial(teams.classes, resource)), before_update=True)
+        for resource in teams.CLASSES
     ),
     Check("kai-parts", in_kai_clusters(kai.parts)),
     Check("kai-parts", in_kai_clusters(kai.killed)),
@@ -151,8 +159,8 @@ CHECKS: Final = (
     Check("gpu-sharing", in_kai_clusters(gpu.sharing)),
     Check("reservation", in_kai_clusters(gpu.reservations)),
 )
-# The kinds of the host that the checks before an update need.
-KINDS_BEFORE_UPDATE: Final = frozenset(
+# The resources of the host that the checks before an update need.
+RESOURCES_BEFORE_UPDATE: Final = frozenset(
     {"nodes", "daemonsets", "services", teams.GUARDS, *teams.CLASSES}
 )
 
@@ -170,13 +178,13 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
         faults_by_check.setdefault(check_and_cluster, []).extend(faults)
         if not complete:
             incomplete.add(check_and_cluster)
-    known = {
+    decided = {
         check_and_cluster: faults
         for check_and_cluster, faults in faults_by_check.items()
         if faults or check_and_cluster not in incomplete
     }
     all_findings = list[Finding]()
-    for (check, cluster), causes in without_effects(known).items():
+    for (check, cluster), causes in without_effects(decided).items():
         all_findings.extend(findings(check, cluster, causes))
     return all_findings
 
@@ -239,10 +247,8 @@ def _judge(
     except MALFORMED as error:
         if cluster.name == HOST:
             raise
-        cause = malformed(error)
-        return Judgement(
-            ("vcluster", cluster.name), [fault("malformed", cluster, cluster.name, cause=cause)]
-        )
+        sent = fault("malformed", cluster, cluster.name, cause=malformed(error))
+        return Judgement(("vcluster", cluster.name), [sent])
     return Judgement((check.name, cluster.name), faults, complete)
 
 
@@ -291,7 +297,7 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
     """Whether another check reports what an object lacks: `kubernetes` its kind, or `vcluster` the
     namespace of its team.
     """
-    if required.check in ("isolation", "guard") and not cluster.serves(required.kinds):
+    if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
     state = snapshot.teams.get(required.team)
     return state is not None and cluster.named("namespaces", state.team.namespace) is None
@@ -299,11 +305,11 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
 
 def _absent(required: Required, cluster: Cluster) -> Faults:
     """Yield a required object that is absent or being deleted."""
-    item = cluster.named(required.kinds, required.name, required.namespace)
-    if item is None:
+    existing = cluster.named(required.resource, required.name, required.namespace)
+    if existing is None:
         name = required.name
         if required.namespace:
             name = f"{required.namespace}/{required.name}"
         yield fault(required.cause_id, cluster, name, kind=required.kind)
-    elif item.is_going:
-        yield being_deleted(cluster, item, required.kind, required.kinds)
+    elif existing.is_going:
+        yield being_deleted(cluster, existing, required.kind, required.resource)

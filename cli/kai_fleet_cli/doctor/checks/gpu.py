@@ -226,20 +226,21 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
 
     Younger ones may still start.
     """
-    for item in host.all("daemonsets"):
-        if item.namespace not in GPU_CHARTS and not item.is_device_plugin:
+    for daemon_set in host.all("daemonsets"):
+        if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
             continue
-        scheduled = int(item.status.get("desiredNumberScheduled") or 0)
-        ready = int(item.status.get("numberReady") or 0)
-        if ready >= scheduled or host.age_seconds(item) <= PATIENCE_SECONDS:
+        scheduled = int(daemon_set.status.get("desiredNumberScheduled") or 0)
+        ready = int(daemon_set.status.get("numberReady") or 0)
+        if ready >= scheduled or host.age_seconds(daemon_set) <= PATIENCE_SECONDS:
             continue
-        pods = host.within("pods", item.namespace)
-        why = reason(host, item, *(pod for pod in pods if pod.name.startswith(item.name)))
-        look = f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
+        pods = host.within("pods", daemon_set.namespace)
+        pods_of_set = [pod for pod in pods if pod.name.startswith(daemon_set.name)]
+        why = reason(host, daemon_set, *pods_of_set)
+        look = f"look with: `{host.kubectl} -n {daemon_set.namespace} get pods,events`"
         yield fault(
             "daemon-set-not-ready",
             host,
-            item.namespaced_name,
+            daemon_set.namespaced_name,
             cause=why.cause,
             fix=why.fix or look,
             effect_of=why.effect_of,

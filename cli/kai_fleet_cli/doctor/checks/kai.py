@@ -42,7 +42,10 @@ _CREATED_RESOURCES: Final = frozenset(
     }
 )
 _DAY_SECONDS: Final = 86400.0
-_WEBHOOK_KINDS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_WEBHOOK_CONFIGURATIONS: Final = (
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+)
 _RELEASE: Final = "kai-scheduler"  # KAI's Helm release
 _NamespaceAndName: TypeAlias = tuple[str | None, str | None]
 
@@ -55,9 +58,9 @@ def recreate_part(cluster: Cluster) -> str:
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield Deployments of the declared KAI that are absent, scaled to 0 or not rolled out.
+    """Yield Deployments of the cluster's KAI that are absent, scaled to 0 or not rolled out.
 
-    One fault for the whole KAI if it has no Deployment, or its version is unknown.
+    One fault for all of KAI if it has no Deployment, or its version is unknown.
     """
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
@@ -66,13 +69,13 @@ def parts(cluster: Cluster, _: Snapshot) -> Faults:
         return
     again = recreate_part(cluster)
     for name in release.deployments:
-        item = deployments.get(name)
-        if item is None:
+        deployment = deployments.get(name)
+        if deployment is None:
             yield fault("part-absent", cluster, name, again=again)
-        elif item.spec.get("replicas", 1) == 0:
+        elif deployment.spec.get("replicas", 1) == 0:
             yield fault("part-scaled-to-0", cluster, name)
-        elif not item.rolled_out:
-            yield from _not_rolled_out(cluster, item)
+        elif not deployment.rolled_out:
+            yield from _not_rolled_out(cluster, deployment)
 
 
 def _not_rolled_out(cluster: Cluster, deployment: KubeObject) -> Faults:
@@ -104,27 +107,27 @@ def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
 
 
 def killed(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield Deployments of the declared KAI with a container that was killed for memory within a
+    """Yield Deployments of the cluster's KAI with a container that was killed for memory within a
     day: a warning if they run again.
     """
     release = cluster.kai
     if release is None:
         return
-    for item in cluster.within("deployments", KAI_NAMESPACE):
-        if item.name not in release.deployments or item.spec.get("replicas", 1) <= 0:
+    for deployment in cluster.within("deployments", KAI_NAMESPACE):
+        if deployment.name not in release.deployments or deployment.spec.get("replicas", 1) <= 0:
             continue
-        last = killed_lately(cluster, _pods_of(cluster, item))
+        last = killed_lately(cluster, _pods_of(cluster, deployment))
         if last is None:
             continue
-        path = f"{cluster.desired.key}.values.{release.resources_key(item.name)}"
+        path = f"{cluster.desired.key}.values.{release.resources_key(deployment.name)}"
         yield fault(
             "killed-for-memory",
             cluster,
-            item.name,
+            deployment.name,
             kind="Deployment",
             cause=last.sentence,
             path=path.removesuffix("."),
-            level="advisory" if item.rolled_out else "mandatory",
+            level="advisory" if deployment.rolled_out else "mandatory",
         )
 
 
@@ -167,7 +170,7 @@ def hooks(cluster: Cluster, _: Snapshot) -> Faults:
 class _Webhook(NamedTuple):
     """A webhook of a configuration, with its fields as in the API."""
 
-    kind: str
+    resource: str
     configuration: str
     fields: Mapping[str, Any]
 
@@ -183,7 +186,7 @@ class _Webhook(NamedTuple):
         return str(value_at(self.fields, "clientConfig.service.name"))
 
     @property
-    def resources(self) -> set[str]:
+    def judged_resources(self) -> set[str]:
         """The resources that its rules match."""
         resources = set[str]()
         for rule in self.fields.get("rules") or []:
@@ -215,17 +218,17 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
                 space=webhook.namespace,
                 hook=webhook.fields.get("name"),
                 service=webhook.service,
-                plural=webhook.kind.removesuffix("s"),
-                refused=" and ".join(sorted(webhook.resources)) or "requests",
+                plural=webhook.resource.removesuffix("s"),
+                refused=" and ".join(sorted(webhook.judged_resources)) or "requests",
             )
 
 
 def _webhooks(cluster: Cluster) -> list[_Webhook]:
     webhooks = list[_Webhook]()
-    for kind in _WEBHOOK_KINDS:
-        for configuration in cluster.all(kind):
+    for resource in _WEBHOOK_CONFIGURATIONS:
+        for configuration in cluster.all(resource):
             for fields in configuration.get("webhooks") or []:
-                webhooks.append(_Webhook(kind, configuration.name, fields))
+                webhooks.append(_Webhook(resource, configuration.name, fields))
     return webhooks
 
 
@@ -234,9 +237,14 @@ def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
     services = set[_NamespaceAndName]()
     for piece in cluster.all("endpointslices"):
         endpoints = piece.get("endpoints") or []
-        if any((each.get("conditions") or {}).get("ready", True) for each in endpoints):
+        if any(map(_is_endpoint_ready, endpoints)):
             services.add((piece.namespace, piece.labels.get("kubernetes.io/service-name")))
     return services
+
+
+def _is_endpoint_ready(endpoint: Mapping[str, Any]) -> bool:
+    conditions = endpoint.get("conditions") or {}
+    return bool(conditions.get("ready", True))
 
 
 def _webhook_cause(
@@ -249,7 +257,7 @@ def _webhook_cause(
     if not webhook.may_refuse:
         return ""
     is_kais = webhook.namespace == KAI_NAMESPACE
-    if not is_kais and webhook.resources.isdisjoint(_CREATED_RESOURCES):
+    if not is_kais and webhook.judged_resources.isdisjoint(_CREATED_RESOURCES):
         return ""
     if cluster.named("services", webhook.service, webhook.namespace) is None:
         return "webhook-without-service" if is_kais else "webhook-of-others"
@@ -261,10 +269,13 @@ def _webhook_cause(
 
 
 def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield a KAI that runs and that the stack does not declare. On the host it may be others'."""
+    """Yield a KAI that runs in a cluster of this stack without being declared.
+
+    On the host it may belong to others, so the fix does not remove it.
+    """
     if cluster.kai is not None or not cluster.desired.declared:
         return
-    names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
+    names = [deployment.name for deployment in cluster.within("deployments", KAI_NAMESPACE)]
     if not names:
         return
     parts = ", ".join(sorted(names)[:3])
@@ -289,9 +300,9 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> str:
     uninstall = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall {_RELEASE}`"
     # When these are deleted KAI's operator removes its parts, so before the operator itself.
     owners = list[str]()
-    for kind, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
-        if cluster.named(kind, name):
-            owners.append(f"{kind}/{name}")
+    for resource, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
+        if cluster.named(resource, name):
+            owners.append(f"{resource}/{name}")
     if not owners:
         return uninstall
     return f"`{cluster.kubectl} delete {' '.join(owners)}`, then {uninstall}"
@@ -302,20 +313,21 @@ def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
     release = cluster.kai
     if release is None:
         return
-    shards = [item.name for item in cluster.all("schedulingshards")]
+    shards = [shard.name for shard in cluster.all("schedulingshards")]
     if not release.has_shards:
         for name in shards:
             yield fault("shard-of-newer-kai", cluster, name, version=release.version)
-    for item in cluster.schedulers:
-        shard = item.name.removeprefix("kai-scheduler-")
-        if item.name != "scheduler" and shard not in shards:
-            yield fault("scheduler-without-shard", cluster, item.name)
+    for scheduler in cluster.schedulers:
+        shard = scheduler.name.removeprefix("kai-scheduler-")
+        if scheduler.name != "scheduler" and shard not in shards:
+            yield fault("scheduler-without-shard", cluster, scheduler.name)
 
 
 def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield a KAI without any queue, queues that it ignores, and queues that are not declared.
 
-    KAI schedules from queues only, and ignores those below a cycle or an absent parent.
+    KAI schedules from queues only, and ignores those below a cycle or an absent parent. In a
+    cluster that another stack declares no queue counts as undeclared.
     """
     index = QueueIndex(map(queue_of, cluster.all("queues")))
     if not index.queues and not cluster.desired.queues:
@@ -364,10 +376,10 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
         name: Its name.
         trees: Names of the queue trees that this stack may declare.
     """
-    item = cluster.named("queues", name)
-    if item is not None and item.is_going:
-        return being_deleted(cluster, item, "queue", "queues", declared=False)
-    tree = None if item is None else item.labels.get(TREE)
+    queue = cluster.named("queues", name)
+    if queue is not None and queue.is_going:
+        return being_deleted(cluster, queue, "queue", "queues", declared=False)
+    tree = None if queue is None else queue.labels.get(TREE)
     if tree == f"{cluster.name}-queues":
         return fault("queue-left", cluster, name)
     if tree is not None and tree not in trees:

@@ -130,7 +130,7 @@ def _unexplained(pod: KubeObject, use: PodUse, cluster: Cluster) -> Fault:
     name = pod.namespaced_name
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
     if use.scheduled_by_kai and cluster.kai is not None and not grouped:
-        podgrouper = next(part for part in cluster.kai.deployments if "grouper" in part)
+        podgrouper = next(name for name in cluster.kai.deployments if "grouper" in name)
         return fault("pod-ungrouped", cluster, name, grouper=podgrouper)
     text = pod.unscheduled or "no event, no condition"
     return fault("pod-unexplained", cluster, name, text=text)
@@ -366,9 +366,9 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     skipped = GPU_CHARTS | snapshot.skipped_namespaces(cluster)
     for subject, message in messages.items():
         name = f"{subject.namespace}/{subject.name}"
-        known = explain(cluster, subject.kind, name, [message])
-        if known is not None and subject.namespace not in skipped:
-            yield known
+        reason = explain(cluster, subject.kind, name, [message])
+        if reason is not None and subject.namespace not in skipped:
+            yield reason
 
 
 def _failures_of_replica_sets(cluster: Cluster) -> dict[_Subject, str]:
@@ -415,17 +415,17 @@ def _is_over(cluster: Cluster, subject: _Subject, event: KubeObject) -> bool:
     For a kind that is not read, and for pods, it is over 15 minutes after the event.
     """
     late = seconds_since(event.last_seen, cluster.now) > _LATELY_SECONDS
-    plural_kind = f"{subject.kind.lower()}s"
-    if not cluster.asked(plural_kind) or not cluster.serves(plural_kind):
+    resource = f"{subject.kind.lower()}s"
+    if not cluster.asked(resource) or not cluster.serves(resource):
         return late
-    item = cluster.named(plural_kind, subject.name, subject.namespace)
-    if item is None:
+    owner = cluster.named(resource, subject.name, subject.namespace)
+    if owner is None:
         return True
     if subject.kind == "Pod":
-        return late or item.is_true("Ready") or item.phase == "Succeeded"
-    if item.is_true("Complete") or item.is_true("Failed") or item.spec.get("suspend"):
+        return late or owner.is_true("Ready") or owner.phase == "Succeeded"
+    if owner.is_true("Complete") or owner.is_true("Failed") or owner.spec.get("suspend"):
         return True
-    return _created_pods(item) >= _desired_pods(item)
+    return _created_pods(owner) >= _desired_pods(owner)
 
 
 def _created_pods(owner: KubeObject) -> int:

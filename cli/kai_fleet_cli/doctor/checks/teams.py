@@ -50,7 +50,7 @@ _NETWORK_PLUGINS: Final = (
     "weave",
 )
 _AMAZON_FLAG: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
-# By plural: the kind, and the key of a team that names objects of it.
+# By resource: its kind, and the key of a team that names such objects.
 CLASSES: Final = {
     "storageclasses": ("StorageClass", "vcluster.storageClass"),
     "ingressclasses": ("IngressClass", "vcluster.access.class"),
@@ -418,7 +418,7 @@ def _declared_policies(snapshot: Snapshot, team: str) -> set[str]:
 def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield a cluster whose Kubernetes is too old for the guards that the stack requires in it."""
     requires_guards = any(
-        required.cluster == cluster.name and required.kinds == GUARDS
+        required.cluster == cluster.name and required.resource == GUARDS
         for required in snapshot.required
     )
     if requires_guards and not cluster.serves(GUARDS):
@@ -439,23 +439,23 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
     keys = _keys_of(state, snapshot)
     if value_at(keys, "vcluster.storageClass") or team.store.claim.get("storageClass"):
         return
-    if not any(item.is_default_class for item in host.all("storageclasses")):
+    if not any(storage_class.is_default_class for storage_class in host.all("storageclasses")):
         path = team.written_at("vcluster.storageClass")
         yield fault("no-default-class", host, team.name, path=path)
 
 
-def classes(plural_kind: str, state: TeamState, snapshot: Snapshot) -> Faults:
+def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
-    `plural_kind` is a key of CLASSES.
+    `resource` is a key of CLASSES.
     """
     host = snapshot.host
-    kind, key = CLASSES[plural_kind]
+    kind, key = CLASSES[resource]
     value = value_at(_keys_of(state, snapshot), key) or []
     names = {value} if isinstance(value, str) else {*value} - {*NO_GPU_CLASSES}
     if not names:
         return
-    existing = [item.name for item in host.all(plural_kind)]
+    existing = [existing_class.name for existing_class in host.all(resource)]
     for name in sorted(names.difference(existing)):
         yield fault(
             f"{key.partition('.')[0]}-class-absent",
@@ -528,24 +528,26 @@ def _enforces_policies(daemon_set: KubeObject) -> bool:
 def stuck(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes."""
 
-    def read(_: str, plural_kind: str, namespace: str) -> list[KubeObject]:
-        if not cluster.asked(plural_kind) or cluster.unread(plural_kind):
+    def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
+        if not cluster.asked(resource) or cluster.unread(resource):
             return []
-        objects = cluster.all(plural_kind)
+        objects = cluster.all(resource)
         return [item for item in objects if not namespace or item.namespace == namespace]
 
     for namespace in cluster.all("namespaces"):
-        known = causes(namespace, read, cluster.now)
+        deletion_causes = causes(namespace, read_objects, cluster.now)
         deleted = namespace["metadata"].get("deletionTimestamp")
-        if not known and seconds_since(deleted, cluster.now) < STUCK_SECONDS:
+        if not deletion_causes and seconds_since(deleted, cluster.now) < STUCK_SECONDS:
             continue
-        commands = [f"`{cluster.kubectl} {cause.kubectl}`" for cause in known if cause.kubectl]
+        commands = [
+            f"`{cluster.kubectl} {cause.kubectl}`" for cause in deletion_causes if cause.kubectl
+        ]
         look = f"look with: `{cluster.kubectl} get namespace {namespace.name} -o yaml`"
         yield fault(
             "namespace-stuck",
             cluster,
             namespace.name,
-            why=why(namespace, known) or "no condition of it says why",
+            why=why(namespace, deletion_causes) or "no condition of it says why",
             fix=", then ".join(commands) or look,
         )
 
@@ -556,20 +558,20 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
     Nothing if a namespace is being deleted, which `stuck` reports, nor if this run did not ask for
     APIServices, which few accounts may read.
     """
-    deleting = any(item.is_going for item in cluster.all("namespaces"))
+    deleting = any(namespace.is_going for namespace in cluster.all("namespaces"))
     if deleting or not cluster.asked("apiservices"):
         return
-    for item in cluster.all("apiservices"):
-        if not is_silent(item):
+    for service in cluster.all("apiservices"):
+        if not is_silent(service):
             continue
-        cause = api_service_cause(item)
-        fix = f"look with: `{cluster.kubectl} describe apiservice {item.name}`"
+        cause = api_service_cause(service)
+        fix = f"look with: `{cluster.kubectl} describe apiservice {service.name}`"
         if cause.kubectl:
             fix = f"`{cluster.kubectl} {cause.kubectl}`"
         yield fault(
             "api-service-silent",
             cluster,
-            item.name,
+            service.name,
             why=cause.words,
             fix=fix,
         )
