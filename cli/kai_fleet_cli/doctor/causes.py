@@ -318,11 +318,13 @@ def _with_effects(
     """Append to each cause the subjects that fail because of it."""
     complete = list[Fault]()
     for each in causes:
-        subjects = list(dict.fromkeys(effects.get((each.path, each.subject), ())))
-        if subjects:
-            waiting = listed(subjects, "and", _SHOWN_NAMES)
-            each = replace(each, cause=f"{each.cause}. What fails for that: {waiting}")
-        complete.append(each)
+        subjects = effects.get((each.path, each.subject))
+        if subjects is None:
+            complete.append(each)
+            continue
+        failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
+        cause = f"{each.cause}. What fails for that: {failing}"
+        complete.append(replace(each, cause=cause))
     return complete
 
 

@@ -54,7 +54,8 @@ _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
 _API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
 # The API path of each resource.
-READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
+_READS_FILE: Final = files(__package__) / "reads.yaml"
+READS: Final[Mapping[str, str]] = yaml.safe_load(_READS_FILE.read_bytes())
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,11 @@ def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
         return {}
     try:
         with closing(source.host()) as host, ThreadPoolExecutor(_CLUSTERS_AT_ONCE) as pool:
-            answers = list(pool.map(partial(_uid, host), known.keys(), known.values()))
+            answers = pool.map(partial(_uid, host), known.keys(), known.values())
+            uids_or_empty = dict(zip(known, answers, strict=True))
     except KubeError:
         return {}
-    return {name: uid for name, uid in zip(known, answers, strict=True) if uid}
+    return {name: uid for name, uid in uids_or_empty.items() if uid}
 
 
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:

@@ -88,8 +88,9 @@ def _mig_slices(node: KubeObject) -> list[str]:
 def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield what is wrong with the nodes of a team's pool.
 
-    In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. If
-    no node is usable nothing further is looked at. An autoscaler may add nodes and GPUs later.
+    In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. A
+    pool without a usable node is not looked at further. Where an autoscaler adds nodes, too few
+    nodes or GPUs are no fault.
     """
     team = state.team
     host = snapshot.host

@@ -114,7 +114,8 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
     if release is None:
         return
     for deployment in cluster.within("deployments", KAI_NAMESPACE):
-        if deployment.name not in release.deployments or deployment.spec.get("replicas", 1) <= 0:
+        wanted = deployment.spec.get("replicas", 1) > 0
+        if deployment.name not in release.deployments or not wanted:
             continue
         last = killed_lately(cluster, _pods_of(cluster, deployment))
         if last is None:
@@ -347,7 +348,11 @@ def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) 
     declared = {*cluster.desired.queue_specs, *_queues_of_team_stacks(cluster, index)}
     teams = (*snapshot.teams, *snapshot.settings.team_stacks)
     trees = {"host-queues", *(f"{team}-queues" for team in teams)}
-    for name in sorted(index.by_name, key=lambda name: (-index.levels.get(name, 0), name)):
+
+    def children_first(name: str) -> tuple[int, str]:
+        return -index.levels.get(name, 0), name
+
+    for name in sorted(index.by_name, key=children_first):
         if name not in declared:
             yield _undeclared_queue(cluster, name, trees)
 

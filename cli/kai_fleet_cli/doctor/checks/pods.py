@@ -161,14 +161,14 @@ def _by_queue(
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
-    """Yield reasons that the pod's queue gives, by priority.
+    """Yield reasons that a pod's queue gives, by priority.
 
-    Its queue takes no pods, no KAI runs, its RuntimeClass is absent, or it names another shard than
-    its queue is in.
+    First that the queue takes no pods, then that no scheduler of KAI runs, that the pod's
+    RuntimeClass is absent, and that pod and queue are in different shards.
     """
     name = pod.namespaced_name
     scheduling = snapshot.scheduling_cluster(cluster)
-    scheduling.require("queues")
+    scheduling.require("queues")  # without them no reason is certain
     if scheduling.kai is not None:
         yield _wrong_queue(use, cluster, snapshot)
     if not any(deployment.rolled_out for deployment in scheduling.schedulers):
@@ -251,9 +251,8 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
     scheduling = snapshot.scheduling_cluster(cluster)
     if not use.gpus:
         return
-    queues = [
-        queue for queue in upwards(scheduling.usage.queues, use.queue) if queue.limit != UNLIMITED
-    ]
+    chain = upwards(scheduling.usage.queues, use.queue)
+    queues = [queue for queue in chain if queue.limit != UNLIMITED]
     for cause_id in ("pod-over-limit", "pod-queue-full"):
         for queue in queues:
             needed_gpus = use.gpus
@@ -384,7 +383,8 @@ def _failures_of_replica_sets(cluster: Cluster) -> dict[_Subject, str]:
 def _refusals_in_events(cluster: Cluster) -> dict[_Subject, str]:
     """Return the last message about each object that still lacks its pods."""
     messages = dict[_Subject, str]()
-    for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
+    oldest_first = sorted(cluster.all("events"), key=lambda event: event.last_seen)
+    for event in oldest_first:
         involved: Mapping[str, Any] = event.get("involvedObject") or {}
         subject = _Subject(
             kind=str(involved.get("kind", "")),
@@ -436,5 +436,6 @@ def _created_pods(owner: KubeObject) -> int:
 
 def _desired_pods(owner: KubeObject) -> int:
     """Return the number of pods that a workload or DaemonSet asks for; 1 if it does not say."""
-    desired: int = owner.spec.get("replicas", owner.status.get("desiredNumberScheduled", 1))
-    return desired
+    scheduled: int = owner.status.get("desiredNumberScheduled", 1)
+    replicas: int = owner.spec.get("replicas", scheduled)
+    return replicas

@@ -370,7 +370,8 @@ def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
     host = snapshot.host
     pool = state.team.control_pool
     for pod in state.control_plane_pods(host):
-        node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
+        node_name = str(pod.spec.get("nodeName") or "")
+        node = host.named("nodes", node_name)
         if node is not None and not in_pool(node.labels, pool):
             labels = ", ".join(f"{key}={value}" for key, value in pool.items())
             yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
@@ -496,7 +497,8 @@ def ports(host: Cluster, snapshot: Snapshot) -> Faults:
     if service is None:
         return
     allowed = [snapshot.settings.own_of(name).isolation.network.api_ports for name in teams]
-    for port in {port.get("targetPort") for port in service.spec.get("ports") or []}:
+    service_ports = service.spec.get("ports") or []
+    for port in {service_port.get("targetPort") for service_port in service_ports}:
         if isinstance(port, int) and any(port not in team_ports for team_ports in allowed):
             yield fault("api-port", host, "of the host", port=port)
 
@@ -594,7 +596,8 @@ def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
     """Yield namespaces of teams that the stack file does not have, but for those being deleted."""
     if not host.desired.declared:
         return
-    declared = {team.name for team in (*host.desired.teams, *host.desired.grants)}
+    declared = {team.name for team in host.desired.teams}
+    declared.update(team.name for team in host.desired.grants)
     for namespace in host.all("namespaces"):
         team = namespace.labels.get(TEAM_LABEL)
         if team is None or team in declared or namespace.is_going:
