@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
@@ -436,19 +436,7 @@ def page(report: Report) -> str:
     return environment.get_template("page.html.jinja").render()
 
 
-class _Bar(Protocol):
-    """A row with a bar: a team or a queue."""
-
-    @property
-    def in_use(self) -> float | None:
-        """GPUs."""
-
-    @property
-    def waiting(self) -> float | None:
-        """GPUs."""
-
-
-def _longest_bar(rows: Iterable[_Bar], quota: str) -> float:
+def _longest_bar(rows: Iterable[Team | QueueUse], quota: str) -> float:
     """Return the GPUs at the end of the longest bar of some teams or queues: they share a scale.
 
     `quota` is the name of the field with the quota.
