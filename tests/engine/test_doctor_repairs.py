@@ -172,7 +172,7 @@ def test_a_scheduler_whose_shard_is_gone(ml, repair):
 
 
 def test_pods_that_have_to_be_made_again(ml, repair, monkeypatch):
-    monkeypatch.setattr(gpu, "PATIENCE", 0.0)
+    monkeypatch.setattr(gpu, "PATIENCE_SECONDS", 0.0)
     node = client.CoreV1Api(ml).list_node().items[0].metadata.name
     bound = {"conditions": [{"type": "PodBound", "status": "True", "reason": "Bound"}]}
     notes, group = {"gpu-fraction": "0.5"}, {"runai-gpu-group": "g-1"}
@@ -199,7 +199,7 @@ def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
     core = client.CoreV1Api(host)
     counted = core.read_namespaced_resource_quota("objects", "team-ml").status
     used, hard = (parse_quantity(item["secrets"]) for item in (counted.used, counted.hard))
-    monkeypatch.setattr(teams, "NEARLY", float((used + 3) / hard))
+    monkeypatch.setattr(teams, "NEARLY_FULL", float((used + 3) / hard))
     pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
     service = core.read_namespaced_service("ml", "team-ml").metadata.uid
     of_pod = {"apiVersion": "v1", "kind": "Pod", "name": "ml-0", "uid": pod}

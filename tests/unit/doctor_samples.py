@@ -226,7 +226,7 @@ class Lab:
                 exist = (
                     [] if row.name in self.gone else [{"metadata": meta(row.name, row.namespace)}]
                 )
-                found.setdefault(row.kinds, []).extend(exist)
+                found.setdefault(row.resource, []).extend(exist)
         return found
 
     def ill(self) -> list[Finding]:

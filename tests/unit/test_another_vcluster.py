@@ -221,10 +221,10 @@ def test_the_doctor_knows_it_from_state_and_vcluster(clusters):
     access = {"type": "NodePort", "host": "127.0.0.1"}
     settings = load({**SETTINGS, "vcluster": {"access": access}}).settings
     for uid, lost in (("old", ["ml"]), ("new-1", [])):
-        looked = replace(source, settings=settings, known=lambda uid=uid: state(uid))
+        looked = replace(source, settings=settings, read_state=lambda uid=uid: state(uid))
         assert [*read.read_clusters(looked).lost] == lost
     inside.answers["/api/v1/namespaces"] = (429, {})
-    looked = replace(source, settings=settings, known=lambda: state("old"))
+    looked = replace(source, settings=settings, read_state=lambda: state("old"))
     assert read.read_clusters(looked).lost == {}
 
 

@@ -10,7 +10,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Source, read_clusters
-from kai_fleet_cli.report.build import fill, page
+from kai_fleet_cli.report.build import build_report, page
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.doctor_samples import SETTINGS
@@ -58,7 +58,7 @@ def seen(answers):
 def reported(look):
     """What doctor and report say of team ml, after they had to judge dev, too."""
     findings = examine(look)
-    report = fill("lab", look, examine(look, without="pending"))
+    report = build_report("lab", look, examine(look, without="pending"))
     assert page(report)
     assert look.teams["dev"].inside is not None
     assert [found for found in findings if found.path == "dev"]

@@ -104,7 +104,7 @@ def lab(monkeypatch):
 
 
 def counts(items):
-    found = diagnosis.with_alive("lab", items, Console(width=500))
+    found = diagnosis.with_live_counts("lab", items, Console(width=500))
     return {item.subject: item.words.rpartition("; ")[2] for item in found}
 
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_counted_is_one_line(known, lab, monkeypatch, capsys):
         raise UnreachableError("it cannot be connected to")
 
     monkeypatch.setattr(diagnosis, "read_clusters", refuse)
-    assert diagnosis.with_alive("lab", items, Console(width=500)) == items
+    assert diagnosis.with_live_counts("lab", items, Console(width=500)) == items
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("in what is lost are not counted: it cannot be connected to")
 

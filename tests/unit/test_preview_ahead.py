@@ -9,7 +9,7 @@ from rich.console import Console
 from kai_fleet.finding import Level
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.doctor import diagnosis
-from kai_fleet_cli.doctor.checks import AHEAD, examine
+from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.engine import environment, report, runs, workspace
 from kai_fleet_cli.recovery.state import State
 from tests.unit.canned_api import kubeconfig, serving
@@ -31,9 +31,11 @@ NAMED = (
 def ahead(lab):
     """The lab's findings before its first update: nothing is there that the stack makes."""
     read = lab.look()
-    objects = {kind: items for kind, items in read.host.objects.items() if kind in AHEAD}
+    objects = {
+        kind: items for kind, items in read.host.objects.items() if kind in RESOURCES_BEFORE_UPDATE
+    }
     states = {name: replace(state, inside=None) for name, state in read.teams.items()}
-    read = replace(read, ahead=True, teams=states, host=replace(read.host, objects=objects))
+    read = replace(read, before_update=True, teams=states, host=replace(read.host, objects=objects))
     return [finding for finding in examine(read) if finding.level is not Level.OK]
 
 
@@ -129,18 +131,18 @@ def test_a_preview_and_a_first_update_look_at_the_host_first(command, project, e
     assert "broken host: node pool pool=mll no node with these labels is Ready" in shown
     asked = {path.partition("?")[0].rpartition("/")[2] for _, path in project.asked}
     assert {verb for verb, _ in project.asked} == {"GET"}
-    assert asked == {"version", *AHEAD}
+    assert asked == {"version", *RESOURCES_BEFORE_UPDATE}
     assert len(engine) == 1
 
 
 def test_a_host_that_does_not_answer_is_one_line_and_no_error(project, tmp_path, capsys):
     (tmp_path / "kubeconfig").write_text(kubeconfig("http://127.0.0.1:1"))
-    diagnosis.show_ahead("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("the host cluster is not looked at: it cannot be connected to")
     team = {"name": "ml", "scheduler": {"mode": "default"}}
     keys = {"kai-fleet:platform": {"stack": "org/other/prod"}, "kai-fleet:team": team}
     (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps({"config": keys}))
-    diagnosis.show_ahead("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("the file of its platform's stack is not in this folder")

@@ -25,7 +25,7 @@ FORBIDDEN = {"pods": "403 Forbidden"}
 
 def report(lab, **more):
     snapshot = lab.look()
-    return build.fill("lab", snapshot, examine(snapshot, without="pending"), **more)
+    return build.build_report("lab", snapshot, examine(snapshot, without="pending"), **more)
 
 
 def running(name, queue="train", gpus="1", **more):
@@ -124,14 +124,14 @@ def test_a_vcluster_that_does_not_answer_is_named_and_its_pods_count_on_the_host
 def test_what_may_not_be_listed_is_not_zero():
     snapshot = Lab().look()
     no_host = replace(snapshot, host=replace(snapshot.host, unreadable=FORBIDDEN))
-    found = build.fill("lab", no_host, [])
+    found = build.build_report("lab", no_host, [])
     assert found.missing == ["host: this user may not list pods there (403 Forbidden)"]
     assert (found.pools, found.figures["free"], found.teams[0].in_use) == (None, None, None)
     assert found.exit_code == ExitCode.UNREAD
-    assert build.fill("lab", no_host, [], whole=False).exit_code == ExitCode.HEALTHY
+    assert build.build_report("lab", no_host, [], whole_host=False).exit_code == ExitCode.HEALTHY
     team = snapshot.teams["ml"]
     closed = replace(team, inside=replace(team.inside, unreadable=FORBIDDEN))
-    found = build.fill("lab", replace(snapshot, teams={"ml": closed}), [])
+    found = build.build_report("lab", replace(snapshot, teams={"ml": closed}), [])
     assert found.missing == ["team ml: this user may not list pods there (403 Forbidden)"]
     assert (found.queues, found.teams[0].waiting, found.exit_code) == ({}, None, ExitCode.UNREAD)
 
@@ -140,7 +140,7 @@ def test_an_api_server_that_starts_is_no_missing_right():
     snapshot = Lab().look()
     starts = replace(snapshot.host, unreadable={"pods": "429 Too Many Requests"})
     snapshot = replace(snapshot, host=starts)
-    assert "may not" not in build.fill("lab", snapshot, []).missing[0]
+    assert "may not" not in build.build_report("lab", snapshot, []).missing[0]
     (found,) = (each for each in examine(snapshot) if each.level is Level.ADVISORY)
     assert (found.check, found.subject) == ("readable", "read access to pods")
     assert "is put off (429" in found.cause and found.fix == "run the doctor again in a minute"
@@ -151,7 +151,7 @@ def test_a_teams_own_stack_is_about_its_own_nodes():
     lab.host["nodes"].append(node("other", "8"))
     lab.host["nodes"][1]["metadata"]["labels"]["kai-fleet/pool"] = "other"
     assert [pool.gpus for pool in report(lab).pools] == [4, 8]
-    assert [pool.gpus for pool in report(lab, whole=False).pools] == [4]
+    assert [pool.gpus for pool in report(lab, whole_host=False).pools] == [4]
 
 
 def test_a_page_is_one_file_that_loads_nothing():

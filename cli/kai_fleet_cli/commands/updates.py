@@ -13,7 +13,7 @@ from kai_fleet_cli.diff import another, losses
 from kai_fleet_cli.diff.changes import Item, of_steps
 from kai_fleet_cli.display import as_text, terminal
 from kai_fleet_cli.doctor import read as live
-from kai_fleet_cli.doctor.diagnosis import show_ahead, with_alive
+from kai_fleet_cli.doctor.diagnosis import print_missing_prerequisites, with_live_counts
 from kai_fleet_cli.engine import report, runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -93,7 +93,7 @@ def _agree(
             be read.
     """
     if not state.resources:
-        show_ahead(stack, out)
+        print_missing_prerequisites(stack, out)
         return list(named)
     file = reading.path_of(stack)
     if unread := reading.from_environment(file):
@@ -181,7 +181,7 @@ def confirm(
         names = [stack]
     missing = [name for name in names if name not in named]
     if missing:
-        counted = with_alive(stack, items, out)
+        counted = with_live_counts(stack, items, out)
         as_text.show_summary({"lost": counted}, out)
         if not terminal.asks():
             raise UserError(
@@ -201,9 +201,9 @@ def preview(
 ) -> None:
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     opened = workspace.open_stack(stack, for_stack(stack).variables)
-    ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
+    ran = runs.preview(opened, lambda: print_missing_prerequisites(stack, out), details=details)
     summary = of_steps(ran.steps)
-    summary["lost"] = with_alive(stack, summary["lost"], out)
+    summary["lost"] = with_live_counts(stack, summary["lost"], out)
     as_text.show_summary(summary, out)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")

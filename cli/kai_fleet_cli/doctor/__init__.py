@@ -1,4 +1,4 @@
 """`fleet doctor`: what is wrong on the live clusters of a stack, why, and what to do.
 
-It reads and never writes: `read` asks the API servers, `checks` judge what they answered.
+It never writes to a cluster: `read` asks the API servers, `checks` judge their answers.
 """

@@ -1,8 +1,8 @@
 """Findings from the faults of checks: one for each cause, with the objects that it affects.
 
-The texts are rows of tables: `causes.yaml` by name, `messages.yaml` by what Kubernetes, vCluster
-and KAI write into events, conditions and containers, and `scheduling.yaml` of the components by
-what schedulers say.
+The texts are in tables: `causes.yaml` by the id of a cause, `messages.yaml` by patterns of what
+Kubernetes, vCluster and KAI write into events, conditions and container statuses, and
+`scheduling.yaml` of the components by patterns of what schedulers write.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import yaml
 
@@ -24,85 +24,149 @@ from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.model.cluster import HOST
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
-_SHOWN: Final = 10  # names in a finding
-_IN_COMMAND: Final = 20  # the others show in the next run
-_LONGEST_FIX: Final = 20_000  # characters
-_READ: Final = 4000  # characters of a message: tenants write some, and patterns take long for more
-_QUOTED: Final = 240  # characters of a message in a cause
+_SHOWN_NAMES: Final = 10  # in the text of a finding
+_NAMES_IN_COMMAND: Final = 20  # the next run shows the others
+_FIX_CHARACTERS: Final = 20_000
+# Characters of a message that patterns search: tenants write some, and a longer one takes too long.
+_SEARCHED_CHARACTERS: Final = 4000
+_QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
+_DEFAULT_COLUMNS: Final = {
+    "kind": "pod",
+    "check": "",
+    "level": "mandatory",
+    "key": "",
+    "effect_of": "",
+}
+_OVERRIDABLE_COLUMNS: Final = ("kind", "check", "level", "effect_of")
 
 
 @dataclass(frozen=True)
 class Fault(Finding):
-    """A finding about one object. Names in a namespace are `NAMESPACE/NAME`.
+    """A finding about one object. `name` is `NAMESPACE/NAME` for an object in a namespace.
 
-    `key` is that of the cause, where its text differs from object to object. `effect_of` is the
-    subject that causes it, where that may be a fault itself, here or on the host.
+    Args:
+        key: Identifies the cause if its text differs from object to object. Faults with the same
+            key become one finding.
+        effect_of: Subject of the fault that causes this one, if there may be such a fault, on the
+            host or in the same cluster; else "".
     """
 
     key: str = ""
     effect_of: str = ""
 
 
+Faults: TypeAlias = Iterator[Fault]
+
+
 class Why(NamedTuple):
-    """Why an object is not ready, and the fix; "" where none is known."""
+    """Why an object is not ready.
+
+    Args:
+        cause: The reason as a predicate.
+        fix: What to do, "" if that is unknown.
+        effect_of: Subject of the fault that is the cause, "" if there is none.
+    """
 
     cause: str
     fix: str
     effect_of: str = ""
 
 
-class _Places(dict[str, Any]):
-    """Values of a text; those that are filled in later stay as they are."""
+class _Placeholders(dict[str, object]):
+    """Values for the placeholders of a text. A placeholder without a value stays in the text."""
 
     def __missing__(self, key: str) -> str:
         return f"{{{key}}}"
 
 
-def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
-    """Fill a row of `causes.yaml` for one object; `values` may override columns of it, too."""
-    defaults = {"kind": "pod", "check": "", "level": "mandatory", "key": "", "effect_of": ""}
-    columns = {**defaults, **_table("causes")[row]}
-    places = _places(cluster, **values)
-    texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
-    own = ("kind", "check", "level", "effect_of")
-    texts |= {column: values[column] for column in own if column in values}
-    return Fault(_level(texts.pop("level"), cluster), cluster.name, name=name, **texts)
+def fault(cause_id: str, cluster: Cluster, name: str, **values: object) -> Fault:
+    """Return the fault of one object with the texts that `causes.yaml` has for a cause.
+
+    Raises KeyError for a `cause_id` that is not in the table.
+
+    Args:
+        name: The object's name.
+        values: Values of placeholders. `kind`, `check`, `level` and `effect_of` among them also
+            replace the column of that name.
+    """
+    columns = {**_DEFAULT_COLUMNS, **_causes()[cause_id]}
+    placeholders = _placeholders(cluster, **values)
+    texts = {column: template.format_map(placeholders) for column, template in columns.items()}
+    for column in _OVERRIDABLE_COLUMNS:
+        if column in values:
+            texts[column] = str(values[column])
+    return Fault(
+        level=_level(texts["level"], cluster),
+        path=cluster.name,
+        kind=texts["kind"],
+        name=name,
+        cause=texts["cause"],
+        fix=texts["fix"],
+        check=texts["check"],
+        key=texts["key"],
+        effect_of=texts["effect_of"],
+    )
 
 
 def _level(name: str, cluster: Cluster) -> Level:
-    """What a tenant did is `info` in its vCluster; on the host nobody is a tenant."""
+    """Return the level of that name, but `mandatory` for `info` on the host.
+
+    `info` is for what a tenant did in its vCluster, and the host has no tenants.
+    """
     level = Level(name)
-    return Level.MANDATORY if level is Level.INFO and cluster.name == HOST else level
+    if level is Level.INFO and cluster.name == HOST:
+        return Level.MANDATORY
+    return level
 
 
 def explain(
     cluster: Cluster,
     kind: str,
     name: str,
-    texts: Iterable[str],
+    messages: Iterable[str],
     check: str = "",
     about: Around = NOTHING,
 ) -> Fault | None:
-    """The meaning of the first known message, for one object; the row's name is the check unless
-    one is given. `about` are the objects around a pod without a node.
+    """Return a fault with the meaning of the first message that a table knows; None without one.
+
+    Its level is `info` if the cause is in `tenants.yaml`, or if a list that would tell whether the
+    tenant caused it was not read; else `mandatory`.
+
+    Args:
+        kind: Kind of the object that the messages are about.
+        name: Its name.
+        check: Name of the check; "" for the name of the row that matches.
+        about: The objects around a pod that has no node.
     """
-    for message in texts:
-        known = _of_others(cluster, message) or _of_schedulers(cluster, message, about)
-        if known is not None:
-            is_tenants = known.unread or known.row in _table("tenants")
-            level = "info" if is_tenants else "mandatory"
-            texts = (kind, name, known.cause, known.fix, check or known.row)
-            own_level = _level(level, cluster)
-            return Fault(own_level, cluster.name, *texts, key=known.key, effect_of=known.effect_of)
+    for message in messages:
+        meaning = _meaning(cluster, message) or _scheduler_meaning(cluster, message, about)
+        if meaning is None:
+            continue
+        by_tenant = meaning.unread or meaning.row_name in _tenant_causes()
+        return Fault(
+            level=_level("info" if by_tenant else "mandatory", cluster),
+            path=cluster.name,
+            kind=kind,
+            name=name,
+            cause=meaning.cause,
+            fix=meaning.fix,
+            check=check or meaning.row_name,
+            key=meaning.key,
+            effect_of=meaning.effect_of,
+        )
     return None
 
 
-class _Known(NamedTuple):
-    """What a message means: the name of its row, and the columns of a fault; `unread` is why it is
-    not known to be the platform's, "" where that is known.
+class _Meaning(NamedTuple):
+    """What a message means.
+
+    Args:
+        row_name: Name of the row whose pattern matched.
+        cause: The cause for a fault; `fix`, `key` and `effect_of` likewise.
+        unread: Why it is unknown whether the platform or the tenant is the cause; "" if known.
     """
 
-    row: str
+    row_name: str
     cause: str
     fix: str
     key: str
@@ -110,95 +174,137 @@ class _Known(NamedTuple):
     unread: str = ""
 
 
-def _of_others(cluster: Cluster, message: str) -> _Known | None:
-    """What a message means by a row of `messages.yaml`."""
-    for row in _table("messages"):
-        match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
-        if match is not None:
-            places = _places(cluster, what="", text=" ".join(message.split())[:_QUOTED])
-            places |= {key: value.strip() for key, value in match.groupdict("").items()}
-            cause = " ".join(row["cause"].format_map(places).split())
-            key = row["name"] if "{text}" in row["cause"] else ""
-            effect_of = _cause_of(row["name"], str(places["what"]))
-            return _Known(row["name"], cause, row["fix"].format_map(places), key, effect_of)
+def _meaning(cluster: Cluster, message: str) -> _Meaning | None:
+    """Return the meaning of a message by the first row of `messages.yaml` that matches it."""
+    for row in _messages():
+        match = re.search(row["pattern"], message[:_SEARCHED_CHARACTERS], flags=re.DOTALL)
+        if match is None:
+            continue
+        quoted = " ".join(message.split())[:_QUOTED_CHARACTERS]
+        placeholders = _placeholders(cluster, what="", text=quoted)
+        for group, matched in match.groupdict("").items():
+            placeholders[group] = matched.strip()
+        cause = " ".join(row["cause"].format_map(placeholders).split())
+        return _Meaning(
+            row_name=row["name"],
+            cause=cause,
+            fix=row["fix"].format_map(placeholders),
+            key=row["name"] if "{text}" in row["cause"] else "",
+            effect_of=_causing_subject(row["name"], str(placeholders["what"])),
+        )
     return None
 
 
-def _of_schedulers(cluster: Cluster, message: str, about: Around) -> _Known | None:
-    """The same of what a scheduler says; the nodes that it counts differ from pod to pod."""
+def _scheduler_meaning(cluster: Cluster, message: str, about: Around) -> _Meaning | None:
+    """Return the meaning of a scheduler's message by `scheduling.yaml`; None if no row matches.
+
+    The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
+    """
     known = scheduling.meaning(message, about)
     if known is None:
         return None
     row, values = known
-    cause, fix = (part.format_map(_places(cluster, **values)) for part in (row.cause, row.fix))
+    placeholders = _placeholders(cluster, **values)
+    cause = row.cause.format_map(placeholders)
+    fix = row.fix.format_map(placeholders)
     key = row.cause.format_map({**values, "text": ""})
     if not about.unread or not row.is_of_nodes:
-        return _Known(row.name, cause, fix, key)
-    cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
-    fix = "" if row.is_by_objects else fix
-    return _Known(row.name, cause, fix, key + about.unread, unread=about.unread)
+        return _Meaning(row.name, cause, fix, key)
+    return _Meaning(
+        row_name=row.name,
+        cause=f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}",
+        fix="" if row.is_by_objects else fix,
+        key=key + about.unread,
+        unread=about.unread,
+    )
 
 
-def _cause_of(row: str, what: str) -> str:
-    """The subject of the fault that a known message is an effect of."""
-    return f"RuntimeClass {what or NVIDIA_CLASS}" if row == "runtime-class" else ""
+def _causing_subject(row_name: str, runtime_class: str) -> str:
+    """Return the subject of the fault that causes what a message reports; "" if there is none."""
+    if row_name != "runtime-class":
+        return ""
+    return f"RuntimeClass {runtime_class or NVIDIA_CLASS}"
 
 
-def reason(cluster: Cluster, *items: KubeObject) -> Why:
-    """Why objects are not ready, by the first known message about them."""
+def reason(cluster: Cluster, *objects: KubeObject) -> Why:
+    """Return why objects are not ready, by the first of their messages that a table knows.
+
+    Without such a message the cause quotes the first message, or says that there is none or that
+    the events were not read, and the fix is "".
+    """
     if unread := cluster.unread("events", "bound"):
-        texts = [text for item in items for text in item.messages if text]
-        unknown = f"why is not known: {unread}"
+        messages = list[str]()
+        for item in objects:
+            messages.extend(filter(None, item.messages))
+        fallback = f"why is not known: {unread}"
     else:
-        texts = cluster.messages_of(*items)
-        unknown = "nothing gives a reason"
-    waits = next((item for item in items if item.unscheduled), None)
-    about = NOTHING if waits is None else cluster.around(waits)
-    known = explain(cluster, "", "", texts, about=about)
+        messages = cluster.messages_of(*objects)
+        fallback = "nothing gives a reason"
+    waiting_pod = next((item for item in objects if item.unscheduled), None)
+    about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
+    known = explain(cluster, "", "", messages, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
-    return Why(next(iter(texts), unknown)[:_QUOTED], "")
+    first_message = next(iter(messages), fallback)
+    return Why(first_message[:_QUOTED_CHARACTERS], "")
 
 
-def going(
-    cluster: Cluster, item: KubeObject, kind: str, kinds: str, *, declared: bool = True
+def being_deleted(
+    cluster: Cluster,
+    item: KubeObject,
+    kind: str,
+    resource: str,
+    *,
+    declared: bool = True,
 ) -> Fault:
-    """An object that is being deleted, with what keeps it; `kinds` is the plural of its kind."""
-    row = "going-kept" if item.finalizers else "going"
+    """Return the fault of an object that is being deleted, with the finalizers that keep it.
+
+    `declared`: the stack declares the object, so the fix creates it again.
+    """
+    cause_id = "going-kept" if item.finalizers else "going"
     if not declared:
-        row += "-undeclared"
-    name = item.namespaced_name if item.namespace else item.name
-    at = f"-n {item.namespace} " if item.namespace else ""
-    values = {"kind": kind, "kinds": kinds, "at": at, "finalizers": ", ".join(item.finalizers)}
-    return fault(row, cluster, name, **values)
+        cause_id += "-undeclared"
+    return fault(
+        cause_id,
+        cluster,
+        item.namespaced_name if item.namespace else item.name,
+        kind=kind,
+        kinds=resource,
+        at=f"-n {item.namespace} " if item.namespace else "",
+        finalizers=", ".join(item.finalizers),
+    )
 
 
-Found: TypeAlias = Mapping[tuple[str, str], Sequence[Fault]]  # by check and cluster
+CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
+FaultsByCheck: TypeAlias = Mapping[CheckAndCluster, Sequence[Fault]]
+_PathAndSubject: TypeAlias = tuple[str, str]
 
 
-def merged(found: Found) -> Found:
-    """The faults without those that are effects of others, which name what fails for them."""
-    subjects = {(each.path, each.subject) for faults in found.values() for each in faults}
-    effects = defaultdict[tuple[str, str], list[str]](list)
-    left = dict[tuple[str, str], list[Fault]]()
-    for at, faults in found.items():
-        kept = list[Fault]()
+def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
+    """Leave out each fault that another one causes, and append its subject to the other's cause.
+
+    A check whose faults are all left out is left out, too: it is not well.
+    """
+    subjects = set[_PathAndSubject]()
+    for faults in faults_by_check.values():
+        subjects.update((each.path, each.subject) for each in faults)
+    effects = defaultdict[_PathAndSubject, list[str]](list)
+    remaining = dict[CheckAndCluster, list[Fault]]()
+    for checked, faults in faults_by_check.items():
+        causes = list[Fault]()
         for each in faults:
             cause = _cause_among(subjects, each)
             if cause is None:
-                kept.append(each)
+                causes.append(each)
             else:
                 effects[cause].append(f"{each.subject} ({each.path})")
-        if kept or not faults:
-            left[at] = kept
-    return {
-        at: [_with_effects(each, effects[each.path, each.subject]) for each in faults]
-        for at, faults in left.items()
-    }
+        if causes or not faults:
+            remaining[checked] = causes
+    return {checked: _with_effects(causes, effects) for checked, causes in remaining.items()}
 
 
-def _cause_among(subjects: Collection[tuple[str, str]], effect: Fault) -> tuple[str, str] | None:
-    """The place and subject of the fault that causes this one: on the host, else beside it."""
+def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
+    """Return the fault that causes this one: one on the host before one in the same cluster."""
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
         if cause in subjects and cause != (effect.path, effect.subject):
@@ -206,57 +312,124 @@ def _cause_among(subjects: Collection[tuple[str, str]], effect: Fault) -> tuple[
     return None
 
 
-def _with_effects(cause: Fault, effects: Sequence[str]) -> Fault:
-    if not effects:
-        return cause
-    waiting = listed(list(dict.fromkeys(effects)), "and", _SHOWN)
-    return replace(cause, cause=f"{cause.cause}. What fails for that: {waiting}")
+def _with_effects(
+    causes: Iterable[Fault], effects: Mapping[_PathAndSubject, Sequence[str]]
+) -> list[Fault]:
+    """Append to each cause the subjects that fail because of it."""
+    complete = list[Fault]()
+    for each in causes:
+        subjects = effects.get((each.path, each.subject))
+        if subjects is None:
+            complete.append(each)
+            continue
+        failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
+        cause = f"{each.cause}. What fails for that: {failing}"
+        complete.append(replace(each, cause=cause))
+    return complete
 
 
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:
-    """The faults of one check in one cluster, each cause once; without any that it is well."""
+    """Yield the findings of one check in one cluster: one for each cause, with all its objects.
+
+    Without faults that is one finding of level `ok`. Causes and fixes are on one line, a cause
+    without backticks, because tenants choose some of the words.
+    """
     if not faults:
         yield Finding(Level.OK, cluster, "check", check, "", check=check)
-    groups: dict[tuple[str, ...], list[Fault]] = {}
-    for each in faults:
-        own = (each.key,) if each.key else (each.cause, each.fix)
-        groups.setdefault((each.check, each.level, each.kind, *own), []).append(each)
-    for group in groups.values():
-        first, names = group[0], list(dict.fromkeys(each.name for each in group))
-        name, cause = text(listed(names, "and", _SHOWN)), text(first.cause)
-        fix = plain(filled(first.fix, names), _LONGEST_FIX)
-        yield Finding(first.level, first.path, first.kind, name, cause, fix, first.check or check)
-
-
-def filled(fix: str, names: Sequence[str]) -> str:
-    """A fix with the names in its commands: a command for each namespace."""
-    spaces: dict[str, list[str]] = {}
-    for name in names[:_IN_COMMAND]:
-        space, _, own = name.rpartition("/")
-        spaces.setdefault(space, []).append(own)
-    parts = fix.split("`")
-    for at in range(1, len(parts), 2):
-        parts[at] = "`, `".join(
-            parts[at]
-            .replace("{namespace}", space)
-            .replace("{names}", " ".join(own))
-            .replace("{name}", own[0])
-            for space, own in list(spaces.items())[: None if "{names}" in parts[at] else 1]
+    for group in _by_cause(faults):
+        first = group[0]
+        names = list(dict.fromkeys(each.name for each in group))
+        yield Finding(
+            level=first.level,
+            path=first.path,
+            kind=first.kind,
+            name=text(listed(names, "and", _SHOWN_NAMES)),
+            cause=text(first.cause),
+            fix=plain(with_names(first.fix, names), _FIX_CHARACTERS),
+            check=first.check or check,
         )
-    return "`".join(parts)
+
+
+def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
+    """Group faults that one finding can report."""
+    groups = defaultdict[tuple[str, ...], list[Fault]](list)
+    for each in faults:
+        cause = (each.key,) if each.key else (each.cause, each.fix)
+        groups[each.check, each.level, each.kind, *cause].append(each)
+    return groups.values()
+
+
+def with_names(fix: str, names: Sequence[str]) -> str:
+    """Fill the names of objects into the commands of a fix, which stand between backticks.
+
+    A command with `{names}` takes all objects of a namespace, and is repeated for each namespace.
+    Other commands take the first object only. At most 20 objects are named.
+    """
+    names_by_namespace = defaultdict[str, list[str]](list)
+    for name in names[:_NAMES_IN_COMMAND]:
+        namespace, _, name_inside = name.rpartition("/")
+        names_by_namespace[namespace].append(name_inside)
+    pieces = fix.split("`")
+    for index in range(1, len(pieces), 2):  # each second piece stands between backticks
+        pieces[index] = "`, `".join(_commands(pieces[index], names_by_namespace))
+    return "`".join(pieces)
+
+
+def _commands(template: str, names_by_namespace: Mapping[str, Sequence[str]]) -> list[str]:
+    """Fill a command for each namespace, or for the first one if it does not take all names."""
+    commands = list[str]()
+    for namespace, names in names_by_namespace.items():
+        command = template.replace("{namespace}", namespace)
+        command = command.replace("{names}", " ".join(names))
+        commands.append(command.replace("{name}", names[0]))
+    return commands if "{names}" in template else commands[:1]
 
 
 def text(words: str) -> str:
-    """Text on one line, without commands: tenants choose some of the words."""
+    """Return text on one line and without backticks, so that no tenant writes a command into it."""
     return plain(words).replace("`", "'")
 
 
-def _places(cluster: Cluster, **values: Any) -> _Places:
-    desired, own = cluster.desired, ("kubectl", "host", "helm", "update", "apply")
-    keys = {"key": desired.key, "queues": desired.queues_key}
-    return _Places({name: getattr(cluster, name) for name in own} | keys | values)
+def _placeholders(cluster: Cluster, **values: object) -> _Placeholders:
+    """Return the values of placeholders: commands and keys of the cluster, then `values`."""
+    placeholders = _Placeholders(
+        kubectl=cluster.kubectl,
+        host=cluster.host_kubectl,
+        helm=cluster.helm,
+        update=cluster.update,
+        apply=cluster.apply,
+        key=cluster.desired.key,
+        queues=cluster.desired.queues_key,
+    )
+    placeholders.update(values)
+    return placeholders
+
+
+class _MessageRow(TypedDict):
+    """A row of `messages.yaml`."""
+
+    name: str
+    pattern: str
+    cause: str
+    fix: str
 
 
 @cache
-def _table(name: str) -> Any:
-    return yaml.load((files(__package__) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
+def _causes() -> Mapping[str, Mapping[str, str]]:
+    table: dict[str, dict[str, str]] = yaml.load(_file("causes.yaml"), yaml.CSafeLoader)
+    return table
+
+
+@cache
+def _messages() -> Sequence[_MessageRow]:
+    table: list[_MessageRow] = yaml.load(_file("messages.yaml"), yaml.CSafeLoader)
+    return table
+
+
+@cache
+def _tenant_causes() -> frozenset[str]:
+    return frozenset(yaml.load(_file("tenants.yaml"), yaml.CSafeLoader))
+
+
+def _file(name: str) -> bytes:
+    return (files(__package__) / name).read_bytes()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from rich.console import Console
 
@@ -13,13 +13,13 @@ from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
 from kai_fleet_cli.display.terminal import print_line, pulumi_first
-from kai_fleet_cli.doctor.checks import AHEAD, examine
+from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
-from kai_fleet_cli.doctor.snapshot import Snapshot, UnreadError
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.model.cluster import HOST
 
-# In the order in which they are shown.
+# Words for levels, in the order in which findings are shown.
 WORDS: Final = {
     Level.MANDATORY: "broken",
     Level.ADVISORY: "warning",
@@ -33,13 +33,30 @@ class ExitCode(IntEnum):
 
     HEALTHY = 0
     BROKEN = 1
-    BLIND = 2  # the host, or the stack's file, could not be read: nothing is known
-    UNREAD = 3  # nothing is broken of what was read, and a cluster could not be read at all
+    BLIND = 2  # the host or the stack file could not be read: nothing is known
+    UNREAD = 3  # nothing that was read is broken, and a cluster could not be read at all
+
+
+class DiagnosisRecord(TypedDict):
+    """A diagnosis as JSON. Its keys do not change between releases."""
+
+    stack: str
+    healthy: bool
+    exitCode: int
+    counts: dict[str, int]
+    findings: list[dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings of one run; `unread` are the clusters of which this user may read nothing."""
+    """The findings of one run.
+
+    Args:
+        stack: Name of the stack.
+        findings: All findings, also those of level `ok`.
+        blind: The host could not be read.
+        unread: The clusters that this user may read nothing of.
+    """
 
     stack: str
     findings: tuple[Finding, ...]
@@ -48,7 +65,7 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code: broken comes before unread."""
+        """The exit code. The first that applies: blind, broken, unread, healthy."""
         if self.blind:
             return ExitCode.BLIND
         if self.count(Level.MANDATORY):
@@ -56,11 +73,11 @@ class Diagnosis:
         return ExitCode.UNREAD if self.unread else ExitCode.HEALTHY
 
     def count(self, level: Level) -> int:
-        """The number of findings of that level."""
+        """Return the number of findings of a level."""
         return sum(finding.level is level for finding in self.findings)
 
-    def record(self) -> dict[str, Any]:
-        """The JSON: its keys do not change between releases."""
+    def record(self) -> DiagnosisRecord:
+        """Return the diagnosis as JSON."""
         return {
             "stack": self.stack,
             "healthy": self.exit_code is ExitCode.HEALTHY,
@@ -71,104 +88,143 @@ class Diagnosis:
 
 
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
-    """Examine a stack's clusters; `team` narrows it to one team, and the host.
+    """Examine the host and the vClusters of a stack.
 
-    Raises UserError for a stack or a team that is not there.
+    A host that does not answer is a finding. Raises UserError if there is no such stack or team, if
+    the stack file is wrong, or if its sandbox does not run.
+
+    Args:
+        stack: Name of the stack.
+        team: The one team to examine beside the host; None for all.
+        context: Context of the host's kubeconfig; None for the stack file's.
     """
     source = of_stack(stack, team, context)
     try:
         snapshot = read_clusters(source)
     except UnreachableError as error:
-        cause = f"its API is not reached: {error}"
-        fix = f"look with: `{source.kubectl} version`"
-        unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
+        unreached = Finding(
+            level=Level.MANDATORY,
+            path=HOST,
+            kind="host cluster",
+            name="",
+            cause=f"its API is not reached: {error}",
+            fix=f"look with: `{source.kubectl} version`",
+            check="host",
+        )
         return Diagnosis(stack, (unreached,), blind=True)
-    clusters = (each for each in snapshot.clusters if each.unreadable)
-    unread = [each.name for each in clusters if not any(each.objects.values())]
-    unread += [name for name, state in snapshot.teams.items() if state.hidden]
-    return Diagnosis(stack, tuple(examine(snapshot)), unread=tuple(unread))
+    return Diagnosis(stack, tuple(examine(snapshot)), unread=tuple(_unread_clusters(snapshot)))
+
+
+def _unread_clusters(snapshot: Snapshot) -> list[str]:
+    """Return the clusters that nothing was read of because this user may not."""
+    names = [
+        cluster.name
+        for cluster in snapshot.clusters
+        if cluster.unreadable and not any(cluster.objects.values())
+    ]
+    names += [name for name, state in snapshot.teams.items() if state.hidden]
+    return names
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print each cause with its fix, what is broken first, and what is well as a count."""
-    _show_causes(diagnosis.findings, console)
+    """Print each cause with its fix, what is broken first, and a summary with what is well."""
+    _print_causes(diagnosis.findings, console)
     print_line(console, _summary(diagnosis))
-    if not diagnosis.blind:
-        refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
-        print_line(console, f"other differences from what is declared: `{refresh}`")
-        if first := pulumi_first(refresh):
-            print_line(console, first)
+    if diagnosis.blind:
+        return
+    refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
+    print_line(console, f"other differences from what is declared: `{refresh}`")
+    if first := pulumi_first(refresh):
+        print_line(console, first)
 
 
-def show_ahead(stack: str, console: Console) -> None:
-    """Print what a stack's host lacks that no update makes; in one line why that is not known."""
+def print_missing_prerequisites(stack: str, console: Console) -> None:
+    """Print what the host must have before an update; if it cannot be read, why in one line.
+
+    A stack file with mistakes has ended the command before, but for a team's own stack whose
+    platform has no file here.
+    """
     try:
-        _show_causes(examine(read_clusters(of_stack(stack), AHEAD)), console)
-    except (UnreachableError, UserError) as error:  # other mistakes of the file ended it before
-        platform = "the file of its platform's stack is not in this folder"
-        why = platform if isinstance(error, UserError) else error
+        _print_causes(examine(read_clusters(of_stack(stack), RESOURCES_BEFORE_UPDATE)), console)
+    except UserError:
+        why = "the file of its platform's stack is not in this folder"
         print_line(console, f"the host cluster is not looked at: {why}")
+    except UnreachableError as error:
+        print_line(console, f"the host cluster is not looked at: {error}")
 
 
-def with_alive(stack: str, lost: Sequence[Item], console: Console) -> list[Item]:
-    """Losses with the pods and volumes in them; print in one line why these are not known."""
-    if not lost:
+def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> list[Item]:
+    """Append to each loss the number of pods and volumes that are lost with it.
+
+    If the clusters cannot be read print why in one line, and return the losses as they are. Reads
+    only one vCluster if all losses are one team's; none for a team that the stack file has no more.
+    """
+    if not losses:
         return []
-    team, *others = {item.team for item in lost}
-    try:  # of a team that is not in the file any more, the host
-        read = read_clusters(replace(of_stack(stack), only=None if others else team))
+    team, *other_teams = {item.team for item in losses}
+    try:
+        source = replace(of_stack(stack), team=None if other_teams else team)
+        snapshot = read_clusters(source)
     except (UnreachableError, UserError) as why:
         print_line(console, f"pods and volumes in what is lost are not counted: {why}")
-        return list(lost)
-    return [replace(item, words=item.words + _alive(read, item)) for item in lost]
+        return list(losses)
+    return [replace(item, words=item.words + _live_counts(snapshot, item)) for item in losses]
 
 
-def _alive(read: Snapshot, item: Item) -> str:
+def _live_counts(snapshot: Snapshot, item: Item) -> str:
+    """Return what runs in a resource that will be lost, to append to a sentence; or ""."""
     kind, _, name = item.subject.partition(" ")
     if item.words.startswith(UPGRADES_DRIVERS.words):
-        return _alive_on_gpus(read)
+        return _pods_on_gpus(snapshot.host)
     if kind == "Queue":
-        return _alive_in_queue(read, item.team, name)
+        return _pods_in_queue(snapshot, item.team, name)
     if name == f"{item.team}-namespace":
-        return _alive_in_namespace(read, f"team-{item.team}")
+        return _pods_and_volumes(snapshot.host, f"team-{item.team}")
     return ""
 
 
-def _alive_on_gpus(read: Snapshot) -> str:
+def _pods_on_gpus(host: Cluster) -> str:
     try:
-        running = [pod for pod in read.host.usage.pods if pod.gpus and not pod.waits]
+        running = [pod for pod in host.usage.pods if pod.gpus and not pod.waits]
     except UnreadError:
         return "; they could not be counted"
     return f"; {counted(len(running), 'such pod', 'runs')} now"
 
 
-def _alive_in_queue(read: Snapshot, team: str, queue: str) -> str:
-    state = read.teams.get(team)
-    cluster = read.host if team == HOST else state and state.inside
+def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
+    """Count a queue's pods: `team` is the one whose vCluster has the queue, or `host`."""
+    cluster: Cluster | None = snapshot.host
+    if team != HOST:
+        state = snapshot.teams.get(team)
+        cluster = state.inside if state is not None else None
     unknown = "; its pods could not be counted"
-    if not cluster:
+    if cluster is None:
         return unknown
     try:
         waits = [pod.waits for pod in cluster.usage.pods if pod.queue == queue]
     except UnreadError:
         return unknown
-    running, waiting = waits.count(False), waits.count(True)
-    return f"; {counted(running, 'pod', 'runs')} and {counted(waiting, 'pod', 'waits')}"
+    running = counted(waits.count(False), "pod", "runs")
+    waiting = counted(waits.count(True), "pod", "waits")
+    return f"; {running} and {waiting}"
 
 
-def _alive_in_namespace(read: Snapshot, namespace: str) -> str:
+def _pods_and_volumes(host: Cluster, namespace: str) -> str:
     try:
-        pods = [*read.host.within("pods", namespace)]
-        claims = [*read.host.within("persistentvolumeclaims", namespace)]
+        pods = list(host.within("pods", namespace))
+        claims = list(host.within("persistentvolumeclaims", namespace))
     except UnreadError:
         return "; its pods and volumes could not be counted"
-    sizes = [get(each.spec, "resources", "requests", "storage") for each in claims]
-    volumes = [f"{each.name} {size}" for each, size in zip(claims, sizes, strict=True)]
-    count = counted(len(volumes), "volume")
-    return f"; {counted(len(pods), 'pod')} and {count} {listed(volumes, 'and')}".rstrip()
+    volumes = [
+        f"{claim.name} {get(claim.spec, 'resources', 'requests', 'storage')}" for claim in claims
+    ]
+    pod_count = counted(len(pods), "pod")
+    volume_count = counted(len(volumes), "volume")
+    return f"; {pod_count} and {volume_count} {listed(volumes, 'and')}".rstrip()
 
 
-def _show_causes(findings: Iterable[Finding], console: Console) -> None:
+def _print_causes(findings: Iterable[Finding], console: Console) -> None:
+    """Print all findings but those of level `ok`, in the order of WORDS, and an empty line."""
     causes = [finding for finding in findings if finding.level is not Level.OK]
     for finding in sorted(causes, key=lambda finding: [*WORDS].index(finding.level)):
         word = (WORDS[finding.level], _STYLES[finding.level])
@@ -181,18 +237,30 @@ def _show_causes(findings: Iterable[Finding], console: Console) -> None:
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    what = f"stack {diagnosis.stack}"
+    """Return one sentence about a diagnosis: its stack, the worst level, and what is well."""
+    stack = f"stack {diagnosis.stack}"
     if diagnosis.blind:
-        return f"{what} could not be read"
-    ok, warned, broken = map(diagnosis.count, (Level.OK, Level.ADVISORY, Level.MANDATORY))
-    names = sorted({finding.check for finding in diagnosis.findings if finding.level is Level.OK})
-    passed = f"{counted(ok, 'check')} passed ({', '.join(names)})" if ok else "no check passed"
+        return f"{stack} could not be read"
+    broken = diagnosis.count(Level.MANDATORY)
+    warned = diagnosis.count(Level.ADVISORY)
+    by_tenants = diagnosis.count(Level.INFO)
+    passed = _passed(diagnosis)
     warnings = counted(warned, "warning")
-    if of_tenants := diagnosis.count(Level.INFO):
-        warnings += f", {of_tenants} of tenants' own making"
+    if by_tenants:
+        warnings += f", {by_tenants} of tenants' own making"
     if broken:
-        return f"{what}: {broken} broken, {warnings}; {passed}"
+        return f"{stack}: {broken} broken, {warnings}; {passed}"
     if diagnosis.unread:
         unread = " and ".join(diagnosis.unread)
-        return f"{what} is not known to be healthy: nothing of {unread} may be read; {passed}"
-    return f"{what} {f'works, with {warnings}' if warned or of_tenants else 'is healthy'}: {passed}"
+        return f"{stack} is not known to be healthy: nothing of {unread} may be read; {passed}"
+    if warned or by_tenants:
+        return f"{stack} works, with {warnings}: {passed}"
+    return f"{stack} is healthy: {passed}"
+
+
+def _passed(diagnosis: Diagnosis) -> str:
+    """Return the number of checks that are well, with their names."""
+    checks = [finding.check for finding in diagnosis.findings if finding.level is Level.OK]
+    if not checks:
+        return "no check passed"
+    return f"{counted(len(checks), 'check')} passed ({', '.join(sorted(set(checks)))})"

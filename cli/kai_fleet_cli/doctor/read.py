@@ -1,12 +1,13 @@
-"""Read the API servers of a stack into a snapshot: the host, then every vCluster at once.
+"""Read the API servers of a stack into a snapshot: the host, then all vClusters at once.
 
-All requests are GETs, bounded in time and size. What this user may not read is noted.
+All requests are GETs, bounded in time and size. A resource that this user may not
+read is recorded.
 """
 
 import json
 import shlex
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeAlias
 
 import yaml
 
@@ -24,6 +25,7 @@ from kai_fleet.cluster.kube.identity import LOOK_SECONDS, SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
+    Pieces,
     TenantKubeconfigError,
     address_of,
     kubeconfig_of_secret,
@@ -40,60 +42,85 @@ from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, vari
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
+from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.declared import host_of
 
-_STORE_SECONDS: Final = 4.0  # for kubelets and etcds of all teams, which may be away
+_STORE_SECONDS: Final = 4.0  # for the kubelets and etcds of all teams together
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
-# Of a vCluster, to be judged and drawn. KAI is run with some hundred queues on two to four levels.
+# Bounds for a vCluster's queues, which are judged and drawn. KAI is run with some hundred queues on
+# two to four levels.
 _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
 _API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
-# The path of each kind, by its plural.
-READS: Final[Mapping[str, str]] = yaml.safe_load((files(__package__) / "reads.yaml").read_bytes())
+# The API path of each resource.
+_READS_FILE: Final = files(__package__) / "reads.yaml"
+READS: Final[Mapping[str, str]] = yaml.safe_load(_READS_FILE.read_bytes())
 
 
 @dataclass(frozen=True)
 class Source:
-    """A stack, and how its host is read.
+    """A stack, and how to read its clusters.
 
     Args:
-        host: Opens the host's API server.
-        known: Reads the stack's state; an empty one where it cannot be read.
-        only: The one team to read; None for all.
-        update: The command that updates the host; `team_update` is that of a team's own stack.
+        settings: The settings of the stack.
+        host: Opens the host's API server. Raises UnreachableError.
+        read_state: Reads the stack's state; gives an empty one if it cannot be read.
+        team: The one team to read; None for all.
+        kubectl: The kubectl command for the host.
+        update: The command, or a phrase, that updates the host.
+        team_update: The command, or a phrase, that updates what is in vClusters.
     """
 
     settings: Settings
     host: Callable[[], Api]
-    known: Callable[[], State] = State
-    only: str | None = None
+    read_state: Callable[[], State] = State
+    team: str | None = None
     kubectl: str = "kubectl"
     update: str = "an update of its stack"
     team_update: str = "an update of its stack"
 
 
-def of_stack(stack: str, only: str | None = None, context: str | None = None) -> Source:
-    """The clusters of a stack. Raises UserError for a stack, or a team of it, that is not there."""
+def of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
+    """Return how to read a stack's clusters.
+
+    Raises UserError if there is no such stack or team, if the stack file is wrong, or if its
+    sandbox does not run.
+
+    Args:
+        stack: Name of the stack.
+        team: The one team to read; None for all.
+        context: Context of the host's kubeconfig; None for the stack file's.
+    """
     settings = settings_of(stack)
-    names = (*settings.teams, *settings.team_stacks)
-    if only not in (None, *names):
-        known = ", ".join(names) or "none"
-        raise UserError(f"stack {stack} has no team {only}; its teams: {known}")
-    where = context_of(settings, context)
-    variables = variables_of(settings, where)
-    host = opener(stack, settings, where)
-    update = "`.venv/bin/fleet up --refresh --stack {}`"
-    # The host of a team's own stack is as the platform's stack declares it.
+    teams = (*settings.teams, *settings.team_stacks)
+    if team not in (None, *teams):
+        names = ", ".join(teams) or "none"
+        raise UserError(f"stack {stack} has no team {team}; its teams: {names}")
+    host_context = context_of(settings, context)
+    variables = variables_of(settings, host_context)
+    # The stack of the platform declares the host, for a team's own stack, too.
     platform = settings.platform_stack.rpartition("/")[2] or stack
-    of_host = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
-    kubectl = f"kubectl {of_host}"
-    commands = (kubectl, update.format(platform), update.format(stack))
-    return Source(settings, host, partial(_state, stack, variables), only, *commands)
+    flag = "--kubeconfig <the host's>"
+    if host_context:
+        flag = f"--context {shlex.quote(host_context)}"
+    return Source(
+        settings=settings,
+        host=opener(stack, settings, host_context),
+        read_state=partial(_state, stack, variables),
+        team=team,
+        kubectl=f"kubectl {flag}",
+        update=_update_command(platform),
+        team_update=_update_command(stack),
+    )
+
+
+def _update_command(stack: str) -> str:
+    return f"`.venv/bin/fleet up --refresh --stack {stack}`"
 
 
 def _state(stack: str, variables: Mapping[str, str]) -> State:
-    """The stack's state; an empty one where it cannot be read."""
+    """Return the stack's state; an empty one if it cannot be read."""
     try:
         return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -101,145 +128,226 @@ def _state(stack: str, variables: Mapping[str, str]) -> State:
 
 
 def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
-    """The UIDs of the vClusters that answer where the last update saw them, by name.
+    """Return the UIDs of vClusters by name, each asked at the address that the last update used.
 
-    Of a vCluster that does not answer, and of all where the host does not, nothing is said.
+    Without those that do not answer. If the host does not answer the result is empty.
     """
     if not known:
         return {}
     try:
         with closing(source.host()) as host, ThreadPoolExecutor(_CLUSTERS_AT_ONCE) as pool:
-            found = pool.map(lambda item: _uid(host, *item), known.items())
-            return {name: uid for name, uid in zip(known, found, strict=True) if uid}
+            answers = pool.map(partial(_uid, host), known.keys(), known.values())
+            uids_or_empty = dict(zip(known, answers, strict=True))
     except KubeError:
         return {}
+    return {name: uid for name, uid in uids_or_empty.items() if uid}
 
 
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
+    """Return the UID of a vCluster; "" if it does not answer."""
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
-        content = kubeconfig_of_secret(host.get(path).get("data") or {}, vcluster.server, name)
-        with closing(Api.of_kubeconfig(content, total_seconds=LOOK_SECONDS)) as inside:
+        data = host.get(path).get("data") or {}
+        kubeconfig = kubeconfig_of_secret(data, vcluster.server, name)
+        with closing(Api.of_kubeconfig(kubeconfig, total_seconds=LOOK_SECONDS)) as inside:
             return uid_of(inside)
     except (KubeError, TenantKubeconfigError):
         return ""
 
 
-def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
-    """Read every cluster; `ahead` of an update these kinds of the host alone.
+def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:
+    """Read the host and all vClusters, or before an update only some resources of the host.
 
-    A vCluster that does not answer is part of the result, a host raises UnreachableError.
+    A vCluster that does not answer is part of the result. Raises UnreachableError if the host does
+    not answer.
+
+    Args:
+        source: How to read the clusters.
+        resources_before_update: The host's resources to read before an update. None stands for all
+            of them, and the vClusters.
     """
     settings = source.settings
-    on_host = host_of(settings)
-    every = (*on_host.teams, *on_host.grants)
-    teams = {team.name: team for team in every if source.only in (None, team.name)}
-    required = tuple(required_objects(settings, on_host, teams))
-    kubectl = source.kubectl
-    blank = Cluster(HOST, on_host, update=source.update, kubectl=kubectl, host=kubectl)
-    own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
+    declared = host_of(settings)
+    teams = {
+        team.name: team
+        for team in (*declared.teams, *declared.grants)
+        if source.team in (None, team.name)
+    }
+    resources = resources_before_update or READS
     with closing(source.host()) as api:
-        host = _read(api, blank, own, {kind: READS[kind] for kind in ahead or READS})
-        if ahead:
-            states = {name: TeamState(team) for name, team in teams.items()}
-            return Snapshot(settings, host, states, required, source.team_update, ahead=True)
-        with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
-            accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
-            api.begin(_STORE_SECONDS)
-            stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
-        with_stores = zip(accesses, stores, strict=True)
-        accesses = [(replace(state, store=store), own) for (state, own), store in with_stores]
-
+        paths = {resource: READS[resource] for resource in resources}
+        host = _read_host(api, source, declared, paths)
+        snapshot = Snapshot(
+            settings,
+            host,
+            teams={name: TeamState(team) for name, team in teams.items()},
+            required=tuple(required_objects(settings, declared, teams)),
+            update=source.team_update,
+            before_update=bool(resources_before_update),
+        )
+        if resources_before_update:
+            return snapshot
+        accesses = _accesses(api, host, teams.values())
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        known = pool.submit(source.known)
+        state = pool.submit(source.read_state)
         read = pool.map(lambda access: _with_inside(access, source), accesses)
         states = dict(zip(teams, read, strict=True))
-        lost = another.losses(known.result(), _uids(states))
-    return Snapshot(settings, host, states, required, source.team_update, lost=lost)
+        lost = another.losses(state.result(), _uids(states))
+    return replace(snapshot, teams=states, lost=lost)
+
+
+def _read_host(
+    api: Api,
+    source: Source,
+    declared: Declaration,
+    paths: Mapping[str, str],
+) -> Cluster:
+    """Return the host with the objects at these paths.
+
+    A team's own stack may see only the team's namespace.
+    """
+    settings = source.settings
+    namespace = None
+    if settings.platform_stack:
+        namespace = f"team-{next(iter(settings.teams))}"
+    blank = Cluster(
+        name=HOST,
+        desired=declared,
+        update=source.update,
+        kubectl=source.kubectl,
+        host_kubectl=source.kubectl,
+    )
+    return _read(api, blank, namespace, paths)
+
+
+_Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside, or ""
+
+
+def _accesses(api: Api, host: Cluster, teams: Iterable[Team]) -> list[_Access]:
+    """Return the state of each team with its store's, and the kubeconfig of its vCluster."""
+    with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
+        accesses = list(pool.map(lambda team: _access(api, host, team), teams))
+        api.begin(_STORE_SECONDS)
+        stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
+    return [
+        (replace(state, store=store), kubeconfig)
+        for (state, kubeconfig), store in zip(accesses, stores, strict=True)
+    ]
 
 
 def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
-    """The UIDs of the vClusters that were read."""
-    found: dict[str, str] = {}
+    """Return the UIDs of the vClusters whose namespaces were read, by name."""
+    uids_by_name = dict[str, str]()
     for name, state in states.items():
         if state.inside is None or state.inside.unread("namespaces"):
             continue
         uid = get(state.inside.named("namespaces", SYSTEM), "metadata", "uid")
         if isinstance(uid, str):
-            found[name] = uid
-    return found
+            uids_by_name[name] = uid
+    return uids_by_name
 
 
-def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, str]) -> Cluster:
-    """A cluster with its objects; those of one `namespace` where this user may not list all.
+def _read(
+    api: Api,
+    blank: Cluster,
+    namespace: str | None,
+    paths: Mapping[str, str],
+) -> Cluster:
+    """Return a cluster with its objects.
 
-    Raises UnreachableError where it stops answering.
+    Raises UnreachableError if the API server stops answering, answers with a server error, or is
+    not Kubernetes'.
+
+    Args:
+        api: The API server.
+        blank: The cluster without objects.
+        namespace: The namespace to read where this user may not list all; None for none.
+        paths: API paths by resource.
     """
-    _, refused = api.lists({"version": "/version"}, 1)
-    for error in refused.values():
-        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise UnreachableError(f"it answers {error}")
-    objects, refused = api.lists(kinds, _REQUESTS_AT_ONCE)
-    partial: dict[str, str] = {}
-    if kinds.keys() == READS.keys():
-        with suppress(RefusedError):  # few accounts may: it says why others' namespaces do not go
-            objects["apiservices"] = api.list(_API_SERVICES)
+    _require_healthy(api)
+    objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
+    if paths.keys() == READS.keys():
+        objects |= _api_services(api)
+    partial_objects: Lists = {}
     if namespace is not None:
-        denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
-        own = _of_namespace(api, denied, namespace)
-        partial = dict.fromkeys(own, namespace)
-        objects |= own
-    absent = {kind for kind, error in refused.items() if error.status == HTTPStatus.NOT_FOUND}
+        forbidden = _refused_with(refused, HTTPStatus.FORBIDDEN)
+        partial_objects = _of_namespace(api, forbidden, namespace)
+    absent = _refused_with(refused, HTTPStatus.NOT_FOUND)
     unreadable = {
-        kind: str(error)
-        for kind, error in refused.items()
-        if kind not in absent and kind not in partial
+        resource: str(error)
+        for resource, error in refused.items()
+        if resource not in absent and resource not in partial_objects
     }
+    objects |= partial_objects
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
-    objects |= {kind: [] for kind in absent}
+    for resource in absent:
+        objects[resource] = []
     return replace(
         blank,
         objects=objects,
         unreadable=unreadable,
         now=datetime.now(UTC),
         unserved=frozenset(absent),
-        partial=partial,
+        partial={resource: namespace for resource in partial_objects if namespace is not None},
     )
 
 
-def _of_namespace(api: Api, kinds: Iterable[str], namespace: str) -> Lists:
-    """The objects of one namespace, of those kinds that this user may list there."""
-    inside = {kind: READS[kind] for kind in kinds if "{}" in READS[kind]}
-    own, _ = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
-    if "namespaces" in kinds:
-        with suppress(RefusedError):
-            own["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
-    return own
+def _require_healthy(api: Api) -> None:
+    """Raise UnreachableError if the API server answers its version with a server error."""
+    _, refused = api.lists({"version": "/version"}, 1)
+    for error in refused.values():
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise UnreachableError(f"it answers {error}")
 
 
-def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
-    """A team, and the kubeconfig that its vCluster wrote at the address that it has from here; ""
-    where there is none, or the vCluster is another stack's.
+def _api_services(api: Api) -> Lists:
+    """Return the APIServices, or nothing: few accounts may read them.
+
+    They tell why namespaces of others are not deleted.
     """
-    state, secret_name = TeamState(team), f"its Secret vc-{team.name}"
+    with suppress(RefusedError):
+        return {"apiservices": api.list(_API_SERVICES)}
+    return {}
+
+
+def _refused_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> list[str]:
+    """Return the resources whose list was refused with this HTTP status."""
+    return [resource for resource, error in refused.items() if error.status == status]
+
+
+def _of_namespace(api: Api, resources: Collection[str], namespace: str) -> Lists:
+    """Return the objects that this user may list in one namespace, by resource.
+
+    For `namespaces` that is the namespace itself.
+    """
+    paths = {resource: READS[resource] for resource in resources if "{}" in READS[resource]}
+    objects, _ = api.lists(paths, _REQUESTS_AT_ONCE, namespace)
+    if "namespaces" in resources:
+        with suppress(RefusedError):
+            objects["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
+    return objects
+
+
+class _NoAccessError(Exception):
+    """An object that leads to a vCluster is absent, or gives no address. The message says which."""
+
+
+def _access(api: Api, host: Cluster, team: Team) -> _Access:
+    """Return a team's state and the kubeconfig of its vCluster, with the address from here.
+
+    The kubeconfig is "" if another stack declares the vCluster, or if it cannot be built: then the
+    state says why.
+    """
+    state = TeamState(team)
     if state.granted:
         return state, ""
     try:
-        secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
-        service = host.named("services", team.name, team.namespace)
-        if secret is None or service is None:
-            absent = f"its Service {team.name}" if secret else secret_name
-            return replace(state, unreached=f"{absent} is not there"), ""
-        # The declared type of access: the tenant can change its Service.
-        access = team.access.type if team.access else "NodePort"
-        here = "127.0.0.1" if access == "NodePort" else None
-        address = address_of(service, access, (team.access and team.access.endpoint) or here)
-        if address is None:
-            return replace(state, unreached=f"its Service {team.name} has no address"), ""
-        credentials = pieces(secret.get("data") or {})
+        credentials, address = _credentials_and_address(api, host, team)
+    except _NoAccessError as error:
+        return replace(state, unreached=str(error)), ""
     except RefusedError as error:
-        why = f"{secret_name} cannot be read ({error})"
+        why = f"its Secret vc-{team.name} cannot be read ({error})"
         return replace(state, unreached=why, hidden=True), ""
     except UnreadError as error:
         why = f"its Service {team.name} cannot be read: {error}"
@@ -248,13 +356,37 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
         why = f"the host does not give its kubeconfig: {error}"
         return replace(state, unreached=why, hidden=True), ""
     except TenantKubeconfigError as error:
-        return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
-    content = credentials.kubeconfig(f"https://{address}", team.name)
-    return replace(state, certificate_ends=credentials.ends), content
+        why = f"its Secret vc-{team.name} {error}"
+        return replace(state, unreached=why, foreign=True), ""
+    kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
+    return replace(state, certificate_ends=credentials.ends), kubeconfig
+
+
+def _credentials_and_address(api: Api, host: Cluster, team: Team) -> tuple[Pieces, str]:
+    """Return what the vCluster wrote into its Secret, and `HOST:PORT` of its Service.
+
+    Raises _NoAccessError, RefusedError or UnreachableError for the Secret, UnreadError for the
+    Service, and TenantKubeconfigError if somebody else wrote the Secret.
+    """
+    secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
+    service = host.named("services", team.name, team.namespace)
+    if secret is None:
+        raise _NoAccessError(f"its Secret vc-{team.name} is not there")
+    if service is None:
+        raise _NoAccessError(f"its Service {team.name} is not there")
+    # The declared type of access counts: the tenant can change the Service.
+    access_type = team.access.type if team.access else "NodePort"
+    endpoint = team.access.endpoint if team.access else None
+    if not endpoint and access_type == "NodePort":
+        endpoint = "127.0.0.1"
+    address = address_of(service, access_type, endpoint or None)
+    if address is None:
+        raise _NoAccessError(f"its Service {team.name} has no address")
+    return pieces(secret.get("data") or {}), address
 
 
 def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
-    """How full the store of a team's vCluster is, as the host tells."""
+    """Return how full the store of a team's vCluster is; empty if the host does not tell."""
     if state.granted:
         return StoreUse()
     try:
@@ -265,23 +397,26 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
     return store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
 
 
-def _with_inside(access: tuple[TeamState, str], source: Source) -> TeamState:
-    """A team with the inside of its vCluster, or why that is not read."""
+def _with_inside(access: _Access, source: Source) -> TeamState:
+    """Return a team's state with the inside of its vCluster, or with why that was not read."""
     state, kubeconfig = access
-    name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
-    blank = Cluster(name, state.team.inside, update=source.team_update, kubectl=kubectl)
-    blank = replace(blank, host=source.kubectl)
     if not kubeconfig:
         return state
+    blank = Cluster(
+        name=state.team.name,
+        desired=state.team.inside,
+        update=source.team_update,
+        kubectl=f"kubectl --kubeconfig {state.team.name}.kubeconfig",
+        host_kubectl=source.kubectl,
+    )
     try:
         with closing(Api.of_kubeconfig(kubeconfig, total_seconds=SECONDS)) as api:
             inside = _read(api, blank, None, READS)
-        # Its tenant's own API server answered these.
-        objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
+        # The tenant's API server may send names that no Kubernetes allows.
+        objects = {resource: list(well_named(items)) for resource, items in inside.objects.items()}
         inside = replace(inside, objects=objects)
         with suppress(UnreadError):
-            _require_drawable(inside)
-            _ = inside.usage
+            _require_countable(inside)
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     except MALFORMED as error:
@@ -289,8 +424,12 @@ def _with_inside(access: tuple[TeamState, str], source: Source) -> TeamState:
     return replace(state, inside=inside)
 
 
-def _require_drawable(inside: Cluster) -> None:
-    """Raise UnreachableError for more queues, or levels of them, than are judged."""
+def _require_countable(inside: Cluster) -> None:
+    """Count the pods and queues of a vCluster, so that malformed ones are noticed here.
+
+    Raises UnreachableError for too many queues or levels of them, UnreadError if a resource was
+    not read, and one of MALFORMED.
+    """
     count = len(inside.all("queues"))
     if count > _MOST_QUEUES:
         raise UnreachableError(f"it has {count} queues; at most {_MOST_QUEUES} are judged")
@@ -300,3 +439,4 @@ def _require_drawable(inside: Cluster) -> None:
             f"its queues have {levels} levels; at most {_MOST_LEVELS} are judged. Have the team"
             " hang them higher"
         )
+    _ = inside.usage

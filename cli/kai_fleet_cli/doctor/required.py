@@ -1,7 +1,9 @@
-"""The objects that a stack requires in its clusters, and what happens without each."""
+"""The objects that a stack requires in its clusters, and the cause to report without each."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.guards import bounds, policies, queue_guard, rights
@@ -14,87 +16,168 @@ from kai_fleet.values import value_at
 from kai_fleet.wording import plural
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 
+if TYPE_CHECKING:  # the components load Pulumi's Kubernetes types, which takes half a second
+    from kai_fleet.team_namespace import TeamNamespaceArgs
+
+_RUNTIME_CLASS: Final = "nvidia"  # KAI's reservation pods name it
+
 
 class Required(NamedTuple):
-    """An object that has to be there, for one check.
+    """An object that has to exist.
 
     Args:
-        row: Cause and fix of `causes.yaml`.
-        cluster: `host`, or the team whose vCluster it is in.
-        team: The team on the host that it is of.
+        check: Name of the check that reports its absence.
+        kind: Its kind.
+        name: Its name.
+        cause_id: Row of `causes.yaml` for its absence.
+        cluster: `host`, or the team in whose vCluster the object is.
+        team: The team on the host that it belongs to; "" for none.
+        namespace: Its namespace; None for a cluster-scoped object.
     """
 
     check: str
     kind: str
     name: str
-    row: str
+    cause_id: str
     cluster: str = HOST
     team: str = ""
     namespace: str | None = None
 
     @property
-    def kinds(self) -> str:
-        """The plural by which the API serves its kind."""
+    def resource(self) -> str:
+        """The plural of its kind, under which the API serves it."""
         return plural(2, self.kind).lower()
 
 
 def required_objects(
     settings: Settings, host: Cluster, teams: Mapping[str, Team]
 ) -> Iterator[Required]:
-    """Yield what a stack requires of its host, and for these of its teams."""
-    arguments, platform = Arguments(settings), settings.platform_facts is None
-    names = (*settings.teams, *settings.team_stacks)
-    if platform and any(settings.own_of(name).isolation.on for name in names):
-        for kind, name in _names(*policies.host_policies(beside_kai=settings.kai is not None)):
-            yield Required("isolation", kind, name, "no-judge")
-    clusters = (host, *(team.inside for team in teams.values()))
+    """Yield the objects that a stack requires on its host, and on the host and in the vClusters of
+    these teams.
+    """
+    clusters = [host, *(team.inside for team in teams.values())]
+    yield from _judges(settings)
     for cluster in clusters:
-        for check, kind, of_kind in (
-            ("queues", "queue", cluster.queue_specs),
-            ("shards", "SchedulingShard", cluster.scheduler.shards),
-            ("shards", "Topology", cluster.scheduler.topologies),
-        ):
-            for name in of_kind:
-                yield Required(check, kind, name, f"no-{kind}", cluster.name)
-    sharing = [cluster.name for cluster in clusters if _names_runtime_class(cluster)]
-    for name in dict.fromkeys([HOST, *sharing]) if sharing else ():
-        row = "runtime-class-absent" if name == HOST else "runtime-class-not-copied"
-        yield Required("runtime-class", "RuntimeClass", "nvidia", row, name)
+        yield from _kai_objects(cluster)
+    yield from _runtime_classes(clusters)
+    arguments = Arguments(settings)
+    is_platform = settings.platform_facts is None
     for team in teams.values():
-        yield from _of_namespace(team, arguments.namespace(team.name), platform=platform)
-        args = arguments.team(team.name) if team.inside.declared else None
-        if args is not None and "guard" in args:  # of its queues, inside its vCluster
-            every = leaves(args["queues"]["queues"])
-            for kind, name in _names(*queue_guard.inside(team.name, every, args["guard"])):
-                row = "no-guard-of-gpus" if "outside" in name else "no-guard"
-                yield Required("guard", kind, name, row, team.name)
+        yield from _bounds(team, arguments.namespace(team.name), is_platform=is_platform)
+        if team.inside.declared:
+            yield from _queue_guard(team.name, arguments.team(team.name))
+
+
+def _judges(settings: Settings) -> Iterator[Required]:
+    """Yield the admission policies of a host with an isolated team; none for a team's own stack."""
+    if settings.platform_facts is not None:
+        return
+    names = (*settings.teams, *settings.team_stacks)
+    if not any(settings.own_of(name).isolation.on for name in names):
+        return
+    for objects in policies.host_policies(beside_kai=settings.kai is not None):
+        for kind, name in _kinds_and_names(objects.values()):
+            yield Required("isolation", kind, name, "no-judge")
+
+
+def _kai_objects(cluster: Cluster) -> Iterator[Required]:
+    """Yield the queues, shards and topologies that a cluster declares."""
+    for name in cluster.queue_specs:
+        yield Required("queues", "queue", name, "no-queue", cluster.name)
+    for name in cluster.scheduler.shards:
+        yield Required("shards", "SchedulingShard", name, "no-SchedulingShard", cluster.name)
+    for name in cluster.scheduler.topologies:
+        yield Required("shards", "Topology", name, "no-Topology", cluster.name)
+
+
+def _runtime_classes(clusters: Iterable[Cluster]) -> Iterator[Required]:
+    """Yield NVIDIA's RuntimeClass on the host and in each cluster whose KAI names it.
+
+    Nothing if no KAI names it.
+    """
+    names = [cluster.name for cluster in clusters if _names_runtime_class(cluster)]
+    if not names:
+        return
+    for name in dict.fromkeys([HOST, *names]):
+        cause_id = "runtime-class-absent" if name == HOST else "runtime-class-not-copied"
+        yield Required("runtime-class", "RuntimeClass", _RUNTIME_CLASS, cause_id, name)
 
 
 def _names_runtime_class(cluster: Cluster) -> bool:
-    """Whether KAI's reservation pods name the class: "" in its values has them name none."""
-    kai = cluster.scheduler.release
-    key = kai.runtime_class_key if kai else None
-    named = key is None or all(value_at(own.values, key) != "" for own in cluster.kai)
-    return kai is not None and named and cluster.gpu_sharing and cluster.gpu_resource == NVIDIA
+    """Whether the reservation pods of a cluster's KAI name NVIDIA's RuntimeClass.
+
+    They do if KAI shares NVIDIA's GPUs, unless its values set the class to "".
+    """
+    release = cluster.scheduler.release
+    if release is None or not cluster.gpu_sharing or cluster.gpu_resource != NVIDIA:
+        return False
+    key = release.runtime_class_key
+    if key is None:
+        return True
+    return all(value_at(kai.values, key) != "" for kai in cluster.kai)
 
 
-def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
-    """The bounds on the host of a team with these TeamNamespaceArgs."""
-    rows = [("ResourceQuota", name, f"no-quota-of-{name}") for name in quotas(args)]
-    if team.isolated:
-        rows += [("NetworkPolicy", name, "no-policy") for name in network_policies(team.name, args)]
-        rows.append(("ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role"))
-    if team.isolated and platform:  # a team stack does not know what its platform's declares
-        inside = args["scheduler"] == "inside"
-        if inside and "monitoring" in args and args["isolation"]["network"]["enabled"]:
-            rows.append(("NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus"))
-        bindings = _names(bounds.node_bindings(team.name, team.namespace, args))
-        rows += [(kind, name, "no-bound-of-nodes") for kind, name in bindings]
-    for kind, name, row in rows:
-        namespace = team.namespace if kind in ("ResourceQuota", "NetworkPolicy") else None
-        yield Required("isolation", kind, name, row, team=team.name, namespace=namespace)
+def _bounds(team: Team, args: TeamNamespaceArgs, *, is_platform: bool) -> Iterator[Required]:
+    """Yield what bounds a team on the host.
+
+    `is_platform`: the stack declares the host. A team's own stack does not know all bounds.
+    """
+    for name in quotas(args):
+        yield _bound(team, "ResourceQuota", name, f"no-quota-of-{name}")
+    if not team.isolated:
+        return
+    for name in network_policies(team.name, args):
+        yield _bound(team, "NetworkPolicy", name, "no-policy")
+    yield _bound(team, "ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role")
+    if not is_platform:
+        return
+    if _lets_prometheus_in(args):
+        yield _bound(team, "NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus")
+    bindings = bounds.node_bindings(team.name, team.namespace, args)
+    for kind, name in _kinds_and_names(bindings.values()):
+        yield _bound(team, kind, name, "no-bound-of-nodes")
 
 
-def _names(*groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    every = (each for group in groups for each in group.values())
-    return [(str(each["kind"]), str(each["metadata"]["name"])) for each in every]
+def _bound(
+    team: Team,
+    kind: str,
+    name: str,
+    cause_id: str,
+) -> Required:
+    """Return an object on the host that bounds a team."""
+    namespaced = kind in ("ResourceQuota", "NetworkPolicy")
+    return Required(
+        check="isolation",
+        kind=kind,
+        name=name,
+        cause_id=cause_id,
+        team=team.name,
+        namespace=team.namespace if namespaced else None,
+    )
+
+
+def _lets_prometheus_in(args: TeamNamespaceArgs) -> bool:
+    """Whether a team has a KAI and network policies that Prometheus has to pass."""
+    if args["scheduler"] != "inside" or "monitoring" not in args:
+        return False
+    return bool(args["isolation"]["network"]["enabled"])
+
+
+def _queue_guard(team: str, args: Mapping[str, Any]) -> Iterator[Required]:
+    """Yield the admission policies in a team's vCluster that guard its queues, if it has them.
+
+    `args` are the team's TeamArgs.
+    """
+    if "guard" not in args:
+        return
+    leaf_queues = leaves(args["queues"]["queues"])
+    for objects in queue_guard.inside(team, leaf_queues, args["guard"]):
+        for kind, name in _kinds_and_names(objects.values()):
+            cause_id = "no-guard-of-gpus" if "outside" in name else "no-guard"
+            yield Required("guard", kind, name, cause_id, team)
+
+
+def _kinds_and_names(objects: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of each object."""
+    for item in objects:
+        yield str(item["kind"]), str(item["metadata"]["name"])

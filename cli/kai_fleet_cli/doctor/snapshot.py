@@ -8,7 +8,7 @@ from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.cluster.scheduling import Around, around, claims_of
@@ -23,83 +23,92 @@ from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 
+_ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event
-_EVENTS: Final = 20  # of one object that are judged, the last ones
-_CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
-_MAY_NOT: Final = str(HTTPStatus.FORBIDDEN.value)
+_EVENTS: Final = 20  # of one object: checks judge the newest ones
+_CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # values of the label app
+_FORBIDDEN: Final = str(HTTPStatus.FORBIDDEN.value)
 _BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
+Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
 class UnreadError(Exception):
-    """A list was asked for that this run has not read. What rests on it is not known.
+    """A check asked for a list that this run did not read, so its result is unknown.
 
-    `why` begins with the status of the answer, where there was one.
+    `why` begins with the HTTP status of the answer if there was an answer.
     """
 
-    def __init__(self, kind: str, why: str) -> None:
+    def __init__(self, resource: str, why: str) -> None:
         self.why = why
         subject = "its API server does not"
-        if why.startswith(_MAY_NOT):
+        if why.startswith(_FORBIDDEN):
             subject = "this user may not"
         elif why.startswith(_BUSY):
             subject = "its API server is too busy to"
-        super().__init__(f"{subject} list {kind} there ({why})")
+        super().__init__(f"{subject} list {resource} there ({why})")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """One API server, by the objects read from it.
+    """One API server with the objects read from it.
+
+    A method or property that looks at objects raises UnreadError if their resource was not read,
+    and one of MALFORMED if an object is malformed. `unread` and `around` return why a resource was
+    not read.
 
     Args:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
-        objects: By the plural of their kind. To ask for a kind that is absent here raises
-            UnreadError; one that the API does not serve has no objects.
-        unreadable: Why a kind was not read: the status of the answer, and its words.
-        update: The command that makes the cluster as declared, or words.
-        kubectl: The kubectl command for it.
-        unserved: The kinds that the API does not have.
-        partial: The one namespace of which a kind was read.
-        host: The kubectl command for the cluster that has its nodes.
+        objects: Objects by resource, such as `pods`. A resource that the API does not serve has an
+            empty list.
+        unreadable: Why a resource was not read: HTTP status and message.
+        now: The time of the read.
+        update: The command, or a phrase, for an update that corrects a change made by hand.
+        kubectl: The kubectl command for the cluster.
+        unserved: The resources that the API does not serve.
+        partial: By resource the namespace that it was read from, if not from all.
+        host_kubectl: The kubectl command for the host, which has the cluster's nodes.
     """
 
     name: str
     desired: Declaration = field(default_factory=Declaration)
-    objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    objects: Objects = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = "an update of its stack"
     kubectl: str = "kubectl"
     unserved: frozenset[str] = frozenset()
     partial: Mapping[str, str] = field(default_factory=dict)
-    host: str = "kubectl"
+    host_kubectl: str = "kubectl"
 
-    def require(self, kind: str, namespace: str | None = None) -> None:
-        """Raise UnreadError unless a kind was read: all of it, or that of one namespace."""
-        if kind in self.unreadable:
-            raise UnreadError(kind, self.unreadable[kind])
-        if kind not in self.objects:
-            raise UnreadError(kind, "it was not asked for them")
-        if kind in self.partial and self.partial[kind] != namespace:
-            raise UnreadError(kind, f"{_MAY_NOT} outside of namespace {self.partial[kind]}")
+    def require(self, resource: str, namespace: str | None = None) -> None:
+        """Raise UnreadError unless a resource was read in a namespace, or in all for None."""
+        if resource in self.unreadable:
+            raise UnreadError(resource, self.unreadable[resource])
+        if resource not in self.objects:
+            raise UnreadError(resource, "it was not asked for them")
+        if resource in self.partial and self.partial[resource] != namespace:
+            raise UnreadError(
+                resource, f"{_FORBIDDEN} outside of namespace {self.partial[resource]}"
+            )
 
-    def asked(self, kind: str) -> bool:
-        """Whether a kind is one of those that this run asks for."""
-        return kind in self.objects or kind in self.unreadable
+    def asked(self, resource: str) -> bool:
+        """Whether this run asked the API server for a resource, with success or without."""
+        return resource in self.objects or resource in self.unreadable
 
-    def unread(self, *kinds: str) -> str:
-        """Why not all of these kinds were read; "" where they were."""
+    def unread(self, *resources: str) -> str:
+        """Return why the first unread resource of these was not read; "" if all were."""
         try:
-            for kind in kinds:
-                self.require(kind)
+            for resource in resources:
+                self.require(resource)
         except UnreadError as error:
             return str(error)
         return ""
 
-    def serves(self, kind: str) -> bool:
-        """Whether its API has a kind, of which one namespace may be all that was read."""
-        self.require(kind, self.partial.get(kind))
-        return kind not in self.unserved
+    def serves(self, resource: str) -> bool:
+        """Whether the API serves a resource. To have read one namespace is enough to tell."""
+        self.require(resource, self.partial.get(resource))
+        return resource not in self.unserved
 
     @property
     def apply(self) -> str:
@@ -108,24 +117,29 @@ class Cluster:
 
     @property
     def helm(self) -> str:
-        """The helm command for it."""
+        """The helm command for the cluster."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
     def recreate_release(self, release: str, namespace: str) -> str:
-        """The command that creates a Helm release's objects again, which an update does not."""
+        """Return a fix that creates missing objects of a Helm release again; no update does."""
         at = f"-n {namespace}"
         command = f"{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -"
         return f"make it again as the release has it: `{command}`"
 
-    def all(self, kind: str) -> Sequence[KubeObject]:
-        """The objects of a kind, by its plural."""
-        self.require(kind)
-        return self._by_kind[kind]
+    def all(self, resource: str) -> Sequence[KubeObject]:
+        """Return the objects of a resource in all namespaces."""
+        self.require(resource)
+        return self._by_resource[resource]
 
-    def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
-        """One object, the first of that name where `namespace` is None."""
-        self.require(kind, name if kind == "namespaces" else namespace)
-        return self._by_name.get((kind, name, namespace))
+    def named(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
+        """Return the object of that name, without `namespace` the first one; None without any."""
+        self.require(resource, name if resource == "namespaces" else namespace)
+        return self._by_name.get((resource, name, namespace))
+
+    def within(self, resource: str, namespace: str) -> Iterator[KubeObject]:
+        """Yield the objects of a resource in one namespace."""
+        self.require(resource, namespace)
+        return (item for item in self._by_resource[resource] if item.namespace == namespace)
 
     def around(
         self,
@@ -133,123 +147,136 @@ class Cluster:
         nodes_of: "Cluster | None" = None,
         pool: Mapping[str, str] = MappingProxyType({}),
     ) -> Around:
-        """What stands around a pod without a node: the nodes of another cluster, or those here, of
-        which it may use those of the pool. Where a list of it was not read, only why.
+        """Return the objects around a pod without a node, or only why they were not read.
+
+        Args:
+            pod: A pod of this cluster.
+            nodes_of: The cluster to take nodes from; None for this one.
+            pool: Labels of the nodes that the pod may use.
         """
-        claims, volumes = list[KubeObject](), list[KubeObject]()
+        claims = list[KubeObject]()
+        volumes = list[KubeObject]()
         try:
-            every = (nodes_of or self).all("nodes")
+            nodes = (nodes_of or self).all("nodes")
             if any(claims_of(pod)):
-                claims = [*self.within("persistentvolumeclaims", pod.namespace)]
-                volumes = [*self.all("persistentvolumes")]
+                claims.extend(self.within("persistentvolumeclaims", pod.namespace))
+                volumes.extend(self.all("persistentvolumes"))
         except UnreadError as error:
             return Around(unread=str(error))
-        return around(pod, every, pool, claims, volumes)
-
-    def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
-        """The objects of a kind in one namespace."""
-        self.require(kind, namespace)
-        return (item for item in self._by_kind[kind] if item.namespace == namespace)
+        return around(pod, nodes, pool, claims, volumes)
 
     @cached_property
-    def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
-        return {kind: [*map(KubeObject, items)] for kind, items in self.objects.items()}
+    def _by_resource(self) -> Mapping[str, Sequence[KubeObject]]:
+        return {resource: [*map(KubeObject, items)] for resource, items in self.objects.items()}
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str, str | None], KubeObject]:
-        items: dict[tuple[str, str, str | None], KubeObject] = {}
-        for kind, of_kind in self._by_kind.items():
-            for item in of_kind:
-                items.setdefault((kind, item.name, item.namespace), item)
-                items.setdefault((kind, item.name, None), item)
-        return items
+    def _by_name(self) -> Mapping[_ObjectKey, KubeObject]:
+        """Objects by resource, name and namespace; the first of a name also with None."""
+        by_name = dict[_ObjectKey, KubeObject]()
+        for resource, objects in self._by_resource.items():
+            for item in objects:
+                by_name.setdefault((resource, item.name, item.namespace), item)
+                by_name.setdefault((resource, item.name, None), item)
+        return by_name
 
     @cached_property
     def usage(self) -> ClusterUsage:
-        """Who holds what here, and who waits."""
-        kinds = ("deployments", "nodes", "pods", "podgroups", "queues")
-        return count({kind: self.all(kind) for kind in kinds})
+        """The GPUs that pods hold and wait for, and the KAI that runs."""
+        resources = ("deployments", "nodes", "pods", "podgroups", "queues")
+        return count({resource: self.all(resource) for resource in resources})
 
     @cached_property
     def tree(self) -> QueueIndex:
-        """The existing queues and the declared ones."""
+        """The queues of the cluster and those that the stack declares."""
         return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
 
     @cached_property
-    def uses(self) -> Mapping[str, PodUse]:
-        """What each pod holds or waits for, but for ended ones and Kubernetes' own."""
+    def pod_uses(self) -> Mapping[str, PodUse]:
+        """What each pod of `usage` holds or waits for, by `NAMESPACE/NAME`."""
         return {pod.namespaced_name: pod for pod in self.usage.pods}
 
     @property
     def kai(self) -> KaiRelease | None:
-        """The KAI that is declared, else the one that runs, as the release table knows it."""
+        """Release of the cluster's KAI; None without one, or if the table lacks its version.
+
+        That is the declared KAI, or the running one if another stack declares the cluster.
+        """
         if self.desired.declared:
             return self.desired.scheduler.release
         return Kai(self.version, untested=True).release
 
     @property
     def version(self) -> str | None:
-        """The version of the KAI that runs."""
+        """The version of the KAI that runs; None if none runs or its image has no tag."""
         return version_of(self.within("deployments", KAI_NAMESPACE))
 
     @cached_property
     def most_gpus(self) -> float:
-        """The most GPUs that one Ready node has; a cordoned one has them when it is uncordoned."""
-        ready = [node for node in self.all("nodes") if node.is_true("Ready")]
-        return max((node.gpus(self.desired.gpu_resource) for node in ready), default=0.0)
+        """The most GPUs that one Ready node advertises, cordoned or not."""
+        resource = self.desired.gpu_resource
+        ready = (node for node in self.all("nodes") if node.is_true("Ready"))
+        return max((node.gpus(resource) for node in ready), default=0.0)
 
     @cached_property
     def schedulers(self) -> list[KubeObject]:
-        """The deployments that are KAI schedulers."""
-        names = ("scheduler", "kai-scheduler-")
-        parts = self.within("deployments", KAI_NAMESPACE)
-        return [item for item in parts if item.name == names[0] or item.name.startswith(names[1])]
+        """The Deployments that are KAI schedulers."""
+        return [
+            item
+            for item in self.within("deployments", KAI_NAMESPACE)
+            if item.name == "scheduler" or item.name.startswith("kai-scheduler-")
+        ]
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
-        """The last events about one object, the newest first."""
-        uid, events = item["metadata"].get("uid"), self._events[item.namespace, item.name]
-        own = (each for each in events if uid in (None, each["involvedObject"].get("uid", uid)))
-        return list(islice(own, _EVENTS))
+        """Return the last 20 events about one object, the newest first."""
+        uid = item["metadata"].get("uid")
+        events = self._events[item.namespace, item.name]
+        about_item = (
+            event for event in events if uid in (None, event["involvedObject"].get("uid", uid))
+        )
+        return list(islice(about_item, _EVENTS))
 
     @cached_property
     def _events(self) -> defaultdict[tuple[str, str], list[KubeObject]]:
-        events = defaultdict[tuple[str, str], list[KubeObject]](list)
-        every = [*self.all("events"), *self.all("bound")]
-        for event in sorted(every, key=lambda event: event.last_seen, reverse=True):
+        """Events by namespace and name of their object, the newest first."""
+        by_object = defaultdict[tuple[str, str], list[KubeObject]](list)
+        events = [*self.all("events"), *self.all("bound")]
+        for event in sorted(events, key=lambda event: event.last_seen, reverse=True):
             if about := event.get("involvedObject"):
                 namespace = about.get("namespace", event.namespace)
-                events[namespace, str(about.get("name"))].append(event)
-        return events
+                by_object[namespace, str(about.get("name"))].append(event)
+        return by_object
 
-    def messages_of(self, *items: KubeObject) -> list[str]:
-        """The messages about pods or their owners: the last events first, then their own status.
+    def messages_of(self, *objects: KubeObject) -> list[str]:
+        """Return the messages about pods or their owners: of each its events, then its status.
 
-        What a scheduler said of a pod that has a node by now is over.
+        Without what a scheduler said about a pod that has a node by now.
         """
-        texts: list[str] = []
-        for item in items:
-            is_placed = bool(item.spec.get("nodeName"))
+        messages = list[str]()
+        for item in objects:
+            has_node = bool(item.spec.get("nodeName"))
             for event in self.events_of(item):
-                if not is_placed or event.get("reason") != _UNSCHEDULED:
-                    texts.append(str(event.get("message") or ""))
-            texts += item.messages
-        return [text for text in texts if text]
+                if not has_node or event.get("reason") != _UNSCHEDULED:
+                    messages.append(str(event.get("message") or ""))
+            messages.extend(item.messages)
+        return [message for message in messages if message]
 
-    def age(self, item: KubeObject) -> float:
-        """Seconds since an object was created."""
+    def age_seconds(self, item: KubeObject) -> float:
+        """Return the seconds since an object was created; 0 if that is unknown."""
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
 
 @dataclass(frozen=True)
 class TeamState:
-    """A team's vCluster from outside, and its inside where its API answered.
+    """A team's vCluster as the host shows it, and its inside if its API server answered.
 
     Args:
-        unreached: Why it did not answer.
-        hidden: Because the way to it could not be read on the host.
-        foreign: Because somebody else than the vCluster wrote its Secret.
-        certificate_ends: When the client certificate expires.
-        store: How full its store is, as far as the host tells.
+        team: What the stack declares for the team.
+        inside: The cluster in the vCluster; None if it was not read.
+        unreached: Why its API server was not reached; "" if it was, or was not asked.
+        certificate_ends: When the client certificate expires; None if unknown.
+        foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
+        hidden: The objects on the host that lead to it could not be read.
+        store: How full its store is, if the host tells.
     """
 
     team: Team
@@ -262,21 +289,32 @@ class TeamState:
 
     @property
     def granted(self) -> bool:
-        """Whether another stack makes the vCluster, and this one its namespace and bounds."""
+        """Whether another stack declares the vCluster, and this one only namespace and bounds."""
         return not self.team.inside.declared
 
-    def control_plane_pods(self, host: Cluster) -> Iterator[KubeObject]:
-        """The pods of the vCluster itself, not those that run in it."""
-        pods = host.within("pods", self.team.namespace)
-        own = (pod for pod in pods if pod.labels.get("release") == self.team.name)
-        return (pod for pod in own if pod.labels.get("app") in _CONTROL_PLANES)
+    def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
+        """Return the pods of the vCluster's API server and etcd. Raises UnreadError."""
+        return [
+            pod
+            for pod in host.within("pods", self.team.namespace)
+            if pod.labels.get("release") == self.team.name
+            and pod.labels.get("app") in _CONTROL_PLANES
+        ]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that one run read. `update` is the command for what is inside vClusters.
+    """Everything that one run read.
 
-    `lost` is what was in vClusters that are other ones than the last update saw, by team.
+    Args:
+        settings: The settings of the stack.
+        host: The host cluster.
+        teams: The state of each team, by its name.
+        required: Objects that have to exist in the clusters.
+        update: The command, or a phrase, for an update of what is in vClusters.
+        lost: What is lost in each vCluster that is another one than the last update saw, by team.
+        before_update: Only the host was read, before an update: what the update creates may be
+            missing.
     """
 
     settings: Settings
@@ -285,36 +323,45 @@ class Snapshot:
     required: Sequence[Required] = ()
     update: str = "an update of its stack"
     lost: Mapping[str, str] = field(default_factory=dict)
-    ahead: bool = False  # it was read before an update, and of the host alone
+    before_update: bool = False
+
+    @property
+    def insides(self) -> list[Cluster]:
+        """The clusters in the vClusters that answered."""
+        return [state.inside for state in self.teams.values() if state.inside is not None]
 
     @property
     def clusters(self) -> list[Cluster]:
         """Every API server that answered, the host first."""
-        return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
+        return [self.host, *self.insides]
 
-    def apart(self, cluster: Cluster) -> frozenset[str]:
-        """The namespaces that are no user's, or whose pods are read inside their vClusters."""
-        read = (state.team.namespace for state in self.teams.values() if state.inside)
-        return RESERVED | frozenset(read if cluster.name == HOST else ())
+    def skipped_namespaces(self, cluster: Cluster) -> frozenset[str]:
+        """System namespaces, and on the host those of teams whose pods we read in the vCluster."""
+        if cluster.name != HOST:
+            return RESERVED
+        read_inside = [state for state in self.teams.values() if state.inside]
+        return RESERVED.union(state.team.namespace for state in read_inside)
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
-        """The users' pods of a cluster; each pod belongs to one cluster."""
-        apart = self.apart(cluster)
-        return [pod for pod in cluster.all("pods") if pod.namespace not in apart]
+        """Return the users' pods of a cluster. No pod is in two clusters. Raises UnreadError."""
+        skipped = self.skipped_namespaces(cluster)
+        return [pod for pod in cluster.all("pods") if pod.namespace not in skipped]
 
     def team_of(self, cluster: Cluster) -> Team | None:
-        """The team whose vCluster this is; None for the host."""
+        """Return the team whose vCluster this is; None for the host."""
         state = self.teams.get(cluster.name)
         return state.team if state is not None else None
 
     def around(self, pod: KubeObject, cluster: Cluster) -> Around:
-        """What stands around a pod of a cluster: of a team, the host's nodes of its pool."""
+        """Return the objects around a pod: the host's nodes, for a team those of its pool."""
         team = self.team_of(cluster)
         if team is None:
             return cluster.around(pod)
         return cluster.around(pod, self.host, team.node_pool)
 
-    def scheduling(self, cluster: Cluster) -> Cluster:
-        """The cluster whose KAI places the pods of this one: the host's in host mode."""
+    def scheduling_cluster(self, cluster: Cluster) -> Cluster:
+        """Return the cluster whose KAI places the pods of this one: the host in mode host."""
         team = self.team_of(cluster)
-        return self.host if team is not None and team.mode == "host" else cluster
+        if team is not None and team.mode == "host":
+            return self.host
+        return cluster

@@ -1,4 +1,4 @@
-"""Count what the pods of one cluster hold and wait for, by pod and by queue."""
+"""Count the GPUs that pods of one cluster hold and wait for, by pod and by queue."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,15 +18,28 @@ from kai_fleet_policies.model.queues import (
     rounded,
 )
 
+# Deployments whose image tag is KAI's version. The first one that exists decides.
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
-_MOST: Final = 1e30  # GPUs; a larger amount of a tenant's would make sums infinite
-# Annotation of a reservation pod: the UUID of the GPU that it found, which KAI reads.
+_MOST_GPUS: Final = 1e30  # a larger amount, which a tenant may write, would make sums infinite
+# Annotation of a reservation pod: the UUID of the GPU that it holds. KAI reads it.
 GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueUse:
-    """GPUs of a queue with its children's; -1 is unlimited. `level` is 1 at the top."""
+    """The GPUs of a queue and of its children together.
+
+    Args:
+        name: The queue's name.
+        parent: Its parent's name; None at the top.
+        level: 1 at the top.
+        leaf: No queue names this one as its parent.
+        quota: GPUs; -1 is unlimited.
+        limit: GPUs; -1 is unlimited.
+        in_use: GPUs that pods with a node hold.
+        waiting: GPUs that pods without a node ask for.
+        display_name: The queue's displayName, or "".
+    """
 
     name: str
     parent: str | None
@@ -40,13 +53,22 @@ class QueueUse:
 
     @property
     def borrowed(self) -> float:
-        """GPUs above its own quota."""
-        return 0.0 if self.quota == UNLIMITED else rounded(max(0.0, self.in_use - self.quota))
+        """GPUs in use above the quota; 0 if the quota is unlimited."""
+        if self.quota == UNLIMITED:
+            return 0.0
+        return rounded(max(0.0, self.in_use - self.quota))
 
 
 @dataclass(frozen=True)
 class ClusterUsage:
-    """A cluster at one moment: its queues, parents first, and the KAI that runs."""
+    """The pods and queues of a cluster, and the KAI that runs.
+
+    Args:
+        pods: Pods that hold or wait for GPUs or nodes, without ended ones and those of Kubernetes.
+        queues: Queues by name, parents before their children.
+        version: Version of KAI; None if none runs.
+        release: Row of the release table for that version; None if there is none.
+    """
 
     pods: tuple[PodUse, ...] = ()
     queues: Mapping[str, QueueUse] = field(default_factory=dict)
@@ -55,53 +77,88 @@ class ClusterUsage:
 
 
 def version_of(deployments: Iterable[KubeObject]) -> str | None:
-    """The version of the KAI that these deployments are; None where they are none."""
-    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
-    return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+    """Return the version of the KAI that these Deployments belong to.
+
+    None if none of them is a part of KAI, or the part's image has no tag.
+    """
+    parts = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
+    for name in _WITH_VERSION:
+        if name in parts:
+            return parts[name].image_tag
+    return None
 
 
 def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
-    """Count the pods of a cluster. A kind that is absent counts as none."""
+    """Count what the pods of a cluster hold and wait for.
+
+    `objects` has lists by the plural of their kind. A kind without a list counts as empty.
+    """
     version = version_of(objects.get("deployments", ()))
     release = Kai(version, untested=True).release
     in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
-    nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
+    nodes = objects.get("nodes", ())
+    pod_groups = objects.get("podgroups", ())
+    queues = objects.get("queues", ())
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
-    pods = pods_of(items, objects.get("podgroups", ()), memories)
-    tree = _tree(QueueIndex(map(queue_of, queues)), pods)
-    return ClusterUsage(tuple(pods), tree, version, release)
+    pods = pods_of(objects.get("pods", ()), pod_groups, memories)
+    return ClusterUsage(
+        pods=tuple(pods),
+        queues=_queue_uses(QueueIndex(map(queue_of, queues)), pods),
+        version=version,
+        release=release,
+    )
 
 
 def queue_of(item: KubeObject) -> DeclaredQueue:
-    """A Queue object in the model of the rules."""
+    """Return a Queue object as a queue of the rules' model."""
     return DeclaredQueue.of(item.name, item.spec)
 
 
 def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
-    """A queue and its ancestors."""
+    """Yield a queue and its ancestors, nearest first; nothing if there is no such queue."""
     while name is not None and name in queues:
         yield queues[name]
         name = queues[name].parent
 
 
-def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
-    """Every queue by name, each before its children, but for those that KAI drops."""
-    held, waiting = defaultdict[str, float](float), defaultdict[str, float](float)
+def _queue_uses(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
+    """Return queues by name, parents before their children.
+
+    Queues in or below a cycle, or below a parent that does not exist, are left out as KAI does.
+    """
+    in_use = defaultdict[str, float](float)
+    waiting = defaultdict[str, float](float)
     for pod in pods:
-        if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
-            (waiting if pod.waits else held)[pod.queue] += pod.gpus
+        if not pod.scheduled_by_kai or pod.queue is None:
+            continue
+        if not pod.waits:
+            in_use[pod.queue] += pod.gpus
+        elif not pod.ending:
+            waiting[pod.queue] += pod.gpus
     for name in reversed(index.levels):
         parent = index.by_name[name].parent
         if parent is not None:
-            held[parent] += held[name]
+            in_use[parent] += in_use[name]
             waiting[parent] += waiting[name]
-    uses = {}
+    uses = dict[str, QueueUse]()
     for name, level in index.levels.items():
         queue = index.by_name[name]
-        # An amount that is not written is 0, a limit too: then nothing may run.
+        # KAI takes an amount that is not written as 0. With a limit of 0 nothing may run.
         share = queue.shares.get("gpu", QueueShare(limit=None))
-        quota, limit = (max(-_MOST, min(n or 0.0, _MOST)) for n in (share.quota, share.limit))
-        amounts = (quota, limit, rounded(held[name]), rounded(waiting[name]))
-        shown, leaf = queue.spec.get("displayName") or "", index.is_leaf(name)
-        uses[name] = QueueUse(name, queue.parent, level, leaf, *amounts, shown)
+        uses[name] = QueueUse(
+            name=name,
+            parent=queue.parent,
+            level=level,
+            leaf=index.is_leaf(name),
+            quota=_bounded(share.quota),
+            limit=_bounded(share.limit),
+            in_use=rounded(in_use[name]),
+            waiting=rounded(waiting[name]),
+            display_name=queue.spec.get("displayName") or "",
+        )
     return uses
+
+
+def _bounded(gpus: float | None) -> float:
+    """Return an amount of GPUs that sums stay finite with; 0 for None."""
+    return max(-_MOST_GPUS, min(gpus or 0.0, _MOST_GPUS))

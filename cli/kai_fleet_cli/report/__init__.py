@@ -1,1 +1,1 @@
-"""`fleet report`: the GPUs of a stack now, as a page of HTML."""
+"""`fleet report`: a stack's GPUs at this moment, as an HTML page."""

@@ -1,12 +1,12 @@
-"""The GPUs of a stack at one moment, from what the doctor reads and finds, and their page.
+"""The GPUs of a stack at one moment, from the doctor's snapshot and findings, and their page.
 
-Amounts are GPUs; None is "not known", -1 is unlimited. GPUs in use are counted on the host, where
-no tenant can hide a pod: a GPU that a vCluster's KAI shares is one there, held by its reservation
-pod. Queues and waiting pods are counted in the cluster of their scheduler.
+Amounts are GPUs: None is unknown, -1 is unlimited. GPUs in use are counted on the host, where no
+tenant can hide a pod. There a GPU that a vCluster's KAI shares counts as one, which its reservation
+pod holds. Queues and waiting pods are counted in the cluster of their scheduler.
 
-The page is one file of HTML with its style and drawings, which loads nothing. Numbers stand beside
-each bar, and no meaning rests on colour alone: a quota is an outline, GPUs in use fill it, what
-pods wait for follows behind it.
+The page is one HTML file that loads nothing: style and drawings are in it. Each bar has its numbers
+beside it, and no meaning rests on colour alone: a quota is an outline, GPUs in use fill it, and
+GPUs that pods wait for follow behind it.
 """
 
 import math
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
@@ -25,25 +25,34 @@ from markupsafe import Markup, escape
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.causes import Fault, filled, text
-from kai_fleet_cli.doctor.checks import SECONDS, examine
+from kai_fleet_cli.doctor.causes import Fault, text, with_names
+from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.model.cluster import HOST
-from kai_fleet_policies.model.cluster import Team as Declared
+from kai_fleet_policies.model.cluster import Team as DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
 from kai_fleet_policies.model.queues import UNLIMITED
 
-SHOWN: Final = 12  # rows of who waits and of findings, and trees; others are folded
+SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
 _COMMAND: Final = re.compile(r"`([^`]+)`")
+_DAY_MINUTES: Final = 24 * 60
 
 
 @dataclass(frozen=True)
 class Team:
-    """A team with what it was promised, holds and waits for, and its scheduler in words."""
+    """A team's GPUs.
+
+    Args:
+        name: The team's name.
+        promised: GPUs that it is granted.
+        in_use: GPUs that its pods hold.
+        waiting: GPUs that its waiting pods ask for.
+        scheduler: Its scheduler in words.
+    """
 
     name: str
     promised: float
@@ -54,9 +63,16 @@ class Team:
 
 @dataclass(frozen=True)
 class Pool:
-    """Nodes with the same labels and the teams that run there; no labels: all others with GPUs.
+    """The nodes of one pool.
 
-    `gpus` are those of Ready nodes, `in_use` the ones of them that pods hold.
+    Args:
+        labels: Labels of the pool; "" for all other nodes with GPUs.
+        teams: The teams that run there.
+        nodes: Number of nodes.
+        ready_nodes: Number of Ready nodes.
+        gpus: GPUs of Ready nodes.
+        in_use: GPUs of Ready nodes that pods hold.
+        not_ready: GPUs of other nodes.
     """
 
     labels: str
@@ -70,7 +86,17 @@ class Pool:
 
 @dataclass(frozen=True)
 class Wait:
-    """Pods of a team that have no node for one reason; no cause: they are on their way."""
+    """The pods of a team that have no node for the same reason.
+
+    Args:
+        team: The team's name; `host` for pods outside the teams' namespaces.
+        queues: Their queues.
+        pods: Number of pods.
+        gpus: GPUs that they ask for.
+        since: When the oldest was created; None if unknown.
+        cause: The reason; "" if none was found, as for pods that have just been created.
+        fix: What to do; "" if unknown.
+    """
 
     team: str
     queues: Sequence[str]
@@ -85,9 +111,15 @@ class Wait:
 class Report:
     """A stack at one moment.
 
-    `queues` are by cluster, parents before their children. Each node is in one of `pools`, None
-    where nodes or pods were not read. `findings` are the doctor's, without those about pods, which
-    are in `waits`. `missing` are sentences about what was not read.
+    Args:
+        stack: Name of the stack.
+        time: When its host was read.
+        teams: Its teams.
+        queues: Queues by cluster, parents before their children.
+        pools: Node pools, each node in one of them; None if nodes or pods were not read.
+        waits: Why pods wait.
+        findings: The doctor's findings without those about waiting pods.
+        missing: Sentences about what was not read.
     """
 
     stack: str
@@ -101,59 +133,93 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code, for the shell and for CI."""
+        """The exit code, for the shell and for CI: UNREAD if anything was not read."""
         return ExitCode.UNREAD if self.missing else ExitCode.HEALTHY
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """The totals, in the order in which they are shown. What waits is the sum of `waits`."""
-        pools = self.pools or ()
-        gpus, in_use = sum(pool.gpus for pool in pools), sum(pool.in_use for pool in pools)
+        """Total GPUs, in the order in which the page shows them."""
+        in_use: float | None = None
+        free: float | None = None
+        if self.pools is not None:
+            in_use = sum(pool.in_use for pool in self.pools)
+            free = max(0.0, sum(pool.gpus for pool in self.pools) - in_use)
         return {
             "promised": sum(team.promised for team in self.teams),
-            "in use": None if self.pools is None else in_use,
-            "free": None if self.pools is None else max(0.0, gpus - in_use),
+            "in use": in_use,
+            "free": free,
             "waiting": sum(wait.gpus for wait in self.waits),
         }
 
 
 def now(stack: str) -> Report:
-    """Read a stack's clusters. Raises UserError for its file, UnreachableError for its host."""
+    """Read a stack's clusters and report on them.
+
+    Raises UserError if there is no such stack, if its file is wrong or its sandbox does not run,
+    and UnreachableError if its host does not answer.
+    """
     snapshot = read_clusters(of_stack(stack))
-    # A team's own stack has its namespace of the host, and its pool of nodes.
-    whole = not snapshot.settings.platform_stack
-    return fill(stack, snapshot, examine(snapshot, without="pending"), whole=whole)
+    # A team's own stack sees its namespace on the host, and the nodes of its pool.
+    whole_host = not snapshot.settings.platform_stack
+    findings = examine(snapshot, without="pending")
+    return build_report(stack, snapshot, findings, whole_host=whole_host)
 
 
-def fill(
-    stack: str, snapshot: Snapshot, findings: Sequence[Finding], *, whole: bool = True
+def build_report(
+    stack: str,
+    snapshot: Snapshot,
+    findings: Sequence[Finding],
+    *,
+    whole_host: bool = True,
 ) -> Report:
-    """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
-    host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    missing = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
-    missing += [f"team {each.name}: {why}" for each in clusters[1:] if (why := _unread(each))]
-    hidden = host.unread("nodes", "pods")
-    unread = hidden or _unread(host)
-    missing += [f"host: {unread}"] if unread and whole else []
+    """Return the report on a snapshot.
+
+    `whole_host`: it is about the whole host, not about one team's own stack.
+    """
+    host = snapshot.host
     waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
+    pools: list[Pool] | None = None
+    if not host.unread("nodes", "pods"):
+        pools = list(_pools(snapshot, whole_host=whole_host))
     return Report(
         stack=stack,
         time=host.now,
-        teams=[_team(team, host, waits) for team in teams.values()],
-        queues={
-            "the host" if cluster is host else cluster.name: list(cluster.usage.queues.values())
-            for cluster in clusters
-            if not _unread(cluster) and cluster.usage.queues
-        },
-        pools=None if hidden else list(_pools(snapshot, whole=whole)),
+        teams=[_team(state, host, waits) for state in snapshot.teams.values()],
+        queues=_queues(snapshot),
+        pools=pools,
         waits=waits,
         findings=findings,
-        missing=missing,
+        missing=_missing(snapshot, whole_host=whole_host),
     )
 
 
+def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
+    """Return sentences about what was not read: vClusters, lists in them, lists of the host."""
+    missing = list[str]()
+    for name, state in snapshot.teams.items():
+        if state.unreached:
+            missing.append(f"team {name}: {state.unreached}")
+    for cluster in snapshot.insides:
+        if unread := _unread(cluster):
+            missing.append(f"team {cluster.name}: {unread}")
+    unread = snapshot.host.unread("nodes", "pods") or _unread(snapshot.host)
+    if unread and whole_host:
+        missing.append(f"host: {unread}")
+    return missing
+
+
+def _queues(snapshot: Snapshot) -> dict[str, list[QueueUse]]:
+    """Return the queues by cluster, without clusters that have none or were not read."""
+    queues = dict[str, list[QueueUse]]()
+    for cluster in snapshot.clusters:
+        if not _unread(cluster) and cluster.usage.queues:
+            name = "the host" if cluster is snapshot.host else cluster.name
+            queues[name] = list(cluster.usage.queues.values())
+    return queues
+
+
 def _unread(cluster: Cluster) -> str:
-    """Why it is not known who holds and waits for what in a cluster; "" where it is."""
+    """Return why what pods hold and wait for in a cluster is unknown; "" if it is known."""
     try:
         _ = cluster.usage
     except UnreadError as error:
@@ -162,35 +228,43 @@ def _unread(cluster: Cluster) -> str:
 
 
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
+    """Return a team's GPUs. Without a wait, 0 wait if its vCluster was read; else it is unknown."""
     team = state.team
-    own = [wait.gpus for wait in waits if wait.team == team.name]
+    gpus_waiting = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not _unread(state.inside)
     return Team(
         name=team.name,
         promised=float(team.gpus or 0),
-        in_use=_held(team, host),
-        waiting=sum(own) if own or is_read else None,
+        in_use=_gpus_held(team, host),
+        waiting=sum(gpus_waiting) if gpus_waiting or is_read else None,
         scheduler=_scheduler(state, host),
     )
 
 
 def _scheduler(state: TeamState, host: Cluster) -> str:
-    """The scheduler of a team's pods, with the version of KAI that runs."""
+    """Return the scheduler of a team's pods, with the version of KAI that runs if it is known."""
     if state.granted:
         return "KAI of its own stack"
     if state.team.mode == "default":
         return "Kubernetes"
-    own = state.team.mode == "virtual"
-    cluster = state.inside if own else host
+    cluster: Cluster | None = host
+    name = "the host's KAI"
+    if state.team.mode == "virtual":
+        cluster = state.inside
+        name = "KAI"
+    if cluster is None:
+        return name
     version = None
     with suppress(UnreadError):
-        version = cluster.version if cluster is not None else None
-    name = "KAI" if own else "the host's KAI"
+        version = cluster.version
     return f"{name} {version}" if version else name
 
 
-def _held(team: Declared, host: Cluster) -> float | None:
-    """GPUs of a team's pods on the host; the parts of shared ones where the host's KAI shares."""
+def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
+    """Return the GPUs that a team's pods hold on the host; None if that was not read.
+
+    In mode host fractions of shared GPUs count as fractions. Else a shared GPU is held as one.
+    """
     try:
         if team.mode == "host":
             pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace]
@@ -201,123 +275,201 @@ def _held(team: Declared, host: Cluster) -> float | None:
         return None
 
 
-def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
-    """The pools of teams, and on a whole host all other nodes with GPUs as one."""
+def _pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
+    """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
+
+    A node that two pools select is in the first. Raises UnreadError.
+    """
     host = snapshot.host
     teams: dict[str, list[str]] = defaultdict(list)
     selectors = dict[str, Mapping[str, str]]()
     for name, state in snapshot.teams.items():
-        pool = state.team.node_pool
-        labels = ", ".join(f"{key}={pool[key]}" for key in sorted(pool))
+        selector = state.team.node_pool
+        labels = ", ".join(f"{key}={selector[key]}" for key in sorted(selector))
         teams[labels].append(name)
-        selectors |= {labels: pool} if labels else {}
+        if labels:
+            selectors[labels] = selector
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
-        labels = next((key for key, pool in selectors.items() if in_pool(node.labels, pool)), "")
-        if labels or (whole and _gpus(node)):
+        labels = _pool_of(node, selectors)
+        if labels or (whole_host and _node_gpus(node)):
             nodes[labels].append(node)
-    held: dict[str, float] = defaultdict(float)
-    for pod in host.all("pods"):  # all that a kubelet counts, those of Kubernetes too
-        if (on := pod.spec.get("nodeName")) and not pod.ended:
-            held[on] += whole_gpus(requests_of(pod.spec))
+    gpus_by_node = _gpus_by_node(host)
     for labels in {**teams, **nodes}:
-        of_pool = nodes[labels]
-        ready = [node for node in of_pool if node.is_true("Ready")]
-        yield Pool(
-            labels=labels,
-            teams=teams[labels],
-            nodes=len(of_pool),
-            ready_nodes=len(ready),
-            gpus=sum(map(_gpus, ready)),
-            in_use=sum(held[node.name] for node in ready),
-            not_ready=sum(map(_gpus, of_pool)) - sum(map(_gpus, ready)),
-        )
+        yield _pool(labels, teams[labels], nodes[labels], gpus_by_node)
 
 
-def _gpus(node: KubeObject) -> float:
+def _pool_of(node: KubeObject, selectors: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the labels of the first pool that has a node; "" for none."""
+    for labels, selector in selectors.items():
+        if in_pool(node.labels, selector):
+            return labels
+    return ""
+
+
+def _gpus_by_node(host: Cluster) -> Mapping[str, float]:
+    """Return the GPUs that pods hold, by node, as its kubelet counts them: system pods, too."""
+    gpus_by_node: dict[str, float] = defaultdict(float)
+    for pod in host.all("pods"):
+        node = pod.spec.get("nodeName")
+        if node and not pod.ended:
+            gpus_by_node[node] += whole_gpus(requests_of(pod.spec))
+    return gpus_by_node
+
+
+def _pool(
+    labels: str,
+    teams: Sequence[str],
+    nodes: Sequence[KubeObject],
+    gpus_by_node: Mapping[str, float],
+) -> Pool:
+    ready = [node for node in nodes if node.is_true("Ready")]
+    ready_gpus = sum(map(_node_gpus, ready))
+    return Pool(
+        labels=labels,
+        teams=teams,
+        nodes=len(nodes),
+        ready_nodes=len(ready),
+        gpus=ready_gpus,
+        in_use=sum(gpus_by_node.get(node.name, 0.0) for node in ready),
+        not_ready=sum(map(_node_gpus, nodes)) - ready_gpus,
+    )
+
+
+def _node_gpus(node: KubeObject) -> float:
     return whole_gpus(numbers(node.status.get("allocatable")))
 
 
+class _WaitingPod(NamedTuple):
+    """A pod without a node, its team, and why it waits; None if it is on its way."""
+
+    team: str
+    use: PodUse
+    reason: Fault | None
+
+    @property
+    def cause_key(self) -> str:
+        """What it has in common with pods that wait for the same reason."""
+        if self.reason is None:
+            return ""
+        return self.reason.key or self.reason.cause
+
+
 def _waits(snapshot: Snapshot) -> Iterator[Wait]:
-    """The pods without a node, by team and reason; each pod in the cluster of its scheduler."""
-    owners = {team.team.namespace: name for name, team in snapshot.teams.items()}
-    groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
-    for cluster in (each for each in snapshot.clusters if not _unread(each)):
-        on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
-        ends = math.inf if on_host else time.monotonic() + SECONDS
-        for item, pod in ((item, cluster.uses.get(item.namespaced_name)) for item in items):
-            if pod is not None and pod.waits and not pod.ending:
-                owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
-                fault = _why(item, cluster, snapshot) if time.monotonic() < ends else None
-                groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
-    for (owner, _), waiting in groups.items():
-        uses, reason = [pod for pod, _ in waiting], waiting[0][1]
-        names = [pod.namespaced_name for pod in uses]
-        yield Wait(
-            team=owner,
-            queues=sorted({pod.queue for pod in uses if pod.queue}),
-            pods=len(uses),
-            gpus=sum(pod.gpus for pod in uses),
-            since=moment(min((pod.created for pod in uses if pod.created), default="")),
-            cause=text(reason.cause) if reason else "",
-            fix=filled(reason.fix, names) if reason else "",
-        )
+    """Yield the pods without a node by team and reason, each pod in the cluster that it is in."""
+    groups: dict[tuple[str, str], list[_WaitingPod]] = defaultdict(list)
+    for cluster in snapshot.clusters:
+        if _unread(cluster):
+            continue
+        for pod in _waiting_pods(cluster, snapshot):
+            groups[pod.team, pod.cause_key].append(pod)
+    for (team, _), group in groups.items():
+        yield _wait(team, group[0].reason, [pod.use for pod in group])
 
 
-def _why(item: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Why a pod waits, or that this is not known."""
+def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]:
+    """Yield the waiting pods of a cluster. In a vCluster reasons are looked for during 20 s."""
+    on_host = cluster is snapshot.host
+    teams = {state.team.namespace: name for name, state in snapshot.teams.items()}
+    deadline = math.inf if on_host else time.monotonic() + JUDGE_SECONDS
+    for pod in snapshot.pods(cluster):
+        use = cluster.pod_uses.get(pod.namespaced_name)
+        if use is None or not use.waits or use.ending:
+            continue
+        team = teams.get(use.namespace, HOST) if on_host else cluster.name
+        reason = None
+        if time.monotonic() < deadline:
+            reason = _why(pod, cluster, snapshot)
+        yield _WaitingPod(team, use, reason)
+
+
+def _wait(team: str, reason: Fault | None, uses: Sequence[PodUse]) -> Wait:
+    """Return the wait of pods with the same reason."""
+    names = [use.namespaced_name for use in uses]
+    oldest = min((use.created for use in uses if use.created), default="")
+    return Wait(
+        team=team,
+        queues=sorted({use.queue for use in uses if use.queue}),
+        pods=len(uses),
+        gpus=sum(use.gpus for use in uses),
+        since=moment(oldest),
+        cause=text(reason.cause) if reason else "",
+        fix=with_names(reason.fix, names) if reason else "",
+    )
+
+
+def _why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+    """Return why a pod waits, None if it is on its way, or a warning that this was not read."""
     try:
-        return why(item, cluster, snapshot)
+        return why(pod, cluster, snapshot)
     except UnreadError as error:
         cause = f"why is not known: {error}"
-        return Fault(Level.ADVISORY, cluster.name, "pod", item.namespaced_name, cause)
+        return Fault(Level.ADVISORY, cluster.name, "pod", pod.namespaced_name, cause)
 
 
 def page(report: Report) -> str:
-    """The report as HTML."""
-    loader, strict = jinja2.PackageLoader("kai_fleet_cli.report", "."), jinja2.StrictUndefined
+    """Return the report as HTML."""
     environment = jinja2.Environment(
-        loader=loader, undefined=strict, autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters |= {"gpus": gpus, "counted": counted, "prose": _prose, "longest": _longest}
+    environment.filters.update(
+        gpus=gpus,
+        counted=counted,
+        prose=_prose,
+        longest=_longest_bar,
+    )
     levels = Counter(finding.level for finding in report.findings)
     problems = [finding for finding in report.findings if finding.level is not Level.OK]
-    # Globals, since macros are not given the template's variables.
-    environment.globals |= {
-        "report": report,
-        "age": lambda since: age(report.time - since) if since else "",
-        "count": {level.value: levels[level] for level in Level},
-        "problems": sorted(problems, key=lambda finding: [*WORDS].index(finding.level)),
-        "shown": SHOWN,
-        "words": WORDS,
-    }
+    # Globals, because macros do not get the variables of the template.
+    environment.globals.update(
+        report=report,
+        age=lambda since: age(report.time - since) if since else "",
+        count={level.value: levels[level] for level in Level},
+        problems=sorted(problems, key=lambda finding: [*WORDS].index(finding.level)),
+        shown=SHOWN,
+        words=WORDS,
+    )
     return environment.get_template("page.html.jinja").render()
 
 
-def _longest(rows: Iterable[Any], quota: str) -> float:
-    """The end of the longest bar of some teams or queues: they share a scale."""
-    ends = (max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows)
-    return max(ends, default=0.0)
+def _longest_bar(rows: Iterable[Team | QueueUse], quota: str) -> float:
+    """Return the GPUs at the end of the longest bar of some teams or queues: they share a scale.
+
+    `quota` is the name of the field with the quota.
+    """
+    longest = 0.0
+    for row in rows:
+        waiting_from = max(getattr(row, quota), row.in_use or 0.0)
+        longest = max(longest, waiting_from + (row.waiting or 0.0))
+    return longest
 
 
 def _prose(text: str) -> Markup:
-    """A sentence with a capital and a full stop, and with its commands as code."""
+    """Return a sentence with a capital, a full stop, and its commands as code."""
     sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
     return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
 
 
 def gpus(amount: float | None) -> str:
-    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    """Return an amount of GPUs with two decimals at most, `unlimited`, or a dash if unknown."""
     if amount is None:
         return "\u2013"
     if amount == UNLIMITED:
         return "unlimited"
-    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+    if amount >= 10**6:
+        return f"{amount:,.0f}"
+    return f"{round(amount, 2):,g}"
 
 
 def age(since: timedelta) -> str:
-    """An age in its two largest units."""
+    """Return an age in its two largest units."""
     minutes = max(0, int(since.total_seconds() // 60))
-    if minutes >= 1440:
-        return f"{minutes // 1440} d {minutes // 60 % 24} h"
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+    days, minutes_of_day = divmod(minutes, _DAY_MINUTES)
+    hours, minutes_of_hour = divmod(minutes_of_day, 60)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes_of_hour} min" if hours else f"{minutes} min"

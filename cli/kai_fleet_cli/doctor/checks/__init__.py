@@ -1,199 +1,315 @@
-"""The table of checks: what each looks at, and the function that yields what is wrong.
+"""The table of checks: what each one looks at, and the function that yields its faults.
 
-A check that finds nothing in a cluster is one finding of level `ok`. One that asks for a list that
-was not read ends there: what it has found by then stands, and it is not `ok`.
+A check without faults in a cluster becomes one finding of level `ok`. A check that needs a list
+which was not read ends there: its faults so far count, and it is not `ok`.
 """
 
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet.finding import Finding
-from kai_fleet_cli.doctor.causes import Fault, fault, findings, going, merged
+from kai_fleet_cli.doctor.causes import (
+    CheckAndCluster,
+    Fault,
+    Faults,
+    being_deleted,
+    fault,
+    findings,
+    without_effects,
+)
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.required import Required
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_policies.model.cluster import HOST
 
-SECONDS: Final = 20.0  # to judge the inside of one vCluster; a large one takes less than one
-# Subjects of checks: the cluster that findings are about, and the function's argument.
-_SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]]] = {
-    "host": lambda read: [(read.host, read.host)],
-    "cluster": lambda read: [(cluster, cluster) for cluster in read.clusters],
-    "KAI": lambda read: [(cluster, cluster) for cluster in read.clusters],
-    "team": lambda read: [(read.host, team) for team in read.teams.values()],
-    "vCluster": lambda read: [(team.inside, team) for team in read.teams.values() if team.inside],
-}
+JUDGE_SECONDS: Final = 20.0  # for the inside of one vCluster; a large one takes less than one
 
-
-class Check(NamedTuple):
-    """A check: its name, its subject, and its function. A cluster without KAI is no subject KAI."""
-
-    name: str
-    subject: str
-    run: Callable[[Any, Snapshot], Iterable[Fault]]
-    ahead: bool = False  # it judges what no update makes, so a preview asks it, too
-
-    def faults(self, cluster: Cluster, subject: Any, snapshot: Snapshot) -> Iterable[Fault]:
-        """What is wrong with one subject. Raises UnreadError."""
-        if self.subject == "KAI" and cluster.kai is None:
-            raise NoSubjectError
-        return self.run(subject, snapshot)
+ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
+TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
+# A cluster to check, and the function that does. The function raises NoSubjectError or UnreadError.
+Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
+Runs: TypeAlias = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster."""
 
 
-def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Kinds that this user may not read, or that an API server does not give now."""
-    for kind, reason in sorted(cluster.unreadable.items()):
-        row = "read-access" if reason.startswith("403") else "read-busy"
-        yield fault(row, cluster, kind, reason=reason)
+def on_host(check: ClusterCheck) -> Runs:
+    """Run a check of the host."""
+    return lambda snapshot: [(snapshot.host, partial(check, snapshot.host, snapshot))]
 
 
-# Besides these, what the stack requires: see `required.py`.
+def in_clusters(check: ClusterCheck) -> Runs:
+    """Run a check of each API server."""
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for cluster in snapshot.clusters:
+            yield cluster, partial(check, cluster, snapshot)
+
+    return runs
+
+
+def in_kai_clusters(check: ClusterCheck) -> Runs:
+    """Run a check of each API server that has a KAI, by `Cluster.kai`."""
+
+    def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
+        if cluster.kai is None:
+            raise NoSubjectError
+        return check(cluster, snapshot)
+
+    return in_clusters(check_kai)
+
+
+def of_teams(check: TeamCheck) -> Runs:
+    """Run a check of each team, of its objects on the host."""
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for state in snapshot.teams.values():
+            yield snapshot.host, partial(check, state, snapshot)
+
+    return runs
+
+
+def in_vclusters(check: TeamCheck) -> Runs:
+    """Run a check of each team whose vCluster answered, of the objects in it."""
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for state in snapshot.teams.values():
+            if state.inside is not None:
+                yield state.inside, partial(check, state, snapshot)
+
+    return runs
+
+
+class Check(NamedTuple):
+    """A check.
+
+    Args:
+        name: Name of its findings. Several checks may have the same.
+        runs: What to check in a snapshot.
+        before_update: A preview asks it, too: it judges what no update creates.
+        of_lost: It also judges a vCluster that is another one than the last update saw. There
+            nothing declared exists yet, so other checks would only repeat that.
+    """
+
+    name: str
+    runs: Runs
+    before_update: bool = False
+    of_lost: bool = False
+
+
+def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield resources that this user may not read, or that an API server does not list now."""
+    for resource, reason in sorted(cluster.unreadable.items()):
+        cause_id = "read-access" if reason.startswith("403") else "read-busy"
+        yield fault(cause_id, cluster, resource, reason=reason)
+
+
+# Beside these, each object in `required.py` is checked.
 CHECKS: Final = (
-    Check("vcluster", "vCluster", teams.identity),
-    Check("readable", "cluster", unreadable),
-    Check("kubernetes", "cluster", teams.kubernetes, ahead=True),
-    Check("nodes", "host", gpu.nodes, ahead=True),
-    Check("nodes", "team", gpu.pool, ahead=True),
-    Check("nodes", "vCluster", gpu.inside),
-    Check("gpu-stack", "host", gpu.daemon_sets),
-    Check("gpu-stack", "host", gpu.plugins),
-    Check("gpu-stack", "cluster", gpu.shared_by_plugins),
-    Check("vcluster", "team", teams.vcluster),
-    Check("vcluster", "team", teams.store),
-    Check("vcluster", "team", teams.killed),
-    Check("vcluster", "team", teams.certificate),
-    Check("isolation", "team", teams.too_many_gpus),
-    Check("isolation", "team", teams.secrets),
-    Check("isolation", "team", teams.control_planes),
-    Check("isolation", "team", teams.tenants_pods),
-    Check("isolation", "team", teams.undeclared_policies),
-    Check("network-plugin", "host", teams.ports, ahead=True),
-    Check("network-plugin", "host", teams.network, ahead=True),
-    Check("classes", "team", teams.default_class, ahead=True),
-    *(Check("classes", "team", partial(teams.classes, kinds), True) for kinds in teams.CLASSES),
-    Check("kai-parts", "KAI", kai.parts),
-    Check("kai-parts", "KAI", kai.killed),
-    Check("kai-parts", "KAI", kai.conditions),
-    Check("kai-parts", "KAI", kai.hooks),
-    Check("webhooks", "cluster", kai.webhooks),
-    Check("leftovers", "cluster", teams.stuck),
-    Check("leftovers", "cluster", teams.api_services),
-    Check("leftovers", "host", teams.cluster_roles),
-    Check("leftovers", "host", teams.undeclared_namespaces),
-    Check("leftovers", "cluster", kai.undeclared),
-    Check("leftovers", "cluster", kai.schedulers),
-    Check("queues", "KAI", kai.queues),
-    Check("shards", "KAI", kai.shards),
-    Check("pending", "cluster", pods.waiting),
-    Check("workload-known-keys", "cluster", pods.wrong_keys),
-    Check("refused", "cluster", pods.refused),
-    Check("pod-groups", "KAI", pods.without_group),
-    Check("gpu-sharing", "KAI", gpu.switched_off),
-    Check("gpu-sharing", "KAI", gpu.sharing),
-    Check("reservation", "KAI", gpu.reservations),
+    Check("vcluster", in_vclusters(teams.identity), of_lost=True),
+    Check("readable", in_clusters(unreadable)),
+    Check("kubernetes", in_clusters(teams.kubernetes), before_update=True),
+    Check("nodes", on_host(gpu.nodes), before_update=True),
+    Check("nodes", of_teams(gpu.pool), before_update=True),
+    Check("nodes", in_vclusters(gpu.inside)),
+    Check("gpu-stack", on_host(gpu.daemon_sets)),
+    Check("gpu-stack", on_host(gpu.plugins)),
+    Check("gpu-stack", in_clusters(gpu.shared_by_plugins)),
+    Check("vcluster", of_teams(teams.vcluster)),
+    Check("vcluster", of_teams(teams.store)),
+    Check("vcluster", of_teams(teams.killed)),
+    Check("vcluster", of_teams(teams.certificate)),
+    Check("isolation", of_teams(teams.too_many_gpus)),
+    Check("isolation", of_teams(teams.secrets)),
+    Check("isolation", of_teams(teams.control_planes)),
+    Check("isolation", of_teams(teams.tenants_pods)),
+    Check("isolation", of_teams(teams.undeclared_policies)),
+    Check("network-plugin", on_host(teams.ports), before_update=True),
+    Check("network-plugin", on_host(teams.network), before_update=True),
+    Check("classes", of_teams(teams.default_class), before_update=True),
+    *(
+        Check("classes", of_teams(partial(teams.classes, resource)), before_update=True)
+        for resource in teams.CLASSES
+    ),
+    Check("kai-parts", in_kai_clusters(kai.parts)),
+    Check("kai-parts", in_kai_clusters(kai.killed)),
+    Check("kai-parts", in_kai_clusters(kai.conditions)),
+    Check("kai-parts", in_kai_clusters(kai.hooks)),
+    Check("webhooks", in_clusters(kai.webhooks)),
+    Check("leftovers", in_clusters(teams.stuck)),
+    Check("leftovers", in_clusters(teams.api_services)),
+    Check("leftovers", on_host(teams.cluster_roles)),
+    Check("leftovers", on_host(teams.undeclared_namespaces)),
+    Check("leftovers", in_clusters(kai.undeclared)),
+    Check("leftovers", in_clusters(kai.schedulers)),
+    Check("queues", in_kai_clusters(kai.queues)),
+    Check("shards", in_kai_clusters(kai.shards)),
+    Check("pending", in_clusters(pods.waiting)),
+    Check("workload-known-keys", in_clusters(pods.wrong_keys)),
+    Check("refused", in_clusters(pods.refused)),
+    Check("pod-groups", in_kai_clusters(pods.without_group)),
+    Check("gpu-sharing", in_kai_clusters(gpu.switched_off)),
+    Check("gpu-sharing", in_kai_clusters(gpu.sharing)),
+    Check("reservation", in_kai_clusters(gpu.reservations)),
 )
-# What is read of the host for those that are asked ahead.
-AHEAD: Final = frozenset({"nodes", "daemonsets", "services", teams.GUARDS, *teams.CLASSES})
+# The resources of the host that the checks before an update need.
+RESOURCES_BEFORE_UPDATE: Final = frozenset(
+    {"nodes", "daemonsets", "services", teams.GUARDS, *teams.CLASSES}
+)
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """The findings of all checks, or all but one.
+    """Return the findings of all checks but those named `without`.
 
-    The API server of a vCluster is its tenant's, and may answer objects that no Kubernetes has:
-    that is a finding, and the other checks run all the same.
+    A tenant controls the API server of its vCluster, which may send malformed objects. That is a
+    finding about the vCluster, and the other checks run all the same. On the host one of MALFORMED
+    is raised.
     """
-    found: dict[tuple[str, str], list[Fault]] = {}
-    undecided = set[tuple[str, str]]()
-    for at, faults, decided in judged(snapshot, without):
-        found.setdefault(at, []).extend(faults)
-        undecided |= set() if decided else {at}
-    known = {at: faults for at, faults in found.items() if faults or at not in undecided}
-    return [each for at, faults in merged(known).items() for each in findings(*at, faults)]
+    faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
+    incomplete = set[CheckAndCluster]()
+    for check_and_cluster, faults, complete in judged(snapshot, without):
+        faults_by_check.setdefault(check_and_cluster, []).extend(faults)
+        if not complete:
+            incomplete.add(check_and_cluster)
+    decided = {
+        check_and_cluster: faults
+        for check_and_cluster, faults in faults_by_check.items()
+        if faults or check_and_cluster not in incomplete
+    }
+    all_findings = list[Finding]()
+    for (check, cluster), causes in without_effects(decided).items():
+        all_findings.extend(findings(check, cluster, causes))
+    return all_findings
 
 
-# Name of a check and of a cluster; its faults; whether all was read that it asked for.
-Judged: TypeAlias = tuple[tuple[str, str], list[Fault], bool]
+class Judgement(NamedTuple):
+    """The result of one run of a check. `complete`: all lists that it needed were read."""
+
+    check_and_cluster: CheckAndCluster
+    faults: list[Fault]
+    complete: bool = True
 
 
-def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judged]:
-    """The faults of every check, for one subject after the other."""
-    left: dict[str, float] = defaultdict(lambda: SECONDS)
-    left[HOST] = math.inf
-    for check in (row for row in CHECKS if row.name != without and row.ahead >= snapshot.ahead):
-        for cluster, subject in _SUBJECTS[check.subject](snapshot):
-            if left[cluster.name] <= 0:
+def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
+    """Run all checks but those named `without`, and yield the result for each subject.
+
+    A vCluster with so many objects that its checks take 20 s is not checked further. Raises one of
+    MALFORMED for malformed objects of the host.
+    """
+    seconds_left: dict[str, float] = defaultdict(lambda: JUDGE_SECONDS)
+    seconds_left[HOST] = math.inf
+    for check in CHECKS:
+        if check.name == without or (snapshot.before_update and not check.before_update):
+            continue
+        for cluster, run in check.runs(snapshot):
+            if seconds_left[cluster.name] <= 0:
                 continue
-            if cluster.name in snapshot.lost and check.run is not teams.identity:
-                continue  # nothing is declared in another vCluster: what is missing follows from it
+            if cluster.name in snapshot.lost and not check.of_lost:
+                continue
             begun = time.monotonic()
-            at, decided, faults = (check.name, cluster.name), True, list[Fault]()
-            try:
-                every = check.faults(cluster, subject, snapshot)
-                for each in in_time(every, begun + left[cluster.name]):
-                    faults.append(each)
-            except NoSubjectError:
+            judgement = _judge(check, cluster, run, begun + seconds_left[cluster.name])
+            if judgement is None:
                 continue
-            except UnreadError:
-                decided = False
-            except MALFORMED as error:
-                if cluster is snapshot.host:
-                    raise
-                cause = malformed(error)
-                at = ("vcluster", cluster.name)
-                faults = [fault("malformed", cluster, cluster.name, cause=cause)]
-            yield at, faults, decided
-            left[cluster.name] -= time.monotonic() - begun
-            if left[cluster.name] <= 0:
-                late = fault("too-large", cluster, cluster.name, seconds=f"{SECONDS:.0f}")
-                yield ("vcluster", cluster.name), [late], True
+            yield judgement
+            seconds_left[cluster.name] -= time.monotonic() - begun
+            if seconds_left[cluster.name] <= 0:
+                yield _too_large(cluster)
     yield from _required(snapshot)
 
 
-def in_time(faults: Iterable[Fault], ends: float) -> Iterator[Fault]:
-    """The faults that are found until then, by the monotonic clock."""
+def _judge(
+    check: Check,
+    cluster: Cluster,
+    run: Callable[[], Faults],
+    deadline: float,
+) -> Judgement | None:
+    """Run one check of one subject; None if the cluster has no such subject.
+
+    If objects of a vCluster are malformed, the result is that fault alone. Raises one of MALFORMED
+    for the host. `deadline` is a time of the monotonic clock in seconds.
+    """
+    faults = list[Fault]()
+    complete = True
+    try:
+        for each in _until(deadline, run()):
+            faults.append(each)
+    except NoSubjectError:
+        return None
+    except UnreadError:
+        complete = False
+    except MALFORMED as error:
+        if cluster.name == HOST:
+            raise
+        sent = fault("malformed", cluster, cluster.name, cause=malformed(error))
+        return Judgement(("vcluster", cluster.name), [sent])
+    return Judgement((check.name, cluster.name), faults, complete)
+
+
+def _until(deadline: float, faults: Faults) -> Faults:
+    """Yield faults until one is found after the deadline, which is the last."""
     for each in faults:
         yield each
-        if time.monotonic() > ends:
+        if time.monotonic() > deadline:
             return
 
 
-def _required(snapshot: Snapshot) -> Iterator[Judged]:
-    """Each object that the stack requires."""
+def _too_large(cluster: Cluster) -> Judgement:
+    late = fault("too-large", cluster, cluster.name, seconds=f"{JUDGE_SECONDS:.0f}")
+    return Judgement(("vcluster", cluster.name), [late])
+
+
+def _required(snapshot: Snapshot) -> Iterator[Judgement]:
+    """Yield a result for each object that the stack requires in a cluster that was read.
+
+    Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
+    update creates the rest.
+    """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
-    for row in snapshot.required:
-        cluster = clusters.get(row.cluster)
-        comes = snapshot.ahead and (row.check != "runtime-class" or gpu.stack_comes(snapshot))
-        if comes or cluster is None or row.cluster in snapshot.lost:
+    for required in snapshot.required:
+        cluster = clusters.get(required.cluster)
+        if cluster is None or required.cluster in snapshot.lost:
             continue
-        at = (row.check, row.cluster)
+        if _update_creates(required, snapshot):
+            continue
+        check_and_cluster = (required.check, required.cluster)
         try:
-            if not _of_another_check(row, cluster, snapshot):
-                yield at, list(_absent(row, cluster)), True
+            if not _reported_by_another(required, cluster, snapshot):
+                yield Judgement(check_and_cluster, list(_absent(required, cluster)))
         except UnreadError:
-            yield at, [], False
+            yield Judgement(check_and_cluster, [], complete=False)
 
 
-def _of_another_check(row: Required, cluster: Cluster, snapshot: Snapshot) -> bool:
-    """Whether `kubernetes` reports the absence of its kind, or `vcluster` that of its namespace."""
-    if row.check in ("isolation", "guard") and not cluster.serves(row.kinds):
+def _update_creates(required: Required, snapshot: Snapshot) -> bool:
+    """Whether a required object is yet to be created by the update that follows."""
+    if not snapshot.before_update:
+        return False
+    return required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
+
+
+def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapshot) -> bool:
+    """Whether another check reports what an object lacks: `kubernetes` its kind, or `vcluster` the
+    namespace of its team.
+    """
+    if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
-    state = snapshot.teams.get(row.team)
+    state = snapshot.teams.get(required.team)
     return state is not None and cluster.named("namespaces", state.team.namespace) is None
 
 
-def _absent(row: Required, cluster: Cluster) -> Iterator[Fault]:
-    name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-    item = cluster.named(row.kinds, row.name, row.namespace)
-    if item is None:
-        yield fault(row.row, cluster, name, kind=row.kind)
-    elif item.is_being_deleted:
-        yield going(cluster, item, row.kind, row.kinds)
+def _absent(required: Required, cluster: Cluster) -> Faults:
+    """Yield a required object that is absent or being deleted."""
+    existing = cluster.named(required.resource, required.name, required.namespace)
+    if existing is None:
+        name = required.name
+        if required.namespace:
+            name = f"{required.namespace}/{required.name}"
+        yield fault(required.cause_id, cluster, name, kind=required.kind)
+    elif existing.is_being_deleted:
+        yield being_deleted(cluster, existing, required.kind, required.resource)

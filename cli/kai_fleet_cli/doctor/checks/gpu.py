@@ -1,7 +1,7 @@
-"""Nodes and GPUs: pools, what serves the GPUs, and the ones that KAI shares."""
+"""Checks of nodes and GPUs: node pools, what advertises the GPUs, and GPUs that KAI shares."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, cast
 
 from kai_fleet.arguments import Arguments
@@ -11,186 +11,368 @@ from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, fault, reason
+from kai_fleet_cli.doctor.causes import Fault, Faults, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
+from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 
-# Of a node whose device plugin shares GPUs, by NVIDIA's GPU feature discovery.
-_SHARED: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
-PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
+# Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
+_SHARING_LABELS: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
+_NOT_SHARED: Final = ("=none", "=1", "=0", "=")  # ends of such a label and its value
+PATIENCE_SECONDS: Final = 60.0  # KAI waits 40 s for a reservation pod
+_WHOLE_GPU: Final = 1.0001  # above the sum of fractions that fill one GPU
 
 
-def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """The host's nodes: Ready, with GPUs, and with the label of their memory."""
-    resource, every = host.desired.gpu_resource, host.all("nodes")
-    for node in () if snapshot.ahead else every:
-        if not node.is_true("Ready"):
-            yield fault("node-not-ready", host, node.name)
-        if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
-            yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
-    own, teams = snapshot.settings.own_of, snapshot.teams.items()
-    scaled = [own(name).autoscaled for name, state in teams if state.team.gpus]
-    needed = not stack_comes(snapshot) and (not all(scaled) if scaled else host.kai is not None)
-    if needed and not any(node.gpus(resource) or _slices(node) for node in every):
-        yield fault("no-gpus", host, host.name, count=len(every), resource=resource)
+def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield nodes that are not Ready, nodes whose GPUs have no memory label, and a host without
+    GPUs.
+
+    Before an update only the last is a fault, and none while the GPU stack is yet to come.
+    """
+    host_nodes = host.all("nodes")
+    if not snapshot.before_update:
+        for node in host_nodes:
+            yield from _node_faults(host, node)
+    if not _needs_gpus_now(host, snapshot):
+        return
+    resource = host.desired.gpu_resource
+    if not any(node.gpus(resource) or _mig_slices(node) for node in host_nodes):
+        yield fault(
+            "no-gpus",
+            host,
+            host.name,
+            count=len(host_nodes),
+            resource=resource,
+        )
 
 
-def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The nodes of a team's pool: present, without taints that it does not tolerate, with GPUs."""
-    team, host = state.team, snapshot.host
-    autoscaled = snapshot.settings.own_of(team.name).autoscaled
-    labels = " ".join(f"{key}={value}" for key, value in team.node_pool.items()) or "of all nodes"
-    own = [node for node in host.all("nodes") if in_pool(node.labels, team.node_pool)]
-    usable = [node for node in own if node.takes_pods]
-    cordoned = [node for node in own if node.is_true("Ready") and not node.takes_pods]
+def _node_faults(host: Cluster, node: KubeObject) -> Faults:
+    if not node.is_true("Ready"):
+        yield fault("node-not-ready", host, node.name)
+    resource = host.desired.gpu_resource
+    if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
+        yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
+
+
+def _needs_gpus_now(host: Cluster, snapshot: Snapshot) -> bool:
+    """Whether the host's nodes have to advertise GPUs.
+
+    Not before the GPU stack is installed, and not if all teams with GPUs have an autoscaler. If no
+    team has GPUs, the host's KAI needs them.
+    """
+    if gpu_stack_pending(snapshot):
+        return False
+    autoscaled = [
+        snapshot.settings.own_of(name).autoscaled
+        for name, state in snapshot.teams.items()
+        if state.team.gpus
+    ]
+    if autoscaled:
+        return not all(autoscaled)
+    return host.kai is not None
+
+
+def gpu_stack_pending(snapshot: Snapshot) -> bool:
+    """Whether nodes may lack GPUs because the update that installs the GPU stack is to come."""
+    return snapshot.before_update and snapshot.settings.gpu.provider != "none"
+
+
+def _mig_slices(node: KubeObject) -> list[str]:
+    """Return the names of the MIG slices that a node advertises."""
+    allocatable = node.status.get("allocatable") or {}
+    return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
+
+
+def pool(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield what is wrong with the nodes of a team's pool.
+
+    In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. A
+    pool without a usable node is not looked at further. Where an autoscaler adds nodes, too few
+    nodes or GPUs are no fault.
+    """
+    team = state.team
+    host = snapshot.host
+    pool_nodes = [node for node in host.all("nodes") if in_pool(node.labels, team.node_pool)]
+    usable = [node for node in pool_nodes if node.takes_pods]
+    cordoned = [node for node in pool_nodes if node.is_true("Ready") and not node.takes_pods]
     for node in cordoned:
         level = "advisory" if usable else "mandatory"
         yield fault("node-cordoned", host, node.name, level=level)
     if cordoned and not usable:
         return
+    autoscaled = snapshot.settings.own_of(team.name).autoscaled
     if not usable and team.node_pool and not autoscaled:
-        what = f"none of the {len(own)} nodes" if own else "no node"
-        values = {"what": what, "team": team.name, "labels": labels, "path": team.path}
-        yield fault("pool-without-nodes", host, labels, **values)
+        yield fault(
+            "pool-without-nodes",
+            host,
+            _pool_labels(team),
+            what=f"none of the {len(pool_nodes)} nodes" if pool_nodes else "no node",
+            team=team.name,
+            labels=_pool_labels(team),
+            path=team.path,
+        )
         return
-    judged = snapshot.ahead or state.granted  # the program warns in a preview, a team's own stack
-    if not judged and not value_at(team.values, "sync.toHost.pods.enforceTolerations"):
-        args = Arguments(snapshot.settings).namespace(team.name)
-        tolerations = cast("list[dict[str, str]]", args["tolerations"])
-        granted = f"kai-fleet:teamStacks.{team.name} of the platform"
-        path = granted if snapshot.settings.platform_stack else team.path
-        taints = [node.spec.get("taints") or [] for node in usable]
-        if closed := closed_pool(tolerations, taints, path):
-            yield fault("pool-tainted", host, labels, cause=closed[0], fix=closed[1])
-    whole = int((team.gpus or 0) - gpus_of(team.slices))
-    kinds = {team.inside.gpu_resource: whole, **team.slices}
-    for resource, granted_gpus in {} if autoscaled else kinds.items():
-        count = sum(node.gpus(resource) for node in (*usable, *cordoned))
-        if count < granted_gpus and (count or (team.node_pool and not stack_comes(snapshot))):
-            cut = ", ".join(sorted({name for node in usable for name in _slices(node)}))
-            row = "pool-with-fewer-gpus" if count else "pool-cut" if cut else "pool-without-gpus"
-            values = {"resource": resource, "team": team.name, "path": team.gpus_path, "cut": cut}
-            yield fault(row, host, labels, count=f"{count:g}", granted=granted_gpus, **values)
+    yield from _taints(state, snapshot, usable)
+    if not autoscaled:
+        yield from _missing_gpus(team, snapshot, usable, cordoned)
 
 
-def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The nodes that a vCluster with a scheduler of its own sees are those of its pool."""
-    team, host, cluster = state.team, snapshot.host, state.inside
+def _pool_labels(team: Team) -> str:
+    labels = [f"{key}={value}" for key, value in team.node_pool.items()]
+    return " ".join(labels) or "of all nodes"
+
+
+def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) -> Faults:
+    """Yield a pool whose usable nodes all have a taint that the team does not tolerate.
+
+    Not before an update, where the program warns of it, not for a team with a stack of its own, and
+    not if vCluster adds tolerations to all pods.
+    """
+    team = state.team
+    if snapshot.before_update or state.granted:
+        return
+    if value_at(team.values, "sync.toHost.pods.enforceTolerations"):
+        return
+    path = team.path
+    if snapshot.settings.platform_stack:
+        path = f"kai-fleet:teamStacks.{team.name} of the platform"
+    args = Arguments(snapshot.settings).namespace(team.name)
+    tolerations = cast("list[dict[str, str]]", args["tolerations"])
+    taints = [node.spec.get("taints") or [] for node in usable]
+    closed = closed_pool(tolerations, taints, path)
+    if closed is not None:
+        cause, fix = closed
+        yield fault(
+            "pool-tainted",
+            snapshot.host,
+            _pool_labels(team),
+            cause=cause,
+            fix=fix,
+        )
+
+
+def _missing_gpus(
+    team: Team,
+    snapshot: Snapshot,
+    usable: Sequence[KubeObject],
+    cordoned: Sequence[KubeObject],
+) -> Faults:
+    """Yield each resource of which the pool advertises less than the team is granted.
+
+    A pool without any is no fault for a team on all nodes, nor while the GPU stack is to come.
+    """
+    slices = set[str]()
+    for node in usable:
+        slices.update(_mig_slices(node))
+    for resource, granted in _granted_gpus(team).items():
+        advertised = sum(node.gpus(resource) for node in (*usable, *cordoned))
+        if advertised >= granted:
+            continue
+        if not advertised and (not team.node_pool or gpu_stack_pending(snapshot)):
+            continue
+        yield fault(
+            _pool_cause(advertised, slices),
+            snapshot.host,
+            _pool_labels(team),
+            count=f"{advertised:g}",
+            granted=granted,
+            resource=resource,
+            team=team.name,
+            path=team.gpus_path,
+            cut=", ".join(sorted(slices)),
+        )
+
+
+def _granted_gpus(team: Team) -> dict[str, int]:
+    """Return the numbers of GPUs and MIG slices that a team is granted, by resource."""
+    whole_gpus = int((team.gpus or 0) - gpus_of(team.slices))
+    return {team.inside.gpu_resource: whole_gpus, **team.slices}
+
+
+def _pool_cause(advertised: float, slices: set[str]) -> str:
+    """Return the cause's id for a pool with too few GPUs; `slices` are what its GPUs are cut to."""
+    if advertised:
+        return "pool-with-fewer-gpus"
+    return "pool-cut" if slices else "pool-without-gpus"
+
+
+def inside(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield nodes that a vCluster shows and its pool does not have, and the other way round.
+
+    Only of a vCluster with a scheduler of its own, which sees copies of real nodes.
+    """
+    team = state.team
+    cluster = state.inside
     if cluster is None or team.mode != "virtual":
         return
-    own = {node.name for node in host.all("nodes") if in_pool(node.labels, team.node_pool)}
-    copied = {node.name for node in cluster.all("nodes")}
-    for name in sorted(copied - own) if own else ():
-        yield fault("node-of-another-pool", cluster, name, path=team.path)
-    for name in sorted(own - copied):
-        yield fault("node-not-copied", cluster, name, host=host.kubectl, team=team)
+    host_nodes = snapshot.host.all("nodes")
+    pool_names = {node.name for node in host_nodes if in_pool(node.labels, team.node_pool)}
+    copied_names = {node.name for node in cluster.all("nodes")}
+    if pool_names:
+        for name in sorted(copied_names - pool_names):
+            yield fault("node-of-another-pool", cluster, name, path=team.path)
+    for name in sorted(pool_names - copied_names):
+        yield fault(
+            "node-not-copied",
+            cluster,
+            name,
+            host=snapshot.host.kubectl,
+            team=team,
+        )
 
 
-def stack_comes(snapshot: Snapshot) -> bool:
-    """Whether nodes may advertise no GPUs because the update has yet to make what does."""
-    return snapshot.ahead and snapshot.settings.gpu.provider != "none"
+def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
+    """Yield DaemonSets of the GPU stack, and device plugins anywhere, that lack Ready pods.
+
+    Younger ones may still start.
+    """
+    for daemon_set in host.all("daemonsets"):
+        if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
+            continue
+        scheduled = int(daemon_set.status.get("desiredNumberScheduled") or 0)
+        ready = int(daemon_set.status.get("numberReady") or 0)
+        if ready >= scheduled or host.age_seconds(daemon_set) <= PATIENCE_SECONDS:
+            continue
+        pods = host.within("pods", daemon_set.namespace)
+        pods_of_set = [pod for pod in pods if pod.name.startswith(daemon_set.name)]
+        why = reason(host, daemon_set, *pods_of_set)
+        look = f"look with: `{host.kubectl} -n {daemon_set.namespace} get pods,events`"
+        yield fault(
+            "daemon-set-not-ready",
+            host,
+            daemon_set.namespaced_name,
+            cause=why.cause,
+            fix=why.fix or look,
+            effect_of=why.effect_of,
+            ready=ready,
+            scheduled=scheduled,
+        )
 
 
-def _slices(node: KubeObject) -> list[str]:
-    """The MIG slices of a node by name."""
-    allocatable = node.status.get("allocatable") or {}
-    return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
-
-
-def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """DaemonSets of the GPU stack, and device plugins anywhere, without their pods."""
-    for item in host.all("daemonsets"):
-        scheduled = int(item.status.get("desiredNumberScheduled") or 0)
-        ready = int(item.status.get("numberReady") or 0)
-        of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
-        if of_gpus and ready < scheduled and host.age(item) > PATIENCE:
-            pods = host.within("pods", item.namespace)
-            why = reason(host, item, *(p for p in pods if p.name.startswith(item.name)))
-            fix = why.fix or f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
-            values = {"cause": why.cause, "fix": fix, "effect_of": why.effect_of}
-            counts = {"ready": ready, "scheduled": scheduled}
-            yield fault("daemon-set-not-ready", host, item.namespaced_name, **values, **counts)
-
-
-def plugins(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """One device plugin on each node."""
-    by_node: dict[str, set[str]] = defaultdict(set)
+def plugins(host: Cluster, _: Snapshot) -> Faults:
+    """Yield nodes with more than one device plugin."""
+    plugins_by_node: dict[str, set[str]] = defaultdict(set)
     for pod in host.all("pods"):
         if pod.is_device_plugin and not pod.ended:
-            by_node[pod.spec.get("nodeName") or ""].add(pod.namespaced_name)
+            plugins_by_node[pod.spec.get("nodeName") or ""].add(pod.namespaced_name)
     for node in host.all("nodes"):
-        if len(pods := by_node[node.name]) > 1:
-            yield fault("two-plugins", host, node.name, pods=", ".join(sorted(pods)))
+        pods = sorted(plugins_by_node[node.name])
+        if len(pods) > 1:
+            yield fault("two-plugins", host, node.name, pods=", ".join(pods))
 
 
-def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Nodes of a KAI that shares GPUs, whose device plugin shares them, too."""
+def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield nodes whose GPUs are shared by KAI and by their device plugin, too."""
     if not cluster.desired.gpu_sharing or cluster.kai is None:
         return
-    own = {node.name for node in cluster.all("nodes")}
+    names = {node.name for node in cluster.all("nodes")}
     for node in snapshot.host.all("nodes"):
-        labels = [f"{key}={node.labels[key]}" for key in _SHARED if key in node.labels]
-        shared = [label for label in labels if not label.endswith(("=none", "=1", "=0", "="))]
-        if shared and node.name in own:
-            values = {"label": shared[0], "path": cluster.desired.key}
-            yield fault("shared-by-plugin", snapshot.host, node.name, **values)
+        labels = [f"{key}={node.labels[key]}" for key in _SHARING_LABELS if key in node.labels]
+        shared = [label for label in labels if not label.endswith(_NOT_SHARED)]
+        if shared and node.name in names:
+            yield fault(
+                "shared-by-plugin",
+                snapshot.host,
+                node.name,
+                label=shared[0],
+                path=cluster.desired.key,
+            )
 
 
-def switched_off(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Whether sharing is on where it is declared, or asked for."""
-    shares, declared = _shares(cluster), cluster.desired.declared and cluster.desired.gpu_sharing
-    if _is_on(cluster) is False and (shares or declared):
-        row = "sharing-switched-off" if declared else "sharing-off"
-        yield fault(row, cluster, "", asking=len(shares), again=recreate_part(cluster))
+def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it."""
+    sharing_pods = _sharing_pods(cluster)
+    declared = cluster.desired.declared and cluster.desired.gpu_sharing
+    if _shares_gpus(cluster) is not False:
+        return
+    if sharing_pods or declared:
+        cause_id = "sharing-switched-off" if declared else "sharing-off"
+        again = recreate_part(cluster)
+        yield fault(
+            cause_id,
+            cluster,
+            "",
+            asking=len(sharing_pods),
+            again=again,
+        )
 
 
-def _shares(cluster: Cluster) -> list[PodUse]:
-    """The pods that ask KAI for a share of a GPU, or hold one."""
+def _sharing_pods(cluster: Cluster) -> list[PodUse]:
+    """Return the pods that ask KAI for a share of a GPU, or hold one."""
     return [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
 
 
-def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Whether each shared GPU is held once."""
-    shares = _shares(cluster)
-    held = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    members: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for use in (use for use in shares if use.phase == "Running"):
+def _shares_gpus(cluster: Cluster) -> bool | None:
+    """Whether KAI's Config lets pods share GPUs; None if it does not tell."""
+    config = cluster.named("configs", "kai-config")
+    spec = config.spec if config else {}
+    mode = value_at(spec, "global.gpuSharingMode")  # from v0.18; it overrides the older switch
+    if mode:
+        return str(mode) != DISABLED
+    switch = value_at(spec, "admission.gpuSharing")
+    return None if switch is None else bool(switch)
+
+
+def sharing(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield running pods that share a GPU and have no group, a group without a reservation pod, or
+    a group whose fractions are more than one GPU.
+    """
+    sharing_pods = _sharing_pods(cluster)
+    reserved = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
+    members: dict[str, list[PodUse]] = defaultdict(list)
+    for use in sharing_pods:
+        if use.phase != "Running":
+            continue
         if not use.groups:
             yield fault("share-without-group", cluster, use.namespaced_name, label=GPU_GROUP)
         for group in use.groups:
-            members[group].append((use.namespaced_name, use.gpu.fraction or 0.0))
-    for group, of_group in members.items():
-        total = sum(fraction for _, fraction in of_group)
-        row = "group-too-full" if group in held else "group-without-reservation"
-        for name, _fraction in of_group if group not in held or total > 1.0001 else ():
-            yield fault(row, cluster, name, group=group, total=f"{total:g}")
+            members[group].append(use)
+    for group, uses in members.items():
+        total = sum(use.gpu.fraction or 0.0 for use in uses)
+        too_full = total > _WHOLE_GPU
+        if group in reserved and not too_full:
+            continue
+        cause_id = "group-too-full" if group in reserved else "group-without-reservation"
+        for use in uses:
+            yield fault(
+                cause_id,
+                cluster,
+                use.namespaced_name,
+                group=group,
+                total=f"{total:g}",
+            )
 
 
-def _is_on(cluster: Cluster) -> bool | None:
-    """Whether this KAI lets pods share GPUs; None where nothing shows it."""
-    config = cluster.named("configs", "kai-config")
-    spec = config.spec if config else {}
-    if mode := value_at(spec, "global.gpuSharingMode"):
-        return str(mode) != DISABLED  # from v0.18; it wins over the older switch
-    setting = value_at(spec, "admission.gpuSharing")
-    return None if setting is None else bool(setting)
+def reservations(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield reservation pods that do not run, that found no GPU, or whose GPU nobody shares.
 
-
-def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Reservation pods, each of which holds a GPU for those that share it."""
-    users = {group for use in cluster.usage.pods if use.scheduled_by_kai for group in use.groups}
+    A reservation pod holds a GPU for the pods that share it. Younger ones may still start.
+    """
+    shared_groups = set[str]()
+    for use in cluster.usage.pods:
+        if use.scheduled_by_kai:
+            shared_groups.update(use.groups)
     for pod in cluster.within("pods", RESERVATIONS):
-        name = pod.namespaced_name
-        if cluster.age(pod) < PATIENCE:
+        if cluster.age_seconds(pod) < PATIENCE_SECONDS:
             continue
         if pod.phase != "Running":
-            why = reason(cluster, pod)
-            fix = why.fix and f"{why.fix}; then "
-            values = {"cause": why.cause, "fix": fix, "effect_of": why.effect_of}
-            yield fault("reservation-waits", cluster, name, phase=pod.phase, **values)
+            yield _waiting_reservation(cluster, pod)
         elif not pod.annotations.get(GPU_INDEX):
-            yield fault("reservation-without-gpu", cluster, name)
-        elif pod.labels.get(GPU_GROUP) not in users:
-            yield fault("reservation-unused", cluster, name)
+            yield fault("reservation-without-gpu", cluster, pod.namespaced_name)
+        elif pod.labels.get(GPU_GROUP) not in shared_groups:
+            yield fault("reservation-unused", cluster, pod.namespaced_name)
+
+
+def _waiting_reservation(cluster: Cluster, pod: KubeObject) -> Fault:
+    why = reason(cluster, pod)
+    return fault(
+        "reservation-waits",
+        cluster,
+        pod.namespaced_name,
+        phase=pod.phase,
+        cause=why.cause,
+        fix=f"{why.fix}; then " if why.fix else "",
+        effect_of=why.effect_of,
+    )

@@ -1,37 +1,67 @@
-"""KAI: its parts, webhooks, queues and shards, and what another KAI left."""
+"""Checks of KAI: its parts, webhooks, queues and shards, and what another KAI left behind."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, TREE
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, Why, fault, going, reason
+from kai_fleet_cli.doctor.causes import Fault, Faults, Why, being_deleted, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 
-# What an update makes, or what it makes makes; "*" is in rules of all kinds.
-_MADE: Final = frozenset(
-    {"*", "*/*", "namespaces", "pods", "services", "secrets", "configmaps", "serviceaccounts"}
-    | {"persistentvolumeclaims", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"}
-    | {"resourcequotas", "networkpolicies", "roles", "rolebindings", "clusterroles"}
-    | {"clusterrolebindings", "customresourcedefinitions", "runtimeclasses", "priorityclasses"}
+# Resources that an update creates, or that controllers create for it. "*" matches all resources.
+_CREATED_RESOURCES: Final = frozenset(
+    {
+        "*",
+        "*/*",
+        "clusterrolebindings",
+        "clusterroles",
+        "configmaps",
+        "customresourcedefinitions",
+        "daemonsets",
+        "deployments",
+        "jobs",
+        "namespaces",
+        "networkpolicies",
+        "persistentvolumeclaims",
+        "pods",
+        "priorityclasses",
+        "replicasets",
+        "resourcequotas",
+        "rolebindings",
+        "roles",
+        "runtimeclasses",
+        "secrets",
+        "serviceaccounts",
+        "services",
+        "statefulsets",
+    }
 )
-_DAY: Final = 86400.0  # seconds
-_WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_DAY_SECONDS: Final = 86400.0
+_WEBHOOK_CONFIGURATIONS: Final = (
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+)
+_RELEASE: Final = "kai-scheduler"  # KAI's Helm release
+_NamespaceAndName: TypeAlias = tuple[str | None, str | None]
 
 
 def recreate_part(cluster: Cluster) -> str:
-    """The command that creates a part of KAI again."""
-    apply = cluster.recreate_release("kai-scheduler", KAI_NAMESPACE)
-    return apply if cluster.all("releases") else cluster.update
+    """Return a fix that creates a missing part of KAI again."""
+    if cluster.all("releases"):
+        return cluster.recreate_release(_RELEASE, KAI_NAMESPACE)
+    return cluster.update
 
 
-def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """The deployments of its version."""
+def parts(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield Deployments of the cluster's KAI that are absent, scaled to 0 or not rolled out.
+
+    One fault for all of KAI if it has no Deployment, or its version is unknown.
+    """
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if release is None or not deployments:
@@ -39,190 +69,322 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         return
     again = recreate_part(cluster)
     for name in release.deployments:
-        item = deployments.get(name)
-        if item is None:
+        deployment = deployments.get(name)
+        if deployment is None:
             yield fault("part-absent", cluster, name, again=again)
-        elif item.spec.get("replicas", 1) == 0:
+        elif deployment.spec.get("replicas", 1) == 0:
             yield fault("part-scaled-to-0", cluster, name)
-        elif not item.rolled_out:
-            why = _why(cluster, item)
-            if why is not None:
-                values = {"cause": why.cause, "effect_of": why.effect_of}
-                yield fault("part-not-ready", cluster, name, **values)
+        elif not deployment.rolled_out:
+            yield from _not_rolled_out(cluster, deployment)
 
 
-def _why(cluster: Cluster, item: KubeObject) -> Why | None:
-    """Why the pods of a part are not ready; None where `killed` says it."""
+def _not_rolled_out(cluster: Cluster, deployment: KubeObject) -> Faults:
+    why = _why_not_ready(cluster, deployment)
+    if why is not None:
+        yield fault(
+            "part-not-ready",
+            cluster,
+            deployment.name,
+            cause=why.cause,
+            effect_of=why.effect_of,
+        )
+
+
+def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
+    """Return why the pods of a part are not Ready; None if check `killed` reports it."""
     if unread := cluster.unread("pods"):
         return Why(f"why is not known: {unread}", "")
-    pods = _pods_of(cluster, item)
+    pods = _pods_of(cluster, deployment)
     if killed_lately(cluster, pods):
         return None
     return reason(cluster, *pods) if pods else Why("it has no pod", "")
 
 
-def _pods_of(cluster: Cluster, part: KubeObject) -> list[KubeObject]:
-    selector = value_at(part.spec, "selector.matchLabels") or {}
-    every = cluster.within("pods", KAI_NAMESPACE)
-    return [pod for pod in every if in_pool(pod.labels, selector)]
+def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
+    selector = value_at(deployment.spec, "selector.matchLabels") or {}
+    pods = cluster.within("pods", KAI_NAMESPACE)
+    return [pod for pod in pods if in_pool(pod.labels, selector)]
 
 
-def killed(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """The deployments of its version that were killed for memory, also where they run again."""
+def killed(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield Deployments of the cluster's KAI with a container that was killed for memory within a
+    day: a warning if they run again.
+    """
     release = cluster.kai
     if release is None:
         return
-    for item in cluster.within("deployments", KAI_NAMESPACE):
-        declared = item.name in release.deployments and item.spec.get("replicas", 1) > 0
-        last = killed_lately(cluster, _pods_of(cluster, item)) if declared else None
-        if last is not None:
-            key = f"{cluster.desired.key}.values.{release.resources_key(item.name)}"
-            level = "advisory" if item.rolled_out else "mandatory"
-            values = {"cause": last.sentence, "path": key.removesuffix("."), "level": level}
-            yield fault("killed-for-memory", cluster, item.name, kind="Deployment", **values)
+    for deployment in cluster.within("deployments", KAI_NAMESPACE):
+        wanted = deployment.spec.get("replicas", 1) > 0
+        if deployment.name not in release.deployments or not wanted:
+            continue
+        last = killed_lately(cluster, _pods_of(cluster, deployment))
+        if last is None:
+            continue
+        path = f"{cluster.desired.key}.values.{release.resources_key(deployment.name)}"
+        yield fault(
+            "killed-for-memory",
+            cluster,
+            deployment.name,
+            kind="Deployment",
+            cause=last.sentence,
+            path=path.removesuffix("."),
+            level="advisory" if deployment.rolled_out else "mandatory",
+        )
 
 
 def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None:
-    """The container of some pods that was killed for memory within a day; None if none was."""
+    """Return the first container that was killed for memory within a day; None without one."""
     for pod in pods:
-        for each in pod.killed_for_memory:
-            if seconds_since(each.ended, cluster.now) < _DAY:
-                return each
+        for container in pod.killed_for_memory:
+            if seconds_since(container.ended, cluster.now) < _DAY_SECONDS:
+                return container
     return None
 
 
-def conditions(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """What KAI's operator reports, where it is installed."""
+def conditions(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield objects that KAI's operator has to report as Ready and does not, or that are absent.
+
+    Nothing for a cluster without KAI's Deployments, which `parts` reports.
+    """
     release = cluster.kai
     if release is None or not any(cluster.within("deployments", KAI_NAMESPACE)):
         return
-    for what in release.ready_conditions:
-        kind, name = what.split("/")
-        item = cluster.named(kind.partition(".")[0], name)
+    for resource_and_name in release.ready_conditions:
+        resource, name = resource_and_name.split("/")
+        item = cluster.named(resource.partition(".")[0], name)
         if item is None:
-            yield fault("condition-absent", cluster, what, again=recreate_part(cluster))
+            again = recreate_part(cluster)
+            yield fault("condition-absent", cluster, resource_and_name, again=again)
         elif not item.is_true("Ready"):
             message = item.condition("Ready").get("message") or "its operator has not said Ready"
-            yield fault("condition-not-ready", cluster, what, cause=message)
+            yield fault("condition-not-ready", cluster, resource_and_name, cause=message)
 
 
-def hooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Helm hooks that wait."""
+def hooks(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield Jobs of Helm hooks whose pod has no node."""
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
             yield fault("hook-waits", cluster, job)
 
 
-def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Webhooks without an answer: what they judge is refused. Those of others are named too, where
-    they judge what a stack makes.
+class _Webhook(NamedTuple):
+    """A webhook of a configuration, with its fields as in the API."""
+
+    resource: str
+    configuration: str
+    fields: Mapping[str, Any]
+
+    @property
+    def namespace(self) -> str | None:
+        """Namespace of its Service; None if it calls a URL."""
+        namespace: str | None = value_at(self.fields, "clientConfig.service.namespace")
+        return namespace
+
+    @property
+    def service(self) -> str:
+        """Name of its Service."""
+        return str(value_at(self.fields, "clientConfig.service.name"))
+
+    @property
+    def judged_resources(self) -> set[str]:
+        """The resources that its rules match."""
+        resources = set[str]()
+        for rule in self.fields.get("rules") or []:
+            resources.update(map(str, rule.get("resources") or []))
+        return resources
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether requests are refused if its Service does not answer."""
+        conditions = self.fields.get("matchConditions") or []
+        if any(condition.get("expression") == "false" for condition in conditions):
+            return False
+        return bool(self.namespace and self.fields.get("failurePolicy", "Fail") == "Fail")
+
+
+def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield webhooks that cannot answer, so that what they judge is refused.
+
+    Those of others than KAI only if they judge resources that an update creates.
     """
-    answering = {
-        (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
-        for piece in cluster.all("endpointslices")
-        for endpoint in piece.get("endpoints") or []
-        if (endpoint.get("conditions") or {}).get("ready", True)
-    }
-    hooks = [
-        (plural, item.name, hook)
-        for plural in _WEBHOOKS
-        for item in cluster.all(plural)
-        for hook in item.get("webhooks") or []
-    ]
-    for plural, name, hook in hooks:
-        space = value_at(hook, "clientConfig.service.namespace")
-        service = str(value_at(hook, "clientConfig.service.name"))
-        never = any(each.get("expression") == "false" for each in hook.get("matchConditions") or [])
-        if not space or never or hook.get("failurePolicy", "Fail") != "Fail":
-            continue
-        rules = hook.get("rules") or []
-        kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
-        of_kai = space == KAI_NAMESPACE
-        if not of_kai and kinds.isdisjoint(_MADE):
-            continue
-        row = ""
-        if cluster.named("services", service, space) is None:
-            row = "webhook-without-service" if of_kai else "webhook-of-others"
-        elif (space, service) not in answering:
-            row = "webhook-unanswered" if of_kai else "webhook-of-others"
-        elif of_kai and not value_at(hook, "clientConfig.caBundle"):
-            row = "webhook-without-authority"
-        if row:
-            refused = " and ".join(sorted(kinds)) or "requests"
-            values = {"service": service, "plural": plural.removesuffix("s"), "refused": refused}
-            yield fault(row, cluster, name, space=space, hook=hook.get("name"), **values)
+    answering = _answering_services(cluster)
+    for webhook in _webhooks(cluster):
+        cause_id = _webhook_cause(cluster, webhook, answering)
+        if cause_id:
+            yield fault(
+                cause_id,
+                cluster,
+                webhook.configuration,
+                space=webhook.namespace,
+                hook=webhook.fields.get("name"),
+                service=webhook.service,
+                plural=webhook.resource.removesuffix("s"),
+                refused=" and ".join(sorted(webhook.judged_resources)) or "requests",
+            )
 
 
-def undeclared(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """A KAI that nobody declares."""
+def _webhooks(cluster: Cluster) -> list[_Webhook]:
+    webhooks = list[_Webhook]()
+    for resource in _WEBHOOK_CONFIGURATIONS:
+        for configuration in cluster.all(resource):
+            for fields in configuration.get("webhooks") or []:
+                webhooks.append(_Webhook(resource, configuration.name, fields))
+    return webhooks
+
+
+def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
+    """Return namespace and name of each Service with a ready endpoint."""
+    services = set[_NamespaceAndName]()
+    for piece in cluster.all("endpointslices"):
+        endpoints = piece.get("endpoints") or []
+        if any(map(_is_endpoint_ready, endpoints)):
+            services.add((piece.namespace, piece.labels.get("kubernetes.io/service-name")))
+    return services
+
+
+def _is_endpoint_ready(endpoint: Mapping[str, Any]) -> bool:
+    conditions = endpoint.get("conditions") or {}
+    return bool(conditions.get("ready", True))
+
+
+def _webhook_cause(
+    cluster: Cluster, webhook: _Webhook, answering: Collection[_NamespaceAndName]
+) -> str:
+    """Return the id of the cause why a webhook refuses requests; "" if it does not.
+
+    In this order: its Service is absent, has no ready endpoint, or KAI's webhook has no authority.
+    """
+    if not webhook.may_refuse:
+        return ""
+    is_kais = webhook.namespace == KAI_NAMESPACE
+    if not is_kais and webhook.judged_resources.isdisjoint(_CREATED_RESOURCES):
+        return ""
+    if cluster.named("services", webhook.service, webhook.namespace) is None:
+        return "webhook-without-service" if is_kais else "webhook-of-others"
+    if (webhook.namespace, webhook.service) not in answering:
+        return "webhook-unanswered" if is_kais else "webhook-of-others"
+    if is_kais and not value_at(webhook.fields, "clientConfig.caBundle"):
+        return "webhook-without-authority"
+    return ""
+
+
+def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield a KAI that runs in a cluster of this stack without being declared.
+
+    On the host it may belong to others, so the fix does not remove it.
+    """
     if cluster.kai is not None or not cluster.desired.declared:
         return
-    names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
-    if names:
-        parts = ", ".join(sorted(names)[:3])
-        if cluster.name == HOST:
-            yield fault("kai-of-others", cluster, cluster.version or "", parts=parts)
-            return
-        remove = _removal(cluster, names)
-        yield fault("kai-undeclared", cluster, cluster.version or "", parts=parts, remove=remove)
+    names = [deployment.name for deployment in cluster.within("deployments", KAI_NAMESPACE)]
+    if not names:
+        return
+    parts = ", ".join(sorted(names)[:3])
+    version = cluster.version or ""
+    if cluster.name == HOST:
+        yield fault("kai-of-others", cluster, version, parts=parts)
+        return
+    yield fault(
+        "kai-undeclared",
+        cluster,
+        version,
+        parts=parts,
+        remove=_removal(cluster, names),
+    )
 
 
 def _removal(cluster: Cluster, deployments: Sequence[str]) -> str:
-    """The commands that remove a KAI."""
+    """Return the commands that remove a KAI: its release, or without one its Deployments."""
     if not cluster.all("releases"):
         names = " ".join(deployments)
         return f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {names}`"
-    remove = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler`"
-    # Its operator removes its parts with these, and goes with the release: so before it.
-    kinds = {"configs": "kai-config", "schedulingshards": DEFAULT_SHARD}
-    owners = [f"{kind}/{name}" for kind, name in kinds.items() if cluster.named(kind, name)]
-    return f"`{cluster.kubectl} delete {' '.join(owners)}`, then {remove}" if owners else remove
+    uninstall = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall {_RELEASE}`"
+    # When these are deleted KAI's operator removes its parts, so before the operator itself.
+    owners = list[str]()
+    for resource, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
+        if cluster.named(resource, name):
+            owners.append(f"{resource}/{name}")
+    if not owners:
+        return uninstall
+    return f"`{cluster.kubectl} delete {' '.join(owners)}`, then {uninstall}"
 
 
-def schedulers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Schedulers besides those that are declared, and what makes them."""
+def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield schedulers besides the declared ones, and shards that an older KAI does not know."""
     release = cluster.kai
     if release is None:
         return
-    shards = [item.name for item in cluster.all("schedulingshards")]
-    for name in shards if not release.has_shards else ():
-        yield fault("shard-of-newer-kai", cluster, name, version=release.version)
-    for name in (item.name for item in cluster.schedulers):
-        if name != "scheduler" and name.removeprefix("kai-scheduler-") not in shards:
-            yield fault("scheduler-without-shard", cluster, name)
+    shards = [shard.name for shard in cluster.all("schedulingshards")]
+    if not release.has_shards:
+        for name in shards:
+            yield fault("shard-of-newer-kai", cluster, name, version=release.version)
+    for scheduler in cluster.schedulers:
+        shard = scheduler.name.removeprefix("kai-scheduler-")
+        if scheduler.name != "scheduler" and shard not in shards:
+            yield fault("scheduler-without-shard", cluster, scheduler.name)
 
 
-def queues(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """KAI schedules from queues only, and drops those that hang below none."""
-    desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
-    if not index.queues and not desired.queues:
+def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a KAI without any queue, queues that it ignores, and queues that are not declared.
+
+    KAI schedules from queues only, and ignores those below a cycle or an absent parent. In a
+    cluster that another stack declares no queue counts as undeclared.
+    """
+    index = QueueIndex(map(queue_of, cluster.all("queues")))
+    if not index.queues and not cluster.desired.queues:
         yield fault("without-queues", cluster, cluster.name)
-    levels, known = index.levels, {*desired.queue_specs}
     for queue in index.queues:
-        if queue.name not in levels:
+        if queue.name not in index.levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
-    for grant in desired.grants:  # a team stack makes its own below it
-        parent = grant.parent_queue
-        below = index.below(parent) if parent in index.by_name else ()
-        known |= {name for name in below if f"{name}-".startswith(f"{grant.name}-")}
+    if cluster.desired.declared:
+        yield from _undeclared_queues(cluster, snapshot, index)
+
+
+def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) -> Faults:
+    """Yield queues that neither the stack nor a team's own stack declares.
+
+    Children before their parents: KAI does not delete a queue with children.
+    """
+    declared = {*cluster.desired.queue_specs, *_queues_of_team_stacks(cluster, index)}
     teams = (*snapshot.teams, *snapshot.settings.team_stacks)
     trees = {"host-queues", *(f"{team}-queues" for team in teams)}
-    # KAI does not delete a queue that has children.
-    for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
-        if desired.declared and name not in known:
+
+    def children_first(name: str) -> tuple[int, str]:
+        return -index.levels.get(name, 0), name
+
+    for name in sorted(index.by_name, key=children_first):
+        if name not in declared:
             yield _undeclared_queue(cluster, name, trees)
 
 
-def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fault:
-    """A queue that the file does not have: one that goes, is of this stack, or of others.
+def _queues_of_team_stacks(cluster: Cluster, index: QueueIndex) -> Iterator[str]:
+    """Yield the queues that teams made with stacks of their own, below the queue granted to them.
 
-    `trees` are those that this stack may have.
+    Their names begin with the team's.
     """
-    item = cluster.named("queues", name)
-    if item is not None and item.is_being_deleted:
-        return going(cluster, item, "queue", "queues", declared=False)
-    tree = None if item is None else item.labels.get(TREE)
+    for grant in cluster.desired.grants:
+        if grant.parent_queue not in index.by_name:
+            continue
+        for name in index.below(grant.parent_queue):
+            if f"{name}-".startswith(f"{grant.name}-"):
+                yield name
+
+
+def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fault:
+    """Return the fault of a queue that the stack does not declare, by the first that applies.
+
+    It is being deleted, is left over from this cluster's tree, belongs to another program, was
+    created by KAI's chart, or by hand.
+
+    Args:
+        cluster: Its cluster.
+        name: Its name.
+        trees: Names of the queue trees that this stack may declare.
+    """
+    queue = cluster.named("queues", name)
+    if queue is not None and queue.is_being_deleted:
+        return being_deleted(cluster, queue, "queue", "queues", declared=False)
+    tree = None if queue is None else queue.labels.get(TREE)
     if tree == f"{cluster.name}-queues":
         return fault("queue-left", cluster, name)
     if tree is not None and tree not in trees:
@@ -230,14 +392,28 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
     return fault("queue-by-chart" if name in DEFAULT_QUEUES else "queue-by-hand", cluster, name)
 
 
-def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Shards and topologies, and nodes with their labels."""
-    desired, team = cluster.desired, snapshot.settings.teams.get(cluster.name)
-    labels = {pair for node in cluster.all("nodes") for pair in node.labels.items()}
-    for shard in () if team and team.autoscaled else desired.scheduler.shards:
-        if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
-            host = snapshot.host.kubectl
-            yield fault("shard-without-nodes", cluster, shard, shard=shard, host=host)
-    for name, levels in desired.scheduler.topologies.items():
-        for level in set(levels) - {key for key, _ in labels}:
+def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield shards and topology levels that no node has the label for.
+
+    No shards of a team with an autoscaler, which may add the nodes.
+    """
+    scheduler = cluster.desired.scheduler
+    labels = set[tuple[str, str]]()
+    for node in cluster.all("nodes"):
+        labels.update(node.labels.items())
+    team = snapshot.settings.teams.get(cluster.name)
+    if team is None or not team.autoscaled:
+        host = snapshot.host.kubectl
+        for shard in scheduler.shards:
+            if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
+                yield fault(
+                    "shard-without-nodes",
+                    cluster,
+                    shard,
+                    shard=shard,
+                    host=host,
+                )
+    keys = {key for key, _ in labels}
+    for name, levels in scheduler.topologies.items():
+        for level in set(levels) - keys:
             yield fault("topology-without-nodes", cluster, name, label=level)

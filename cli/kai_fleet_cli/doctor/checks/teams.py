@@ -1,7 +1,6 @@
-"""Each team on the host: its vCluster, what keeps it apart, and what removed teams left."""
+"""Checks of each team on the host: its vCluster, its isolation, and what removed teams left."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,24 +19,38 @@ from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import parse_quantity, value_at
 from kai_fleet.wording import listed
 from kai_fleet_cli.diff import another
-from kai_fleet_cli.doctor.causes import Fault, Why, fault, reason
+from kai_fleet_cli.doctor.causes import Fault, Faults, Why, fault, reason
 from kai_fleet_cli.doctor.checks.kai import killed_lately
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.model.cluster import Team
 
-NEARLY: Final = 0.8  # of a bound
-STUCK: Final = 120.0  # seconds that a deletion may take of which no condition says why
-_SOON: Final = timedelta(days=30)
+NEARLY_FULL: Final = 0.8  # of a bound
+STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace
+_EXPIRES_SOON: Final = timedelta(days=30)
+_GPU_SLACK: Final = 1e-6  # GPUs that fractions may add up to above a whole number
+_SHOWN_CLASSES: Final = 10
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
-_SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
-# Names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
-_ENFORCE: Final = (
-    *("anetd", "antrea", "azure-npm", "calico", "canal", "cilium", "kindnet"),
-    *("kube-network-policies", "kube-ovn", "kube-router", "ovn", "terway", "weave"),
+# KAI's admission writes it: the name of the ConfigMap of a pod that shares a GPU.
+_SHARED_GPU_MAP: Final = "runai/shared-gpu-configmap"
+# Parts of names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
+_NETWORK_PLUGINS: Final = (
+    "anetd",
+    "antrea",
+    "azure-npm",
+    "calico",
+    "canal",
+    "cilium",
+    "kindnet",
+    "kube-network-policies",
+    "kube-ovn",
+    "kube-router",
+    "ovn",
+    "terway",
+    "weave",
 )
-_AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
-# By the plural their kind, and the key of a team that names them.
+_AMAZON_FLAG: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+# By resource: its kind, and the key of a team that names such objects.
 CLASSES: Final = {
     "storageclasses": ("StorageClass", "vcluster.storageClass"),
     "ingressclasses": ("IngressClass", "vcluster.access.class"),
@@ -48,323 +61,545 @@ GUARDS: Final = "validatingadmissionpolicies"
 _FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
-def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """A team's vCluster; of a team with its own stack only the namespace."""
-    host, team = snapshot.host, state.team
-    found = host.named("namespaces", team.namespace)
-    if found is None:
-        yield fault("namespace-absent", host, team.namespace)
-    elif found.is_being_deleted:
-        yield fault("namespace-going", host, team.namespace)
+def vcluster(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a team's namespace that is absent or being deleted, else what is wrong with its
+    vCluster, unless another stack declares the vCluster.
+    """
+    host = snapshot.host
+    name = state.team.namespace
+    namespace = host.named("namespaces", name)
+    if namespace is None:
+        yield fault("namespace-absent", host, name)
+    elif namespace.is_being_deleted:
+        yield fault("namespace-going", host, name)
     elif not state.granted:
-        yield from _vcluster(state, snapshot)
+        yield from _foreign_kubeconfig(state, host)
+        yield from _control_plane_faults(state, snapshot)
 
 
-def identity(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether it is the vCluster that the last update saw."""
+def identity(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster that is another one than the last update saw: its old content is lost."""
     name = state.team.name
-    if (lost := snapshot.lost.get(name)) and state.inside is not None:
+    lost = snapshot.lost.get(name)
+    if lost and state.inside is not None:
         yield fault("vcluster-another", state.inside, name, cause=f"{another.WORDS}{lost}")
 
 
-def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    host, team, name = snapshot.host, state.team, state.team.name
-    own = {"team": team, "update": snapshot.update}
-    kubectl = f"{host.kubectl} -n {team.namespace}"
+def _foreign_kubeconfig(state: TeamState, host: Cluster) -> Faults:
+    """Yield a kubeconfig Secret that the vCluster did not write, or that could not be read."""
+    team = state.team
     if state.foreign:
-        values = {"unreached": state.unreached, "writer": name_writer(name)}
-        steps = repair_commands(name, team.namespace, host.kubectl, team.store.workload)
-        again = ", then ".join(f"`{step}`" for step in steps)
-        yield fault("kubeconfig-foreign", host, name, again=again, **values)
+        commands = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
+        yield fault(
+            "kubeconfig-foreign",
+            host,
+            team.name,
+            again=", then ".join(f"`{command}`" for command in commands),
+            unreached=state.unreached,
+            writer=name_writer(team.name),
+        )
     if state.hidden:
-        yield fault("vcluster-hidden", host, name, unreached=state.unreached)
-    item = _control_plane(state, host)
-    if item is None:
-        # Where the chart's Service is left, the release stands, and an update leaves it.
-        left = host.named("services", name, team.namespace) is not None
-        again = host.recreate_release(name, team.namespace) if left else snapshot.update
-        yield fault("vcluster-absent", host, name, again=again, **own)
-        return
-    replicas = item.spec.get("replicas", 1)
-    if replicas == 0:
-        yield fault("vcluster-scaled-to-0", host, name, **own)
-        return
-    logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
-    if not _is_ready(item):
-        waits = _not_ready(state, host, item)
-        look = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-        values = {"cause": waits.cause, "fix": waits.fix or look, "effect_of": waits.effect_of}
-        yield fault("vcluster-not-ready", host, name, **values)
+        yield fault("vcluster-hidden", host, team.name, unreached=state.unreached)
+
+
+def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield the first that applies: the control plane is absent, scaled to 0, not ready, or its API
+    was not reached.
+    """
+    team = state.team
+    host = snapshot.host
+    control_plane = _control_plane(state, host)
+    if control_plane is None:
+        again = _recreate_vcluster(team, snapshot)
+        yield fault(
+            "vcluster-absent",
+            host,
+            team.name,
+            again=again,
+            team=team,
+            update=snapshot.update,
+        )
+    elif control_plane.spec.get("replicas", 1) == 0:
+        yield fault(
+            "vcluster-scaled-to-0",
+            host,
+            team.name,
+            team=team,
+            update=snapshot.update,
+        )
+    elif not _is_ready(control_plane):
+        yield _vcluster_not_ready(state, host, control_plane)
     elif state.inside is None and not state.foreign and not state.hidden:
-        look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
-        why = state.unreached + _hint(team)
-        yield fault("vcluster-unreached", host, name, unreached=why, look=look)
+        yield _vcluster_unreached(state, host)
+
+
+def _recreate_vcluster(team: Team, snapshot: Snapshot) -> str:
+    """Return the fix for an absent control plane.
+
+    If the Service of the chart exists the release does, too, and no update creates its objects.
+    """
+    host = snapshot.host
+    if host.named("services", team.name, team.namespace) is None:
+        return snapshot.update
+    return host.recreate_release(team.name, team.namespace)
+
+
+def _logs(team: Team, host: Cluster) -> str:
+    """Return the command that prints the logs of a team's control plane."""
+    workload = f"deployment/{team.name}"
+    if team.store.workload == "statefulset":
+        workload = f"{team.name}-0"
+    return f"`{host.kubectl} -n {team.namespace} logs {workload}`"
+
+
+def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
+    team = state.team
+    why_not_ready = _why_not_ready(state, host, control_plane)
+    describe = f"`{host.kubectl} -n {team.namespace} describe pod {team.name}-0`"
+    return fault(
+        "vcluster-not-ready",
+        host,
+        team.name,
+        cause=why_not_ready.cause,
+        fix=why_not_ready.fix or f"look with: {_logs(team, host)} and {describe}",
+        effect_of=why_not_ready.effect_of,
+    )
+
+
+def _vcluster_unreached(state: TeamState, host: Cluster) -> Fault:
+    team = state.team
+    objects = f"`{host.kubectl} -n {team.namespace} get pods,services,secrets`"
+    return fault(
+        "vcluster-unreached",
+        host,
+        team.name,
+        unreached=state.unreached + _access_hint(team),
+        look=f"look with: {objects} and {_logs(team, host)}",
+    )
+
+
+def _access_hint(team: Team) -> str:
+    """Return what the type of access needs, to append to why a vCluster was not reached; or ""."""
+    access = team.access
+    if access is None:
+        return ""
+    if access.type == "ClusterIP":
+        return "; access type ClusterIP is reached from inside the host only"
+    if access.led_by_name:
+        controller = f"{access.endpoint} has to resolve to the {access.type}'s controller"
+        return f"; {controller}, which has to pass TLS through"
+    return ""
 
 
 def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
-    at = (state.team.name, state.team.namespace)
-    # Without a volume it is a Deployment.
-    return host.named("statefulsets", *at) or host.named("deployments", *at)
+    """Return the workload of a vCluster: a StatefulSet, or a Deployment if it has no volume."""
+    name = state.team.name
+    namespace = state.team.namespace
+    stateful_set = host.named("statefulsets", name, namespace)
+    return stateful_set or host.named("deployments", name, namespace)
 
 
-def _is_ready(item: KubeObject) -> bool:
-    return bool(item.status.get("readyReplicas", 0) >= item.spec.get("replicas", 1))
+def _is_ready(control_plane: KubeObject) -> bool:
+    ready = control_plane.status.get("readyReplicas", 0)
+    return bool(ready >= control_plane.spec.get("replicas", 1))
 
 
-def _not_ready(state: TeamState, host: Cluster, item: KubeObject) -> Why:
-    """Why a control plane is not ready; the effect of a pod that was killed for memory is that."""
-    pods = [] if host.unread("pods") else [*state.control_plane_pods(host)]
+def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Why:
+    """Return why a control plane is not ready.
+
+    First a container that was killed for memory: then it is an effect of that pod's fault. Else
+    what messages say, those about claims before those about pods, which only wait for them.
+    """
+    pods = list[KubeObject]()
+    if not host.unread("pods"):
+        pods = state.control_plane_pods(host)
     for pod in pods:
         if last := killed_lately(host, [pod]):
             return Why(last.sentence, "", f"pod {pod.name}")
     if unread := host.unread("pods", "persistentvolumeclaims"):
         return Why(f"why is not known: {unread}", "")
-    claims = host.within("persistentvolumeclaims", state.team.namespace)
-    of_it = (claim for claim in claims if state.team.name in claim.name)
-    # What a claim's events say is closer than that its pod waits for it.
-    return reason(host, *of_it, *pods, item)
+    claims = [
+        claim
+        for claim in host.within("persistentvolumeclaims", state.team.namespace)
+        if state.team.name in claim.name
+    ]
+    return reason(host, *claims, *pods, control_plane)
 
 
-def certificate(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """A client certificate that ends soon, or has ended."""
-    host, team, ends = snapshot.host, state.team, state.certificate_ends
-    if ends is not None and ends <= host.now + _SOON:
-        row = "certificate-expired" if ends <= host.now else "certificate-expires"
-        path, day = team.written_at("vcluster", "version"), f"{ends:%Y-%m-%d %H:%M}"
-        values = {"day": day, "path": path, "team": team, "update": snapshot.update}
-        yield fault(row, host, team.name, **values)
-
-
-def store(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Stores of vClusters that are nearly full: a full one takes no more writes."""
-    host, team, use = snapshot.host, state.team, state.store
-    at = f"{host.kubectl} -n"
-    for name, part in use.volumes.items():
-        claim = host.named("persistentvolumeclaims", name, team.namespace)
-        if part > NEARLY and claim is not None and not grows(claim):
-            fix = full_store.growth(team.name, [claim]).replace("kubectl -n", at)
-            values = {"what": f"volume {name}", "percent": f"{part:.0%}", "fix": f"`{fix}`"}
-            yield fault("store-nearly-full", host, team.name, **values)
-    for member, etcd in use.etcds.items():
-        if etcd.total > NEARLY * etcd.quota:
-            values = {"what": f"etcd {member}", "percent": f"{etcd.total / etcd.quota:.0%}"}
-            is_used = etcd.used > NEARLY * etcd.quota
-            path = team.written_at("vcluster", "values")
-            quota = f"write {full_store.larger_quota(etcd.quota)} at {path}, then {host.apply}"
-            again = full_store.compaction(team.name).replace("kubectl -n", at)
-            fix = quota if is_used else f"`{again}`"
-            yield fault("store-nearly-full", host, team.name, fix=fix, **values)
-
-
-def killed(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Pods of a vCluster, or of its etcd, that were killed for memory, also where they run."""
+def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a client certificate that has expired, or expires within 30 days."""
     host = snapshot.host
-    item = None if state.granted else _control_plane(state, host)
-    if item is None or item.spec.get("replicas", 1) == 0:
+    ends = state.certificate_ends
+    if ends is None or ends > host.now + _EXPIRES_SOON:
+        return
+    yield fault(
+        "certificate-expired" if ends <= host.now else "certificate-expires",
+        host,
+        state.team.name,
+        day=f"{ends:%Y-%m-%d %H:%M}",
+        path=state.team.written_at("vcluster", "version"),
+        team=state.team,
+        update=snapshot.update,
+    )
+
+
+def store(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield volumes and etcd members of a vCluster's store that are nearly full.
+
+    A full store takes no more writes. A volume that already grows is no fault.
+    """
+    yield from _nearly_full_volumes(state, snapshot.host)
+    yield from _nearly_full_etcds(state, snapshot.host)
+
+
+def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
+    team = state.team
+    for name, fraction in state.store.volumes.items():
+        claim = host.named("persistentvolumeclaims", name, team.namespace)
+        if fraction <= NEARLY_FULL or claim is None or grows(claim):
+            continue
+        command = _on_host(full_store.growth(team.name, [claim]), host)
+        yield fault(
+            "store-nearly-full",
+            host,
+            team.name,
+            what=f"volume {name}",
+            percent=f"{fraction:.0%}",
+            fix=f"`{command}`",
+        )
+
+
+def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
+    """Yield members whose file is nearly as large as their quota.
+
+    The fix is a larger quota if the data fill it, else a compaction.
+    """
+    team = state.team
+    for member, etcd in state.store.etcds.items():
+        if etcd.total <= NEARLY_FULL * etcd.quota:
+            continue
+        fix = f"`{_on_host(full_store.compaction(team.name), host)}`"
+        if etcd.used > NEARLY_FULL * etcd.quota:
+            path = team.written_at("vcluster", "values")
+            quota = full_store.larger_quota(etcd.quota)
+            fix = f"write {quota} at {path}, then {host.apply}"
+        yield fault(
+            "store-nearly-full",
+            host,
+            team.name,
+            what=f"etcd {member}",
+            percent=f"{etcd.total / etcd.quota:.0%}",
+            fix=fix,
+        )
+
+
+def _on_host(command: str, host: Cluster) -> str:
+    """Return a command for a namespace as one for the host."""
+    return command.replace("kubectl -n", f"{host.kubectl} -n")
+
+
+def killed(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield pods of a vCluster, or of its etcd, that were killed for memory within a day.
+
+    That is a warning if the control plane is ready again.
+    """
+    host = snapshot.host
+    if state.granted:
+        return
+    control_plane = _control_plane(state, host)
+    if control_plane is None or control_plane.spec.get("replicas", 1) == 0:
         return
     for pod in state.control_plane_pods(host):
-        of_etcd = pod.labels.get("app") == "vcluster-etcd"
-        key = f"vcluster.values.{ETCD_RESOURCES}" if of_etcd else "vcluster.resources"
-        if last := killed_lately(host, [pod]):
-            level = "advisory" if _is_ready(item) else "mandatory"
-            values = {"path": state.team.written_at(key), "level": level}
-            yield fault("killed-for-memory", host, pod.name, cause=last.sentence, **values)
+        last = killed_lately(host, [pod])
+        if last is None:
+            continue
+        key = "vcluster.resources"
+        if pod.labels.get("app") == "vcluster-etcd":
+            key = f"vcluster.values.{ETCD_RESOURCES}"
+        yield fault(
+            "killed-for-memory",
+            host,
+            pod.name,
+            cause=last.sentence,
+            path=state.team.written_at(key),
+            level="advisory" if _is_ready(control_plane) else "mandatory",
+        )
 
 
-def _hint(team: Team) -> str:
-    access = team.access
-    if access is not None and access.type == "ClusterIP":
-        return "; access type ClusterIP is reached from inside the host only"
-    if access is not None and access.led_by_name:
-        where = f"{access.endpoint} has to resolve to the {access.type}'s controller"
-        return f"; {where}, which has to pass TLS through"
-    return ""
+def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a team whose pods hold more GPUs than it is granted.
 
-
-def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """In mode host, where no ResourceQuota counts shares, more GPUs than are declared."""
-    host, team = snapshot.host, state.team
+    Only in mode host, where no ResourceQuota counts shares of GPUs.
+    """
+    host = snapshot.host
+    team = state.team
     if team.mode != "host" or team.gpus is None:
         return
     pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
     held = sum(pod.gpus for pod in pods if not pod.waits)
-    if held > team.gpus + 1e-6:
-        yield fault("team-over-gpus", host, team.name, held=held, team=team)
+    if held > team.gpus + _GPU_SLACK:
+        yield fault(
+            "team-over-gpus",
+            host,
+            team.name,
+            held=held,
+            team=team,
+        )
 
 
-def secrets(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether the quota of Secrets is nearly full."""
-    host, namespace = snapshot.host, state.team.namespace
+def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a namespace whose quota of Secrets is nearly used up."""
+    host = snapshot.host
+    namespace = state.team.namespace
     quota = host.named("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
-    amounts = (value_at(status, f"{key}.secrets") or 0 for key in ("hard", "used"))
-    hard, used = (float(parse_quantity(amount)) for amount in amounts)
-    if used > NEARLY * hard:
-        yield fault("secrets-nearly-full", host, namespace, used=f"{used:g}", hard=f"{hard:g}")
+    hard = float(parse_quantity(value_at(status, "hard.secrets") or 0))
+    used = float(parse_quantity(value_at(status, "used.secrets") or 0))
+    if used > NEARLY_FULL * hard:
+        yield fault(
+            "secrets-nearly-full",
+            host,
+            namespace,
+            used=f"{used:g}",
+            hard=f"{hard:g}",
+        )
 
 
-def control_planes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Control planes on nodes of others."""
-    host, team = snapshot.host, state.team
+def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield control plane pods on nodes that do not belong to the pool for control planes."""
+    host = snapshot.host
+    pool = state.team.control_pool
     for pod in state.control_plane_pods(host):
-        node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
-        if node is not None and not in_pool(node.labels, team.control_pool):
-            labels = ", ".join(f"{key}={value}" for key, value in team.control_pool.items())
+        node_name = str(pod.spec.get("nodeName") or "")
+        node = host.named("nodes", node_name)
+        if node is not None and not in_pool(node.labels, pool):
+            labels = ", ".join(f"{key}={value}" for key, value in pool.items())
             yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
 
 
-def tenants_pods(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Pods of a team that reach past its bounds."""
+def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield pods of a team that carry tokens of the host, or share another pod's ConfigMap."""
     host = snapshot.host
-    by_map: dict[str, list[str]] = defaultdict(list)
+    pods_by_map: dict[str, list[str]] = defaultdict(list)
     for pod in host.within("pods", state.team.namespace):
         if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
             yield fault("pod-with-tokens", host, pod.namespaced_name)
-        if not pod.ended and _SHARED_MAP in pod.annotations:
-            by_map[pod.annotations[_SHARED_MAP]].append(pod.namespaced_name)
-    for config_map, names in by_map.items():
-        for name in names if len(names) > 1 else ():
+        if not pod.ended and _SHARED_GPU_MAP in pod.annotations:
+            pods_by_map[pod.annotations[_SHARED_GPU_MAP]].append(pod.namespaced_name)
+    for config_map, names in pods_by_map.items():
+        if len(names) < 2:
+            continue
+        for name in names:
             yield fault("shared-config-map", host, name, map=config_map)
 
 
-def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Network policies that the stack does not declare: they only add what is allowed."""
-    host, declared = snapshot.host, _policies(snapshot, state.team.name)
-    for item in host.within("networkpolicies", state.team.namespace) if declared else ():
-        if item.name not in declared:
-            yield fault("policy-undeclared", host, item.namespaced_name)
+def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield network policies of an isolated team that the stack does not declare.
+
+    A network policy can only allow more.
+    """
+    host = snapshot.host
+    declared = _declared_policies(snapshot, state.team.name)
+    if not declared:
+        return
+    for policy in host.within("networkpolicies", state.team.namespace):
+        if policy.name not in declared:
+            yield fault("policy-undeclared", host, policy.namespaced_name)
 
 
-def _policies(snapshot: Snapshot, team: str) -> set[str]:
-    """The network policies of a team; none where it is not isolated by them."""
-    rows = (row for row in snapshot.required if row.team == team)
-    return {row.name for row in rows if row.kind == "NetworkPolicy"}
+def _declared_policies(snapshot: Snapshot, team: str) -> set[str]:
+    """Return the names of a team's network policies; none if its network is not isolated."""
+    return {
+        required.name
+        for required in snapshot.required
+        if required.team == team and required.kind == "NetworkPolicy"
+    }
 
 
-def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether Kubernetes is new enough for the guards that the stack requires in it."""
-    required = any(row.cluster == cluster.name and row.kinds == GUARDS for row in snapshot.required)
-    if required and not cluster.serves(GUARDS):
+def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a cluster whose Kubernetes is too old for the guards that the stack requires in it."""
+    requires_guards = any(
+        required.cluster == cluster.name and required.resource == GUARDS
+        for required in snapshot.required
+    )
+    if requires_guards and not cluster.serves(GUARDS):
         yield fault("kubernetes-too-old", cluster, "")
 
 
-def default_class(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """Before an update, a StorageClass for a vCluster's volume; afterwards its claim says it."""
-    host, team, own = snapshot.host, state.team, _keys_of(state, snapshot)
-    store = team.store
-    has_volume = store.type == "etcd" or store.workload == "statefulset"
-    named = value_at(own, "vcluster.storageClass") or store.claim.get("storageClass")
-    if not snapshot.ahead or not has_volume or named or state.granted:
+def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster that will need the default StorageClass for its volume, and there is none.
+
+    Only before an update: afterwards the volume's claim has an event.
+    """
+    host = snapshot.host
+    team = state.team
+    if not snapshot.before_update or state.granted:
         return
-    if not any(item.is_default_class for item in host.all("storageclasses")):
+    if team.store.type != "etcd" and team.store.workload != "statefulset":
+        return
+    keys = _keys_of(state, snapshot)
+    if value_at(keys, "vcluster.storageClass") or team.store.claim.get("storageClass"):
+        return
+    if not any(storage_class.is_default_class for storage_class in host.all("storageclasses")):
         path = team.written_at("vcluster.storageClass")
         yield fault("no-default-class", host, team.name, path=path)
 
 
-def classes(kinds: str, state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The classes of the host, of one kind, that a team's keys name."""
-    host, team, (kind, key) = snapshot.host, state.team, CLASSES[kinds]
-    named = value_at(_keys_of(state, snapshot), key) or []
-    names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}
-    there = [item.name for item in host.all(kinds)] if names else []
-    values = {"path": team.written_at(key), "there": listed(there, "and", 10) or "none"}
-    for name in sorted(names - {*there}):
-        yield fault(f"{key.partition('.')[0]}-class-absent", host, name, kind=kind, **values)
+def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield classes of one kind that a team's keys name and the host does not have.
+
+    `resource` is a key of CLASSES.
+    """
+    host = snapshot.host
+    kind, key = CLASSES[resource]
+    value = value_at(_keys_of(state, snapshot), key) or []
+    names = {value} if isinstance(value, str) else {*value} - {*NO_GPU_CLASSES}
+    if not names:
+        return
+    existing = [existing_class.name for existing_class in host.all(resource)]
+    for name in sorted(names.difference(existing)):
+        yield fault(
+            f"{key.partition('.')[0]}-class-absent",
+            host,
+            name,
+            kind=kind,
+            path=state.team.written_at(key),
+            there=listed(existing, "and", _SHOWN_CLASSES) or "none",
+        )
 
 
 def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
-    """The keys of a team that may name classes; its platform checks those of isolation."""
+    """Return the keys of a team that may name classes, as in the stack file.
+
+    For a team's own stack without `isolation`, which the platform's stack checks.
+    """
     settings = snapshot.settings
-    written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
-    return settings.own_of(state.team.name).model_dump(by_alias=True, include=written)
+    sections = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
+    return settings.own_of(state.team.name).model_dump(by_alias=True, include=sections)
 
 
-def _isolated(snapshot: Snapshot) -> list[str]:
-    """The teams with network policies on real nodes. A team stack's account reads neither."""
+def _isolated_teams(snapshot: Snapshot) -> list[str]:
+    """Return the teams that network policies isolate, if the host has a real node.
+
+    None for a team's own stack, whose account may not read what tells.
+    """
     if snapshot.settings.platform_stack:
         return []
-    nodes = snapshot.host.all("nodes")
-    real = any(_FAKE_NODE not in node.annotations for node in nodes)
-    return [name for name in snapshot.teams if real and _policies(snapshot, name)]
+    if all(_FAKE_NODE in node.annotations for node in snapshot.host.all("nodes")):
+        return []
+    return [name for name in snapshot.teams if _declared_policies(snapshot, name)]
 
 
-def ports(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether network policies let vClusters reach the host's API."""
-    teams = _isolated(snapshot)
+def ports(host: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield ports of the host's API that the network policies of a vCluster do not let it reach."""
+    teams = _isolated_teams(snapshot)
     service = host.named("services", "kubernetes", "default") if teams else None
-    listed_ports = (service.spec.get("ports") or []) if service else []
-    for port in {port.get("targetPort") for port in listed_ports}:
-        allowed = (snapshot.settings.own_of(name).isolation.network.api_ports for name in teams)
-        if isinstance(port, int) and any(port not in of_team for of_team in allowed):
+    if service is None:
+        return
+    allowed = [snapshot.settings.own_of(name).isolation.network.api_ports for name in teams]
+    service_ports = service.spec.get("ports") or []
+    for port in {service_port.get("targetPort") for service_port in service_ports}:
+        if isinstance(port, int) and any(port not in team_ports for team_ports in allowed):
             yield fault("api-port", host, "of the host", port=port)
 
 
-def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Whether anything on the host enforces network policies."""
-    # K3s enforces them in a process of its own.
-    if not _isolated(snapshot) or any(map(_is_k3s, host.all("nodes"))):
+def network(host: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a host on which nothing enforces the network policies that isolate teams."""
+    if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
         return
-    if not any(map(_enforces, host.all("daemonsets"))):
+    if not any(map(_enforces_policies, host.all("daemonsets"))):
         yield fault("no-network-plugin", host, "of the host")
 
 
 def _is_k3s(node: KubeObject) -> bool:
+    """Whether a node is of K3s, whose own process enforces network policies."""
     return "+k3s" in str(node.status.get("nodeInfo"))
 
 
-def _enforces(item: KubeObject) -> bool:
-    names = [item.name, *(str(container.get("name")) for container in item.containers)]
-    if any(part in name for name in names for part in _ENFORCE):
-        return True
-    return any(_AMAZON in (container.get("args") or []) for container in item.containers)
+def _enforces_policies(daemon_set: KubeObject) -> bool:
+    """Whether a DaemonSet is a network plugin that enforces network policies, by its names."""
+    containers = daemon_set.containers
+    names = [daemon_set.name]
+    names += [str(container.get("name")) for container in containers]
+    for name in names:
+        if any(plugin in name for plugin in _NETWORK_PLUGINS):
+            return True
+    return any(_AMAZON_FLAG in (container.get("args") or []) for container in containers)
 
 
-def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Namespaces whose deletion hangs, at once where a cause is known."""
+def stuck(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes."""
 
-    def read(_: str, plural: str, namespace: str) -> list[KubeObject]:
-        if not cluster.asked(plural) or cluster.unread(plural):
+    def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
+        if not cluster.asked(resource) or cluster.unread(resource):
             return []
-        items = cluster.all(plural)
-        return [item for item in items if not namespace or item.namespace == namespace]
+        objects = cluster.all(resource)
+        return [item for item in objects if not namespace or item.namespace == namespace]
 
-    for item in cluster.all("namespaces"):
-        found = causes(item, read, cluster.now)
-        since = seconds_since(item["metadata"].get("deletionTimestamp"), cluster.now)
-        if found or since >= STUCK:
-            commands = [f"`{cluster.kubectl} {each.kubectl}`" for each in found if each.kubectl]
-            look = f"look with: `{cluster.kubectl} get namespace {item.name} -o yaml`"
-            fix = ", then ".join(commands) or look
-            words = why(item, found) or "no condition of it says why"
-            yield fault("namespace-stuck", cluster, item.name, why=words, fix=fix)
+    for namespace in cluster.all("namespaces"):
+        deletion_causes = causes(namespace, read_objects, cluster.now)
+        deleted = namespace["metadata"].get("deletionTimestamp")
+        if not deletion_causes and seconds_since(deleted, cluster.now) < STUCK_SECONDS:
+            continue
+        commands = [
+            f"`{cluster.kubectl} {cause.kubectl}`" for cause in deletion_causes if cause.kubectl
+        ]
+        look = f"look with: `{cluster.kubectl} get namespace {namespace.name} -o yaml`"
+        yield fault(
+            "namespace-stuck",
+            cluster,
+            namespace.name,
+            why=why(namespace, deletion_causes) or "no condition of it says why",
+            fix=", then ".join(commands) or look,
+        )
 
 
-def api_services(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """APIServices that do not answer: until they do, no namespace that is deleted goes."""
-    going = any(item.is_being_deleted for item in cluster.all("namespaces"))
-    if going or not cluster.asked("apiservices"):  # few accounts may read them
+def api_services(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield APIServices that do not answer: they keep each namespace that will be deleted.
+
+    Nothing if a namespace is being deleted, which `stuck` reports, nor if this run did not ask for
+    APIServices, which few accounts may read.
+    """
+    deleting = any(namespace.is_being_deleted for namespace in cluster.all("namespaces"))
+    if deleting or not cluster.asked("apiservices"):
         return
-    for item in cluster.all("apiservices"):
-        if is_silent(item):
-            cause = api_service_cause(item)
-            look = f"look with: `{cluster.kubectl} describe apiservice {item.name}`"
-            fix = f"`{cluster.kubectl} {cause.kubectl}`" if cause.kubectl else look
-            yield fault("api-service-silent", cluster, item.name, why=cause.words, fix=fix)
+    for service in cluster.all("apiservices"):
+        if not is_silent(service):
+            continue
+        cause = api_service_cause(service)
+        fix = f"look with: `{cluster.kubectl} describe apiservice {service.name}`"
+        if cause.kubectl:
+            fix = f"`{cluster.kubectl} {cause.kubectl}`"
+        yield fault(
+            "api-service-silent",
+            cluster,
+            service.name,
+            why=cause.words,
+            fix=fix,
+        )
 
 
-def cluster_roles(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Cluster roles that removed vClusters left."""
-    for name in (item.name for item in host.all("clusterroles")):
-        # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
-        own, _sep, space = name.partition("-v-")
-        if own.startswith("vc-") and space and host.named("namespaces", space) is None:
-            yield fault("cluster-role-left", host, name)
+def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
+    """Yield ClusterRoles of vClusters whose namespace was deleted by hand.
+
+    vCluster names them `vc-TEAM-v-NAMESPACE`.
+    """
+    for role in host.all("clusterroles"):
+        prefix, _separator, namespace = role.name.partition("-v-")
+        if not prefix.startswith("vc-") or not namespace:
+            continue
+        if host.named("namespaces", namespace) is None:
+            yield fault("cluster-role-left", host, role.name)
 
 
-def undeclared_namespaces(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Namespaces of teams that the file does not have."""
-    known = {None, *(team.name for team in (*host.desired.teams, *host.desired.grants))}
-    for item in host.all("namespaces") if host.desired.declared else ():
-        team = item.labels.get(TEAM_LABEL)
-        if team not in known and not item.is_being_deleted:
-            yield fault("namespace-undeclared", host, item.name, team=team)
+def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
+    """Yield namespaces of teams that the stack file does not have, but for those being deleted."""
+    if not host.desired.declared:
+        return
+    declared = {team.name for team in host.desired.teams}
+    declared.update(team.name for team in host.desired.grants)
+    for namespace in host.all("namespaces"):
+        team = namespace.labels.get(TEAM_LABEL)
+        if team is None or team in declared or namespace.is_being_deleted:
+            continue
+        yield fault("namespace-undeclared", host, namespace.name, team=team)
