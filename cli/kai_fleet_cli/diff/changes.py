@@ -13,7 +13,7 @@ from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.urns import provider_urn, read_urn
-from kai_fleet.values import value_at
+from kai_fleet.values import pairs, value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
@@ -258,7 +258,7 @@ def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldC
     true. A mapping that is absent on one side gives a change for each of its fields.
     """
     if _are_mappings(old, new):
-        yield from _changed_keys(old or {}, new or {}, path)
+        yield from _changed_keys(pairs(old), pairs(new), path)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (old_element, new_element) in enumerate(zip(old, new, strict=True)):
             yield from _changed_fields(old_element, new_element, f"{path}[{index}]")
