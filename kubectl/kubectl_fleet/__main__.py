@@ -58,7 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--context", help="a context of it")
     flags.add_argument("-n", "--namespace", help='show this namespace\'s pods only; "" for all')
     flags.add_argument("-w", "--watch", action="store_true", help="look again until Ctrl-C")
-    flags.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="for --watch")
+    flags.add_argument(
+        "--every",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="for --watch",
+    )
     flags.add_argument(
         "--json", action="store_true", help="for machines; with --watch a line for each change"
     )
@@ -68,7 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, text in _HELP.items():
-        commands.add_parser(name, parents=[flags], help=text, description=f"Show {text}.")
+        commands.add_parser(
+            name,
+            parents=[flags],
+            help=text,
+            description=f"Show {text}.",
+        )
     return parser
 
 

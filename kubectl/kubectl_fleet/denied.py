@@ -1,6 +1,5 @@
 """Pods that admission denied, found by the events of the objects that create them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +58,14 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     if creator is not None:
         kind, name = _controller(creator["metadata"], kind, name)
     since = event.get("firstTimestamp") or last_seen(event)
-    return Denial(kind, name, namespace, reason.cause, reason.fix, since)
+    return Denial(
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        cause=reason.cause,
+        fix=reason.fix,
+        since=since,
+    )
 
 
 def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
@@ -70,16 +76,20 @@ def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
     return Reason(text, f"look with: `{snapshot.kubectl} {describe}`")
 
 
-def _controller(metadata: Mapping[str, object], kind: str, name: str) -> tuple[str, str]:
+def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:
     """Kind and name of an object's controller, as a ReplicaSet's Deployment; else its own."""
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else []:
+    for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller"):
             return owner["kind"], owner["name"]
     return kind, name
 
 
-def _is_over(snapshot: Snapshot, kind: str, creator: Object | None, event: Object) -> bool:
+def _is_over(
+    snapshot: Snapshot,
+    kind: str,
+    creator: Object | None,
+    event: Object,
+) -> bool:
     """Whether the creator is gone, has ended, is suspended, or has all its pods.
 
     If its kind may not be listed, whether the event is older than 15 minutes.

@@ -80,10 +80,12 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
     for key in _UNSUPPORTED:
         if key in cluster or key in user:
             raise ConfigError(f"context {name} has {key}, which works with kubectl only")
+    user = _with_known_plugin(user)
+    context = {**context, "cluster": name, "user": name}
     entries = {
         "clusters": [{"name": name, "cluster": cluster}],
-        "users": [{"name": name, "user": _with_known_plugin(user)}],
-        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": context}],
     }
     config = KubeConfig.from_dict(entries).get(name)
     if config is None or config.user is None:
@@ -124,13 +126,22 @@ def _read(paths: str) -> _Kubeconfig:
         current = merged.current or document.get("current-context") or ""
         merged = replace(merged, current=current)
         folder = file.absolute().parent
-        for item in document.get("contexts") or []:
-            merged.contexts.setdefault(item["name"], _entry(item.get("context"), folder))
-        for item in document.get("clusters") or []:
-            merged.clusters.setdefault(item["name"], _entry(item.get("cluster"), folder))
-        for item in document.get("users") or []:
-            merged.users.setdefault(item["name"], _entry(item.get("user"), folder))
+        _add_entries(merged.contexts, document.get("contexts"), "context", folder)
+        _add_entries(merged.clusters, document.get("clusters"), "cluster", folder)
+        _add_entries(merged.users, document.get("users"), "user", folder)
     return merged
+
+
+def _add_entries(
+    entries: dict[str, Entry],
+    items: list[Entry] | None,
+    key: str,
+    folder: Path,
+) -> None:
+    """Add the entries of a file that have new names; `key` is the key of an item's content."""
+    for item in items or []:
+        entry = _entry(item.get(key), folder)
+        entries.setdefault(item["name"], entry)
 
 
 def _entry(fields: Entry | None, folder: Path) -> Entry:

@@ -30,13 +30,16 @@ class Reason(NamedTuple):
 @cache
 def _table(name: str) -> Any:
     """The content of a table; its form differs by table."""
-    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
+    file = files(__package__) / f"{name}.yaml"
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def reason(row: str, **values: object) -> Reason:
     """A row of `reasons.yaml`, with these values in its placeholders."""
     texts = _table("reasons")[row]
-    return Reason(texts["cause"].format_map(values), texts["fix"].format_map(values))
+    cause = texts["cause"].format_map(values)
+    fix = texts["fix"].format_map(values)
+    return Reason(cause, fix)
 
 
 def meaning(texts: Iterable[object], kubectl: str, about: Placement = NOTHING) -> Reason | None:
@@ -58,9 +61,14 @@ def _in_messages(line: str, kubectl: str) -> Reason | None:
     for row in _table("messages"):
         match = re.search(row["pattern"], line)
         if match is not None:
-            values = {"why": "", **match.groupdict(""), "text": line[:_MAX_CHARACTERS_SHOWN]}
+            values = {
+                "why": "",
+                **match.groupdict(""),
+                "text": line[:_MAX_CHARACTERS_SHOWN],
+            }
             cause = _filled(row["cause"], values)
-            return Reason(cause, _filled(row["fix"], {"kubectl": kubectl}))
+            fix = _filled(row["fix"], {"kubectl": kubectl})
+            return Reason(cause, fix)
     return None
 
 
@@ -79,10 +87,19 @@ def _in_scheduling(line: str, kubectl: str, about: Placement) -> Reason | None:
         is_about_nodes = number >= names.index(_FIRST_ROW_ABOUT_NODES)
         if about.row and is_about_nodes:
             row = rows[names.index(about.row)]
-        text = said[:_MAX_CHARACTERS_SHOWN]
-        cause = _filled(row["cause"], {**match.groupdict(""), **about._asdict(), "text": text})
-        commands = {"kubectl": kubectl, "host": "kubectl", "cordoned": about.cordoned}
-        return Reason(cause, _filled(row.get("tell") or row["fix"], commands))
+        values = {
+            **match.groupdict(""),
+            **about._asdict(),
+            "text": said[:_MAX_CHARACTERS_SHOWN],
+        }
+        commands = {
+            "kubectl": kubectl,
+            "host": "kubectl",
+            "cordoned": about.cordoned,
+        }
+        cause = _filled(row["cause"], values)
+        fix = _filled(row.get("tell") or row["fix"], commands)
+        return Reason(cause, fix)
     return None
 
 

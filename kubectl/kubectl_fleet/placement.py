@@ -53,7 +53,8 @@ def _selected_cordoned_nodes(nodes: Mapping[str, Object], pod: Pod) -> list[str]
     selector = pod.spec.get("nodeSelector") or {}
     names = []
     for name, node in nodes.items():
-        if _is_cordoned(node) and selector.items() <= metadata(node, "labels").items():
+        is_selected = selector.items() <= metadata(node, "labels").items()
+        if is_selected and _is_cordoned(node):
             names.append(name)
     return names
 

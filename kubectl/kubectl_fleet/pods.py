@@ -89,7 +89,12 @@ def show(usage: Usage) -> RenderableType:
 
 
 def _table(*, show_header: bool) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=show_header)
+    table = Table(
+        box=None,
+        padding=(0, 1, 0, 0),
+        expand=True,
+        show_header=show_header,
+    )
     table.add_column("  GPU", width=14, no_wrap=True)
     table.add_column("taken", width=15, no_wrap=True)
     table.add_column("holds", width=6, justify="right", no_wrap=True)
@@ -149,7 +154,11 @@ def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[Renderabl
 
 
 def _row(
-    usage: Usage, pod: Pod, gpu: str, taken: RenderableType, gpus: float
+    usage: Usage,
+    pod: Pod,
+    gpu: str,
+    taken: RenderableType,
+    gpus: float,
 ) -> list[RenderableType]:
     view = usage.snapshot
     name = view.name(pod.name, pod.namespace)

@@ -40,7 +40,13 @@ def show(usage: Usage) -> RenderableType:
     for queue, label, stem in _labelled(usage.queues):
         _add_rows(table, queue, label, stem)
     for queue in usage.elsewhere:
-        _add_rows(table, queue, Text(queue.name), Text(), has_quotas=False)
+        _add_rows(
+            table,
+            queue,
+            Text(queue.name),
+            Text(),
+            has_quotas=False,
+        )
     lines: list[RenderableType] = [table] if table.row_count else []
     if usage.queues:
         lines.append(Text(_LEGEND, "dim"))
@@ -64,7 +70,12 @@ def _table() -> Table:
 
 
 def _add_rows(
-    table: Table, queue: Queue, label: Text, stem: Text, *, has_quotas: bool = True
+    table: Table,
+    queue: Queue,
+    label: Text,
+    stem: Text,
+    *,
+    has_quotas: bool = True,
 ) -> None:
     """Add a row for each resource that is shown: the first with the label, the others the stem."""
     first_cell = label

@@ -40,8 +40,9 @@ class Reasons:
         for event in self._view.all("events"):
             involved = event.get("involvedObject") or {}
             if involved.get("kind") == "Pod":
-                key = (involved.get("namespace", ""), involved.get("name", ""))
-                self._events[key].append(event)
+                namespace = involved.get("namespace", "")
+                name = involved.get("name", "")
+                self._events[namespace, name].append(event)
 
     def of(self, pod: Pod) -> Reason | None:
         """The first thing that keeps a pod from running.
@@ -55,9 +56,9 @@ class Reasons:
     def _not_placed(self, pod: Pod) -> Iterator[Reason]:
         """Why a pod has no node: what objects prove, then messages, then that nothing is known."""
         kai_is_here = self._view.schedules_here
-        gates = pod.spec.get("schedulingGates")
+        gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
         if gates:
-            yield reason("gated", names=", ".join(str(gate.get("name")) for gate in gates))
+            yield reason("gated", names=", ".join(gates))
         if kai_is_here:
             yield from self._queue(pod) if pod.by_kai else self._not_for_kai(pod)
             yield from self._nodes(pod)
@@ -69,7 +70,8 @@ class Reasons:
         ]
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        known = meaning(messages, self._view.kubectl, placement(self._view, pod))
+        proven = placement(self._view, pod)
+        known = meaning(messages, self._view.kubectl, proven)
         if known is not None:
             yield known
         if self._view.seconds_since(pod.created) <= _PATIENCE_SECONDS:
@@ -115,7 +117,8 @@ class Reasons:
         containers = status.get("containerStatuses") or ()
         texts = []
         for container in (*init_containers, *containers):
-            waiting = (container.get("state") or {}).get("waiting") or {}
+            state = container.get("state") or {}
+            waiting = state.get("waiting") or {}
             texts.append(plain(f"{waiting.get('reason', '')} {waiting.get('message', '')}"))
         return texts
 
@@ -125,7 +128,8 @@ class Reasons:
         for deployment in self._view.all("deployments"):
             name = deployment["metadata"]["name"]
             is_scheduler = name == "scheduler" or name.startswith("kai-scheduler")
-            if is_scheduler and (deployment.get("status") or {}).get("availableReplicas"):
+            status = deployment.get("status") or {}
+            if is_scheduler and status.get("availableReplicas"):
                 return True
         return False
 
@@ -178,7 +182,12 @@ class Reasons:
             for bound in (share.limit, share.quota):
                 is_filled = abs(share.in_use + gpus - bound) <= SLACK
                 if bound % 1 and is_filled:
-                    yield reason("floats", bound=bound, queue=queue.name, more=bound + SLACK)
+                    yield reason(
+                        "floats",
+                        bound=bound,
+                        queue=queue.name,
+                        more=bound + SLACK,
+                    )
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
         """Labels and annotations for KAI on a pod that another scheduler has."""
@@ -205,4 +214,8 @@ class Reasons:
 
     def _describe_values(self, pod: Pod) -> dict[str, str]:
         """Values for the command `kubectl describe pod` in a text."""
-        return {"kubectl": self._view.kubectl, "namespace": pod.namespace, "name": pod.name}
+        return {
+            "kubectl": self._view.kubectl,
+            "namespace": pod.namespace,
+            "name": pod.name,
+        }

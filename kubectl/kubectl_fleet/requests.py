@@ -84,7 +84,12 @@ def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuReques
             return GpuRequest(whole, fraction=valid_fraction, devices=devices, mig=mig)
         if container_memory:
             memory_mib = math.ceil(_thousandths(container_memory) / 1000 / _MIB)
-            return GpuRequest(whole, memory_mib=memory_mib or None, devices=devices, mig=mig)
+            return GpuRequest(
+                whole,
+                memory_mib=memory_mib or None,
+                devices=devices,
+                mig=mig,
+            )
         if MEMORY in annotations:
             memory_mib = _positive_int(annotations[MEMORY])
             return GpuRequest(whole, memory_mib=memory_mib, devices=devices, mig=mig)

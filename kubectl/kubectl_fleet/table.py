@@ -122,7 +122,12 @@ def _camel_case(key: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def counted(number: int, noun: str, singular: str = "", plural: str = "") -> str:
+def counted(
+    number: int,
+    noun: str,
+    singular: str = "",
+    plural: str = "",
+) -> str:
     """A number with its noun and a verb: `1 pod waits`, `3 pods wait`."""
     if number == 1:
         return f"1 {noun} {singular}".rstrip()

@@ -41,7 +41,13 @@ class Command:
     show: Callable[[Usage], RenderableType]
 
 
-def run(cluster: Cluster, command: Command, every_seconds: float | None, *, as_json: bool) -> None:
+def run(
+    cluster: Cluster,
+    command: Command,
+    every_seconds: float | None,
+    *,
+    as_json: bool,
+) -> None:
     """Print what a command shows; with `every_seconds`, again after so many, until Ctrl-C.
 
     On a terminal the page is drawn in place. Elsewhere, and as JSON, it is printed again only if it
@@ -99,14 +105,21 @@ def _malformed_in_words() -> Iterator[None]:
 
 
 def _show_in_place(
-    page: Callable[[], RenderableType], console: Console, every_seconds: float
+    page: Callable[[], RenderableType],
+    console: Console,
+    every_seconds: float,
 ) -> None:
     """Draw a page in place again and again. It ends only with an exception, as Ctrl-C raises one.
 
     Raises UserError if the first reading fails; later failures are a note below the last page.
     """
     shown = page()
-    with Live(shown, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+    with Live(
+        shown,
+        console=console,
+        auto_refresh=False,
+        vertical_overflow="ellipsis",
+    ) as live:
         live.refresh()
         while True:
             time.sleep(every_seconds)

@@ -45,7 +45,8 @@ def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
         if step.new is None or not name.endswith(IDENTITY):
             continue
         (uid,) = pairs(step.new.inputs)["triggers"]
-        uids[name.removesuffix(IDENTITY)] = uid
+        vcluster = name.removesuffix(IDENTITY)
+        uids[vcluster] = uid
     return losses(known, uids)
 
 
@@ -81,7 +82,8 @@ def contents(known: State, vcluster: str) -> str:
 def _resources_inside(known: State, vcluster: str) -> list[Resource]:
     """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
     children = {urn for urn, parent in known.parents.items() if parent == vcluster}
-    return [resource for resource in known.resources.values() if clusters_of(resource) & children]
+    resources = known.resources.values()
+    return [resource for resource in resources if clusters_of(resource) & children]
 
 
 def _queues_in(resources: Iterable[Resource]) -> set[str]:
@@ -89,18 +91,20 @@ def _queues_in(resources: Iterable[Resource]) -> set[str]:
     names = set[str]()
     for resource in resources:
         if resource["type"] == QUEUES:
-            names.update(str(name) for name in pairs(get(resource, "inputs", "queues")))
+            queues = pairs(get(resource, "inputs", "queues"))
+            names.update(map(str, queues))
     return names
 
 
 def _is_workload(resource: Resource) -> bool:
     """Whether it is an object of a manifest: only their names have a slash."""
-    is_object = str(resource["type"]).startswith("kubernetes:")
-    return is_object and "/" in read_urn(str(resource["urn"])).name
+    if not resource["type"].startswith("kubernetes:"):
+        return False
+    return "/" in read_urn(resource["urn"]).name
 
 
 def _label(workload: Resource) -> str:
     """Kind, namespace and name, as in `Deployment demo/web`. The team in front is left out."""
-    kind = str(workload["type"]).rpartition(":")[2]
-    name = read_urn(str(workload["urn"])).name.partition("/")[2]
+    _, _, kind = workload["type"].rpartition(":")
+    _, _, name = read_urn(workload["urn"]).name.partition("/")
     return f"{kind} {name}"

@@ -141,9 +141,9 @@ class Consequence(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
+_TABLE: Final = Path(__file__).with_name("consequences.yaml")
 CONSEQUENCES: Final = tuple(
-    Consequence(*row[:5], *map(tuple, row[5:]))
-    for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
+    Consequence(*row[:5], *map(tuple, row[5:])) for row in yaml_file.load(_TABLE.read_text())
 )
 
 UPGRADES_DRIVERS: Final = Consequence(
@@ -175,9 +175,11 @@ def difference(
     parents = dict(above or {})
     for resource in (*before.values(), *after.values()):
         parents[resource.urn] = resource.parent
-    created = [_change("created", after[urn], parents) for urn in after.keys() - before.keys()]
-    deleted = [_change("deleted", before[urn], parents) for urn in before.keys() - after.keys()]
-    changes = created + deleted
+    changes = list[Change]()
+    for urn in after.keys() - before.keys():
+        changes.append(_change("created", after[urn], parents))
+    for urn in before.keys() - after.keys():
+        changes.append(_change("deleted", before[urn], parents))
     for urn in before.keys() & after.keys():
         fields = tuple(_changed_fields(before[urn].inputs, after[urn].inputs))
         if urn in replaced:
@@ -210,7 +212,9 @@ def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bo
 
     Its upgrade controller then ends the pods with GPUs, node by node (`driver.upgradePolicy`).
     """
-    if resource.type != RELEASE or resource.inputs.get("name") != _GPU_OPERATOR.chart:
+    if resource.type != RELEASE:
+        return False
+    if resource.inputs.get("name") != _GPU_OPERATOR.chart:
         return False
     if value_at(resource.inputs, "values.driver.enabled") is False:
         return False
@@ -268,11 +272,15 @@ def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldC
 
 def _are_mappings(old: object, new: object) -> bool:
     """Whether both are mappings, or one is and the other is absent; not if both are empty."""
-    return bool(old or new) and all(side is None or isinstance(side, dict) for side in (old, new))
+    if not old and not new:
+        return False
+    return isinstance(old, dict | None) and isinstance(new, dict | None)
 
 
 def _changed_keys(
-    old: Mapping[str, object], new: Mapping[str, object], path: str
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    path: str,
 ) -> Iterator[FieldChange]:
     for key in sorted({*old, *new}):
         step = f"[{key}]" if "." in key or "/" in key else key

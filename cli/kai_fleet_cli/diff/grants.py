@@ -82,7 +82,12 @@ def _in_model(old: object, new: BaseModel, keys: Keys) -> GrantedKeys:
         yield from _in_value(old_value, getattr(new, name), field.metadata, (*keys, key))
 
 
-def _in_value(old: object, new: object, marks: Sequence[object], keys: Keys) -> GrantedKeys:
+def _in_value(
+    old: object,
+    new: object,
+    marks: Sequence[object],
+    keys: Keys,
+) -> GrantedKeys:
     """The keys in a value that grant more than those in the value before."""
     if old == new or Grants.NOTHING in marks:
         return
@@ -100,7 +105,10 @@ def _in_value(old: object, new: object, marks: Sequence[object], keys: Keys) -> 
 
 
 def _in_mapping(
-    old: object, new: Mapping[str, object], marks: Sequence[object], keys: Keys
+    old: object,
+    new: Mapping[str, object],
+    marks: Sequence[object],
+    keys: Keys,
 ) -> GrantedKeys:
     before: Mapping[str, object] = old if isinstance(old, Mapping) else {}
     names = list(new)
@@ -111,7 +119,10 @@ def _in_mapping(
 
 
 def _in_list(
-    old: Sequence[object], new: Sequence[object], marks: Sequence[object], keys: Keys
+    old: Sequence[object],
+    new: Sequence[object],
+    marks: Sequence[object],
+    keys: Keys,
 ) -> GrantedKeys:
     added = [_shown(element) for element in new if element not in old]
     dropped = [_shown(element) for element in old if element not in new]

@@ -22,8 +22,14 @@ def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
     deletions that consequences.yaml calls a loss have a line. Values that only the update can tell
     count as unchanged.
     """
-    base = [_registered(urn, each) for urn, each in known.resources.items() if _is_live(each)]
-    changes = difference(base, planned, known.parents, _replaced_urns(base, planned))
+    live = [(urn, resource) for urn, resource in known.resources.items() if _is_live(resource)]
+    base = [_registered(urn, resource) for urn, resource in live]
+    changes = difference(
+        base,
+        planned,
+        above=known.parents,
+        replaced=_replaced_urns(base, planned),
+    )
     return of_changes(change for change in changes if _may_lose(change))["lost"]
 
 
@@ -35,7 +41,9 @@ def _is_live(resource: Resource) -> bool:
     """
     if resource["type"] == STACK:
         return False
-    return not (resource.get("external") or resource.get("delete"))
+    if resource.get("external"):
+        return False
+    return not resource.get("delete")
 
 
 def _registered(urn: str, resource: Resource) -> Registered:
@@ -74,7 +82,9 @@ def _is_another_object(old: Registered, new: Registered) -> bool:
 def _known_text(resource: Registered, path: Sequence[str]) -> str | None:
     """The text at a path of the inputs; None if there is none, or only the update can tell it."""
     value = get(resource.inputs, *path)
-    return value if isinstance(value, str) and value != UNKNOWN else None
+    if not isinstance(value, str) or value == UNKNOWN:
+        return None
+    return value
 
 
 def _may_lose(change: Change) -> bool:

@@ -156,7 +156,8 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     if now is None:
         return DiffReport(stack, base, None, _FILE_IS_GONE.format(stack))
     secrets = encrypted(file)
-    now = replace(now, problems=(*now.problems, *moved(base.secrets, secrets)))
+    copied_secrets = moved(base.secrets, secrets)
+    now = replace(now, problems=(*now.problems, *copied_secrets))
     changes = list[Change]()
     refused = list[Item]()
     if not base.error and now.resources:
@@ -167,7 +168,14 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     summary["granted"] = grants.granted(base.settings, grants.settings_in(file))
     summary["secret"] = list(_changed_secrets(base, file, secrets))
     summary["changed"] = [*_unplanned_keys(base, file), *summary["changed"]]
-    return DiffReport(stack, base, now, _note(base, now), changes, summary)
+    return DiffReport(
+        stack,
+        base,
+        now,
+        note=_note(base, now),
+        changes=changes,
+        summary=summary,
+    )
 
 
 def _note(base: Base, now: offline.Plan) -> str:
@@ -190,7 +198,8 @@ def _unplanned_keys(base: Base, file: Path) -> Iterator[Item]:
 
 def _changed_secrets(base: Base, file: Path, secrets: Sequence[Encrypted]) -> Iterator[Item]:
     """A line for each key of the file whose ciphertext differs, is new, or is gone."""
-    old = {secret.path: secret.content for secret in base.secrets if secret.file == file.name}
+    base_secrets = [secret for secret in base.secrets if secret.file == file.name]
+    old = {secret.path: secret.content for secret in base_secrets}
     new = {secret.path: secret.content for secret in secrets}
     for key in sorted(old.keys() | new.keys()):
         if key not in old:
@@ -243,13 +252,14 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
 
 def _unpack(root: Path, commit: str, project: Path) -> None:
     """Unpack the files that a commit has in `root`, the project's folder; none if it lacks that."""
-    if not _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False):
+    files = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False)
+    if not files:
         return
     archive = project.with_name("project.tar")
     _git(root, "archive", "--format=tar", "--output", str(archive), commit)
-    with tarfile.open(archive) as files:
-        files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
-        files.extractall(project)
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
+        tar.extractall(project)
 
 
 def _planned(base: Base, stack: str, project: Path) -> Base:
@@ -294,7 +304,12 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
     Raises UserError if git is not installed, and with `check` if it fails.
     """
     try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=root,
+            capture_output=True,
+            text=True,
+        )
     except FileNotFoundError:
         raise UserError("a diff needs git, which is not on PATH; install it") from None
     if check and done.returncode != 0:

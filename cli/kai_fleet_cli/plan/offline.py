@@ -131,7 +131,12 @@ def plan_settings(
         facts_of: Gives the facts of a team stack's platform, by the name of the platform's stack.
         more: Findings about the file itself.
     """
-    verdict = validation.validate(raw, facts_of=facts_of, stack=stack, more=more)
+    verdict = validation.validate(
+        raw,
+        facts_of=facts_of,
+        stack=stack,
+        more=more,
+    )
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)
@@ -139,7 +144,14 @@ def plan_settings(
     try:
         resources = recorder.record(stack, raw, facts)
     except pulumi.RunError as why:  # the program refuses its settings, in the engine's words
-        refusal = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
+        refusal = Finding(
+            Level.MANDATORY,
+            path="",
+            kind="stack",
+            name=stack,
+            cause=str(why),
+            check="program",
+        )
         return Plan(stack, problems=(*verdict.problems, refusal))
     more_problems = _problems_of_resources(resources, verdict)
     return Plan(stack, tuple(resources), (*verdict.problems, *more_problems))

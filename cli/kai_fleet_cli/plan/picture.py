@@ -48,7 +48,10 @@ def of_clusters(clusters: Sequence[Cluster]) -> Picture:
         inside = by_name.get(team.name)
         if inside is not None and inside.queues:
             trees[str(team.name)] = inside.queues
-    rows = [_team_row(team, host, trees.get(str(team.name), ())) for team in teams]
+    rows = list[TeamRow]()
+    for team in teams:
+        queues = trees.get(str(team.name), ())
+        rows.append(_team_row(team, host, queues))
     return Picture(rows, trees)
 
 
@@ -126,7 +129,13 @@ def _node_labels(team: Team) -> str:
 def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
-        Declared(item.urn, item.type, item.name, _with_unknowns(item.inputs), item.provider)
+        Declared(
+            urn=item.urn,
+            type=item.type,
+            name=item.name,
+            props=_with_unknowns(item.inputs),
+            provider=item.provider,
+        )
         for item in resources
     ]
 
