@@ -117,10 +117,11 @@ def _container_memory(annotations: Mapping[str, str]) -> str | None:
 
 
 def requests_of(spec: Mapping[str, Any]) -> Requests:
-    """The requests of a pod: those of its containers together, or what its start takes if more.
+    """The requests of a pod.
 
-    Init containers that keep running (`restartPolicy: Always`) add to both. A limit counts as the
-    request if only the limit is written. The overhead of the RuntimeClass is added.
+    For each resource the larger of two amounts: that of all containers together, and that of the
+    largest init container. Init containers that keep running (`restartPolicy: Always`) add to both.
+    A limit counts as the request if only the limit is written. The pod's overhead is added.
     """
     sidecars = Requests()
     starting = Requests()

@@ -38,8 +38,8 @@ class Share:
         waiting: What pods without a node ask for.
         borrowed: What is in use beyond the quota.
         lent: The part of the unused quota that other queues have borrowed. What siblings borrow
-            beyond what their parent has undivided is spread over all siblings with unused quota,
-            in proportion to it.
+            beyond what their parent has undivided, and what the parent lends itself, is spread
+            over the siblings with unused quota, in proportion to it.
     """
 
     quota: float = 0.0

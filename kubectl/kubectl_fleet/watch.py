@@ -55,24 +55,46 @@ def run(
     UserError if the first one fails.
     """
     console = Console(highlight=False)
-    ordinary_console = Console(highlight=False)
 
-    @_malformed_in_words()
     def page() -> RenderableType:
+        return _page(cluster, command)
+
+    def text() -> str:
+        blank_line = "\n" if every_seconds else ""
+        return _as_text(page()) + blank_line
+
+    def document() -> str:
+        indent = None if every_seconds else 2
+        return _document(cluster, command, indent)
+
+    if every_seconds and console.is_terminal and not as_json:
+        _show_in_place(page, console, every_seconds)
+    for changed in _changes(document if as_json else text, every_seconds):
+        sys.stdout.write(changed)
+        sys.stdout.flush()
+
+
+def _page(cluster: Cluster, command: Command) -> RenderableType:
+    """Read the cluster; what the command shows, and notes below. Raises UserError."""
+    with _malformed_in_words():
         usage = Usage(cluster.read(command.kinds))
         notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
         return Group(command.show(usage), *notes)
 
-    def text() -> str:
-        shown = page()
-        keep_whole(shown)
-        console.width = width_of(shown, ordinary_console)
-        with console.capture() as captured:
-            console.print(shown, crop=False)
-        return captured.get() + ("\n" if every_seconds else "")
 
-    @_malformed_in_words()
-    def document() -> str:
+def _as_text(page: RenderableType) -> str:
+    """A page as the console prints it, in which no name is broken."""
+    console = Console(highlight=False)
+    keep_whole(page)
+    console.width = width_of(page, console)
+    with console.capture() as captured:
+        console.print(page, crop=False)
+    return captured.get()
+
+
+def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
+    """Read the cluster; the command's JSON, ending in a newline. Raises UserError."""
+    with _malformed_in_words():
         usage = Usage(cluster.read(command.kinds))
         view = usage.snapshot
         record: dict[str, object] = {
@@ -82,14 +104,7 @@ def run(
             "countedFrom": "status" if view.partly else "pods",
             **command.record(usage),
         }
-        indent = None if every_seconds else 2
         return json.dumps(record, indent=indent, ensure_ascii=False) + "\n"
-
-    if every_seconds and console.is_terminal and not as_json:
-        _show_in_place(page, console, every_seconds)
-    for changed in _changes(document if as_json else text, every_seconds):
-        sys.stdout.write(changed)
-        sys.stdout.flush()
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What an edit lets teams do that they could not do before, by comparing two stacks' settings.
 
 The marks of a field in the settings models say which value grants more (`sections/models.py`).
-Without a mark, a larger number, more elements and true grant more. So does a value that cannot be
-compared with the one before.
+Without a mark, a larger number, more elements and true grant more; an absent value grants less. A
+value that cannot be compared with the one before grants more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

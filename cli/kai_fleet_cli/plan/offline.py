@@ -6,7 +6,7 @@ It needs no engine, no cluster and no network.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pulumi
 import pydantic_core
@@ -115,7 +115,7 @@ def _unreadable(stack: str, file_name: str, cause: str) -> Plan:
 
 
 def plan_settings(
-    raw: Mapping[str, Any],
+    raw: Mapping[str, object],
     stack: str = "plan",
     facts_of: FactsOf = validation.no_platform,
     more: Iterable[Finding] = (),

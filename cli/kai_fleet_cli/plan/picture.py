@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, pairs
@@ -133,14 +133,14 @@ def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
             urn=item.urn,
             type=item.type,
             name=item.name,
-            props=_with_unknowns(item.inputs),
+            props={key: _with_unknowns(value) for key, value in item.inputs.items()},
             provider=item.provider,
         )
         for item in resources
     ]
 
 
-def _with_unknowns(value: Any) -> Any:
+def _with_unknowns(value: object) -> object:
     if isinstance(value, dict):
         return {key: _with_unknowns(element) for key, element in value.items()}
     if isinstance(value, list):

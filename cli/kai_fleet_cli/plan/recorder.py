@@ -54,10 +54,10 @@ class _Recorder(mocks.MockMonitor):
     resources and functions are absent, so the SDK takes them as unknown.
     """
 
-    def __init__(self, stack: str, platform: Mapping[str, Any] | None) -> None:
+    def __init__(self, stack: str, platform: Mapping[str, object] | None) -> None:
         super().__init__(cast(mocks.Mocks, None))  # the methods below never call the mocks
         self.stack = stack
-        self.stack_outputs: dict[str, Any] = {}
+        self.stack_outputs: dict[str, object] = {}
         if platform is not None:
             self.stack_outputs = {"outputs": {OUTPUT: platform}}
         self.registered: dict[str, Registered] = {}
@@ -103,15 +103,15 @@ class _Recorder(mocks.MockMonitor):
             name=request.name,
             parent=request.parent,
             provider=provider_urn(request.provider),
-            inputs=_readable(json_format.MessageToDict(inputs)),
+            inputs=_readable_fields(json_format.MessageToDict(inputs)),
         )
         return urn
 
 
 def record(
     stack: str,
-    settings: Mapping[str, Any],
-    platform: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object],
+    platform: Mapping[str, object] | None = None,
     program: Callable[[], None] | None = None,
 ) -> list[Registered]:
     """Run a program with these settings, and return what it registers, sorted by URN.
@@ -153,7 +153,7 @@ def record(
     return sorted(resources, key=lambda resource: resource.urn)
 
 
-def _as_config(settings: Mapping[str, Any]) -> dict[str, str]:
+def _as_config(settings: Mapping[str, object]) -> dict[str, str]:
     """Settings as the engine hands them over: JSON by prefixed key, the keys of objects sorted."""
     return {
         f"{NAMESPACE}:{key}": json.dumps(value, sort_keys=True) for key, value in settings.items()
@@ -174,7 +174,11 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
             asyncio.set_event_loop(previous)
 
 
-def _readable(value: Any) -> Any:
+def _readable_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    return {key: _readable(fields[key]) for key in sorted(fields)}
+
+
+def _readable(value: object) -> object:
     """A value of Pulumi's protocol as Registered has it, at any depth.
 
     Secrets become `[secret]`; unknown values, assets and archives become UNKNOWN; whole floats
@@ -183,7 +187,7 @@ def _readable(value: Any) -> Any:
     if isinstance(value, dict):
         if SIGNATURE in value:
             return SECRET if value[SIGNATURE] == SECRET_MARK else UNKNOWN
-        return {key: _readable(value[key]) for key in sorted(value)}
+        return _readable_fields(value)
     if isinstance(value, list):
         return [_readable(element) for element in value]
     if isinstance(value, float) and value.is_integer():
