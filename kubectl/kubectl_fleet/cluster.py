@@ -242,12 +242,14 @@ class Cluster:
         Raises UserError if the cluster cannot be read.
         """
         try:
+            # The iterators have no names: a name would keep one alive after the loop has ended, and
+            # asyncio would complain about it on stderr.
             if kind in _GLOBAL:
                 return [item async for item in self._client.list(_GLOBAL[kind])]
             if kind == "deployments":
                 namespace = KAI_NAMESPACE
-            items = self._client.list(_NAMESPACED[kind], namespace=namespace)
-            return [item async for item in items]
+            resource = _NAMESPACED[kind]
+            return [item async for item in self._client.list(resource, namespace=namespace)]
         except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             if status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
