@@ -130,19 +130,23 @@ def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
         Declared(
-            urn=item.urn,
-            type=item.type,
-            name=item.name,
-            props={key: _with_unknowns(value) for key, value in item.inputs.items()},
-            provider=item.provider,
+            urn=resource.urn,
+            type=resource.type,
+            name=resource.name,
+            props=_fields_with_unknowns(resource.inputs),
+            provider=resource.provider,
         )
-        for item in resources
+        for resource in resources
     ]
+
+
+def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
+    return {key: _with_unknowns(value) for key, value in fields.items()}
 
 
 def _with_unknowns(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _with_unknowns(element) for key, element in value.items()}
+        return _fields_with_unknowns(value)
     if isinstance(value, list):
         return [_with_unknowns(element) for element in value]
     return UNKNOWN if value in (recorder.UNKNOWN, SECRET) else value
