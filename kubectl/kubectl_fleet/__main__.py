@@ -2,40 +2,51 @@
 
 import argparse
 import sys
-from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
 
+from kubectl_fleet import pending, pods, queues
+from kubectl_fleet.cluster import REASONS, USAGE, Cluster
+from kubectl_fleet.kubeconfig import UserError
+from kubectl_fleet.watch import Command, run
+
 _COMMANDS: Final = {
+    "queues": Command(USAGE, queues.record, queues.show),
+    "pods": Command(USAGE, pods.record, pods.show),
+    "pending": Command(REASONS, pending.record, pending.show),
+}
+_HELP: Final = {
     "queues": "quota, limit, in use, borrowed, lent and waiting of every queue",
     "pods": "which pod holds which share of which GPU",
     "pending": "why each pod waits, and what to do",
 }
+_MIN_SECONDS: Final = 0.5  # between two readings
+_MAX_SECONDS: Final = 86400.0
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; a user's mistake is one sentence on stderr and exit code 1."""
+    """Run a command; without one print the help.
+
+    Exits with 1 and one sentence on stderr for a user's mistake, a cluster that cannot be read, and
+    Ctrl-C; with --watch Ctrl-C is the usual end, with 0.
+    """
     parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.command is None:
+    options = parser.parse_args(arguments)
+    if options.command is None:
         parser.print_help()
         return
-    every = min(86400.0, max(0.5, given.every)) if given.watch else None
+    every_seconds = None
+    if options.watch:
+        every_seconds = min(_MAX_SECONDS, max(_MIN_SECONDS, options.every))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may not have the characters of bars
     try:
-        from kubectl_fleet import watch
-        from kubectl_fleet.cluster import Cluster
-        from kubectl_fleet.kubeconfig import UserError
-
-        try:
-            cluster = Cluster(given.kubeconfig, given.context, given.namespace)
-            command = import_module(f"kubectl_fleet.{given.command}")
-            watch.run(cluster, command, every, as_json=given.json)
-        except UserError as error:
-            sys.exit(f"error: {error}")
+        cluster = Cluster(options.kubeconfig, options.context, options.namespace)
+        run(cluster, _COMMANDS[options.command], every_seconds, as_json=options.json)
+    except UserError as error:
+        sys.exit(f"error: {error}")
     except KeyboardInterrupt:
-        if every is None:  # of --watch it is the usual end
+        if every_seconds is None:
             sys.exit("interrupted")
     except BrokenPipeError:
         sys.stdout = None  # `| head`: the reader is gone
@@ -47,7 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--context", help="a context of it")
     flags.add_argument("-n", "--namespace", help='show this namespace\'s pods only; "" for all')
     flags.add_argument("-w", "--watch", action="store_true", help="look again until Ctrl-C")
-    flags.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="for --watch")
+    flags.add_argument(
+        "--every",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="for --watch",
+    )
     flags.add_argument(
         "--json", action="store_true", help="for machines; with --watch a line for each change"
     )
@@ -56,8 +73,13 @@ def _parser() -> argparse.ArgumentParser:
         description="Your queues, your GPUs and your pods that wait, with your own kubeconfig.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, text in _COMMANDS.items():
-        commands.add_parser(name, parents=[flags], help=text, description=f"Show {text}.")
+    for name, text in _HELP.items():
+        commands.add_parser(
+            name,
+            parents=[flags],
+            help=text,
+            description=f"Show {text}.",
+        )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""A transport that gives up an API server which answers for too long, or too much."""
+"""A transport that gives up an API server whose answers take too long or are too large."""
 
 import asyncio
 import time
@@ -7,29 +7,32 @@ from typing import Final
 
 import httpx2
 
-_BYTES_A_VALUE: Final = 16  # of JSON; each takes up to 250 bytes of memory
+_BYTES_PER_VALUE: Final = 16  # of JSON; a value takes up to 250 bytes of memory
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests by a client. All answers since `begin` share one bound of seconds, bytes and
-    values. What is compressed is not decompressed: it could expand to gigabytes.
+    """Sends requests through a client, with bounds on the answers.
+
+    All answers after `begin` share one bound of seconds, one of bytes and one of JSON values.
+    Compressed answers are not decompressed, because they could expand to gigabytes.
     """
 
-    most = 256 << 20  # bytes of one reading: 25,000 pods
+    most = 256 << 20  # bytes of all answers: 25,000 pods
 
     def __init__(self, inner: httpx2.AsyncClient, seconds: float) -> None:
-        self._inner, self._seconds = inner, seconds
+        self._inner = inner
+        self._seconds = seconds
         self.begin()
 
     def begin(self) -> None:
-        """Bound all requests from here on together; the time begins with the first of them."""
+        """Reset the bounds. The time begins with the next request."""
         self._ends: float | None = None
         self._bytes = self.most
-        self._values = self.most // _BYTES_A_VALUE
+        self._values = self.most // _BYTES_PER_VALUE
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. Raises ReadTimeout and ReadError where a bound is reached."""
-        if self._ends is None:  # a credential plugin, which may ask a person, ran before
+        """Send a request; its body is read later. Raises ReadTimeout after the bound of seconds."""
+        if self._ends is None:  # not in `begin`: a credential plugin runs after it, and may ask
             self._ends = time.monotonic() + self._seconds
         request.headers["Accept-Encoding"] = "identity"
         try:
@@ -46,7 +49,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def pieces(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
-        """The body as it was sent. Raises ReadTimeout and ReadError where a bound is reached."""
+        """The body as it was sent. Raises ReadTimeout or ReadError if a bound is reached."""
         ends = self._ends or time.monotonic()
         stream = answer.aiter_raw()
         while True:
@@ -65,11 +68,14 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _take(self, piece: bytes) -> None:
-        # A value stands behind a comma, or first in a list or a mapping.
+        """Count a piece of a body. Raises ReadError if it exceeds the bytes or the values.
+
+        A JSON value follows a comma, or is the first of a list or a mapping.
+        """
         self._bytes -= len(piece)
         self._values -= piece.count(b",") + piece.count(b"[") + piece.count(b"{")
         if self._bytes < 0 or self._values < 0:
-            values = self.most // _BYTES_A_VALUE
+            values = self.most // _BYTES_PER_VALUE
             raise httpx2.ReadError(
                 f"it answers more than {self.most >> 20} MiB, or {values} values, which is more"
                 " than is read of it"
@@ -80,10 +86,11 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer, within the bounds of its transport."""
+    """The body of an answer, counted against the bounds of its transport."""
 
     def __init__(self, transport: BoundedTransport, answer: httpx2.Response) -> None:
-        self._transport, self._answer = transport, answer
+        self._transport = transport
+        self._answer = answer
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._transport.pieces(self._answer)

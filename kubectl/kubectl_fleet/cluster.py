@@ -1,4 +1,7 @@
-"""Read a cluster: one list of each kind, all at once, with the rights of the kubeconfig's user."""
+"""Read a cluster: one list for each kind of object, at the same time, as the kubeconfig's user.
+
+A kind is named by its plural in the API: `pods`, `queues`.
+"""
 
 import asyncio
 import shlex
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httpx2
 from lightkube import ConfigError
@@ -23,7 +26,13 @@ KAI_NAMESPACE: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 # Namespaces of KAI, the GPU operator and Kubernetes: their pods are not a team's.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", "kai-scale-adjust", "gpu-operator", "kube-system"}
+    {
+        KAI_NAMESPACE,
+        "kai-resource-reservation",
+        "kai-scale-adjust",
+        "gpu-operator",
+        "kube-system",
+    }
 )
 _GLOBAL: Final = {
     "nodes": cluster_wide("", "v1", "Node", "nodes"),
@@ -42,84 +51,113 @@ _NAMESPACED: Final = {
     "statefulsets": namespaced("apps", "v1", "StatefulSet", "statefulsets"),
     "jobs": namespaced("batch", "v1", "Job", "jobs"),
 }
-# Deployments are those of KAI's namespace: they show which version runs, and whether it serves.
+# The kinds to read for usage, and for the reasons of waiting pods. Deployments are only those of
+# KAI's namespace: they tell which version runs, and whether it serves.
 USAGE: Final = ("nodes", "pods", "queues", "podgroups", "deployments")
 REASONS: Final = (
-    *(*USAGE, "events", "runtimeclasses", "persistentvolumeclaims"),
-    *("replicasets", "statefulsets", "jobs"),
+    *USAGE,
+    "events",
+    "runtimeclasses",
+    "persistentvolumeclaims",
+    "replicasets",
+    "statefulsets",
+    "jobs",
 )
+_Lists: TypeAlias = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
 
 
 def metadata(item: Object, key: str) -> dict[str, str]:
-    """Return the labels or annotations of an object."""
+    """The labels or annotations of an object; empty if it has none."""
     return item["metadata"].get(key) or {}
 
 
-def condition(item: Object, kind: str) -> dict[str, Any]:
-    """Return a condition of an object by its type; empty where there is none."""
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return next((each for each in conditions if each.get("type") == kind), {})
+def condition(item: Object, type_: str) -> dict[str, Any]:
+    """The condition of an object that has this type; empty if there is none."""
+    status = item.get("status") or {}
+    for each in status.get("conditions") or []:
+        if each.get("type") == type_:
+            return dict(each)
+    return {}
 
 
 def last_seen(event: Object) -> str:
-    """Return when an event happened last, as text that sorts."""
-    stamp = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
-    return str(stamp or event["metadata"].get("creationTimestamp") or "")
+    """The time stamp of an event's last occurrence. Stamps sort as text; "" without any."""
+    for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
+        if event.get(key):
+            return str(event[key])
+    return str(event["metadata"].get("creationTimestamp") or "")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The objects of one reading of a cluster."""
+    """The objects of one reading of a cluster.
 
-    objects: dict[str, list[Object]]  # by plural, where it is served and may be listed
-    forbidden: set[str]  # the kinds that may not be listed
-    namespace: str  # of -n, else the kubeconfig's
-    shown: str | None  # the only namespace whose pods are shown; None for all
-    partly: bool  # pods could be listed in `namespace` only
-    kubectl: str  # the kubectl command for this cluster, for sentences
+    Attributes:
+        objects: Lists of objects by kind; only kinds that the API serves and that may be listed.
+        forbidden: Kinds that may not be listed.
+        namespace: The one of -n, else the kubeconfig's.
+        shown: The only namespace whose pods are shown; None for all.
+        partly: The pods of only `namespace` may be listed.
+        kubectl: The kubectl command for this cluster, for sentences.
+        now: The time of the reading.
+    """
+
+    objects: dict[str, list[Object]]
+    forbidden: set[str]
+    namespace: str
+    shown: str | None
+    partly: bool
+    kubectl: str
     now: datetime
 
     def all(self, kind: str) -> list[Object]:
-        """Return the objects of a kind; none where it is not served."""
+        """The objects of a kind; none if it is not served, or may not be listed."""
         return self.objects.get(kind, [])
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """Return the object of a name, the first of it where `namespace` is None."""
+        """The object of that name; with `namespace` None, the first one in any namespace."""
         return self._by_name.get((kind, name, namespace))
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str | None], Object]:
-        found: dict[tuple[str, str, str | None], Object] = {}
+        """Objects by kind, name and namespace, and again by None in place of the namespace."""
+        by_name: dict[tuple[str, str, str | None], Object] = {}
         for kind, items in self.objects.items():
             for item in items:
-                about = item["metadata"]
-                found.setdefault((kind, about["name"], about.get("namespace")), item)
-                found.setdefault((kind, about["name"], None), item)
-        return found
+                name = item["metadata"]["name"]
+                namespace = item["metadata"].get("namespace")
+                by_name.setdefault((kind, name, namespace), item)
+                by_name.setdefault((kind, name, None), item)
+        return by_name
 
     @property
     def schedules_here(self) -> bool:
-        """Whether KAI is in this cluster, and not on its host."""
+        """Whether KAI runs in this cluster, not on its host: it has the API of queues."""
         return "queues" in self.objects or "queues" in self.forbidden
 
     def shows(self, namespace: str) -> bool:
-        """Whether what is in a namespace is shown."""
+        """Whether pods of a namespace are shown."""
         return self.shown in (None, namespace)
 
     def name(self, name: str, namespace: str) -> str:
-        """Return a name, with its namespace where that is not the usual one."""
+        """A name as tables have it: `NAMESPACE/NAME`.
+
+        The name alone in the only namespace that is shown, and in `default` if all are.
+        """
         return name if namespace == (self.shown or "default") else f"{namespace}/{name}"
 
     def seconds_since(self, stamp: object) -> float:
-        """Return the seconds since a time stamp of Kubernetes; 0 without one."""
+        """The seconds since a time stamp of Kubernetes; 0 for what is none."""
         try:
             then = datetime.fromisoformat(str(stamp))
         except ValueError:
             return 0.0
-        return (self.now - then).total_seconds() if then.tzinfo else 0.0
+        if then.tzinfo is None:
+            return 0.0
+        return (self.now - then).total_seconds()
 
     def age(self, stamp: str) -> str:
-        """Return how long ago that was as kubectl writes it: `45s`, `12m`, `3h`, `9d`."""
+        """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one."""
         seconds = self.seconds_since(stamp)
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
@@ -128,9 +166,10 @@ class Snapshot:
 
 
 class Cluster:
-    """The cluster of a kubeconfig. `namespace` is -n: None for the kubeconfig's.
+    """The cluster of a context of a kubeconfig.
 
-    Raises UserError for a kubeconfig that can't be used.
+    `namespace` is the one of -n: None for all, or for the kubeconfig's if not all may be listed; ""
+    is all. Raises UserError for a kubeconfig that cannot be used.
     """
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:
@@ -138,29 +177,43 @@ class Cluster:
         self._client, self._bounds = open_cluster(file, context)
         self._plugin = self._client.config.user and self._client.config.user.exec
         self._namespace = namespace
-        flags = {"--kubeconfig": file, "--context": context}
-        words = [word for flag, value in flags.items() if value for word in (flag, value)]
-        self._kubectl = shlex.join(["kubectl", *words])
+        command = ["kubectl"]
+        if file:
+            command += ["--kubeconfig", file]
+        if context:
+            command += ["--context", context]
+        self._kubectl = shlex.join(command)
 
     def read(self, kinds: Iterable[str]) -> Snapshot:
-        """List these kinds. Who may list the pods of one namespace only gets those.
+        """List the objects of these kinds in all namespaces.
 
-        Raises UserError where the cluster does not answer, or not to these credentials.
+        If the pods of all namespaces may not be listed, read those of one namespace.
+
+        Raises:
+            UserError: The cluster does not answer in time, answers too much or something else than
+                Kubernetes does, or refuses the credentials; or a credential plugin gives no token.
         """
         self._bounds.begin()
         return self._loop.run(self._read(list(kinds)))
 
     async def _read(self, kinds: list[str]) -> Snapshot:
         namespace = self._namespace or self._client.namespace
-        found = await self._lists(kinds, "*")
-        partly = found.get("pods") == HTTPStatus.FORBIDDEN
+        lists = await self._lists(kinds, "*")
+        partly = lists.get("pods") == HTTPStatus.FORBIDDEN
         if partly:
-            found |= await self._lists([kind for kind in kinds if kind in _NAMESPACED], namespace)
-        objects = {kind: _once(each) for kind, each in found.items() if isinstance(each, list)}
+            namespaced_kinds = [kind for kind in kinds if kind in _NAMESPACED]
+            lists |= await self._lists(namespaced_kinds, namespace)
+        objects: dict[str, list[Object]] = {}
+        forbidden = set[str]()
+        for kind, items in lists.items():
+            if isinstance(items, list):
+                objects[kind] = _without_repetitions(items)
+            elif items == HTTPStatus.FORBIDDEN:
+                forbidden.add(kind)
         objects.get("events", []).sort(key=last_seen, reverse=True)  # newest first
         return Snapshot(
             objects=objects,
-            forbidden={kind for kind in found if found[kind] == HTTPStatus.FORBIDDEN},
+            forbidden=forbidden,
             namespace=namespace,
             shown=namespace if partly and "pods" in objects else self._namespace or None,
             partly=partly,
@@ -168,22 +221,35 @@ class Cluster:
             now=datetime.now(UTC),
         )
 
-    async def _lists(self, kinds: list[str], namespace: str) -> dict[str, list[Object] | int]:
-        """Return the objects of each kind, or the status of a refusal.
+    async def _lists(self, kinds: list[str], namespace: str) -> _Lists:
+        """List each kind. Raises UserError.
 
-        All in one thread: msgspec, by which lightkube decodes, crashes where two meet a type first.
+        All in one thread: msgspec, with which lightkube decodes, crashes if two threads meet a type
+        for the first time.
         """
-        # A credential plugin runs for the first request; its token serves the others.
-        first = [await self._list(kinds[0], namespace)] if self._plugin else []
-        rest = (self._list(kind, namespace) for kind in kinds[len(first) :])
-        return dict(zip(kinds, [*first, *await asyncio.gather(*rest)], strict=True))
+        lists: _Lists = {}
+        if self._plugin and kinds:
+            # The credential plugin runs for the first request; its token serves the others.
+            lists[kinds[0]] = await self._list(kinds[0], namespace)
+        others = [kind for kind in kinds if kind not in lists]
+        answers = await asyncio.gather(*[self._list(kind, namespace) for kind in others])
+        lists.update(zip(others, answers, strict=True))
+        return lists
 
     async def _list(self, kind: str, namespace: str) -> list[Object] | int:
+        """The objects of a kind; the HTTP status if it may not be listed, or is not served.
+
+        Raises UserError if the cluster cannot be read.
+        """
         try:
+            # The iterators have no names: a name would keep one alive after the loop has ended, and
+            # asyncio would complain about it on stderr.
             if kind in _GLOBAL:
                 return [item async for item in self._client.list(_GLOBAL[kind])]
-            own = KAI_NAMESPACE if kind == "deployments" else namespace
-            return [item async for item in self._client.list(_NAMESPACED[kind], namespace=own)]
+            if kind == "deployments":
+                namespace = KAI_NAMESPACE
+            resource = _NAMESPACED[kind]
+            return [item async for item in self._client.list(resource, namespace=namespace)]
         except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             if status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
@@ -194,20 +260,23 @@ class Cluster:
         except httpx2.HTTPError as error:
             reason = plain(error) or type(error).__name__
         except (ConfigError, OSError, LookupError, TypeError, ValueError, RecursionError) as error:
-            reason = "what answers there is no Kubernetes API"
-            if self._plugin:
-                hint = f"; {self._plugin.installHint}" if self._plugin.installHint else ""
-                why = plain(error, 300)
-                reason = f"{self._plugin.command} hands out no token: {why}{hint}"
+            reason = self._why_unreadable(error)
         raise UserError(
             f"the cluster at {self._client.config.cluster.server} can't be read: {reason}"
         )
 
+    def _why_unreadable(self, error: Exception) -> str:
+        """With a credential plugin, its error and its hint; else that this is no Kubernetes API."""
+        if not self._plugin:
+            return "what answers there is no Kubernetes API"
+        hint = f"; {self._plugin.installHint}" if self._plugin.installHint else ""
+        return f"{self._plugin.command} hands out no token: {plain(error, 300)}{hint}"
 
-def _once(items: list[Object]) -> list[Object]:
-    """Each name of a namespace once: a server may list one again and again."""
-    found: dict[tuple[str, str], Object] = {}
+
+def _without_repetitions(items: list[Object]) -> list[Object]:
+    """The first object of each name and namespace: a server may list one again and again."""
+    by_name: dict[tuple[str, str], Object] = {}
     for item in items:
-        about = item["metadata"]
-        found.setdefault((str(about.get("namespace")), str(about["name"])), item)
-    return list(found.values())
+        namespace = str(item["metadata"].get("namespace"))
+        by_name.setdefault((namespace, str(item["metadata"]["name"])), item)
+    return list(by_name.values())

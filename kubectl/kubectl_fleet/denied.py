@@ -1,47 +1,109 @@
-"""Pods that admission denied, by the events of the objects that create them."""
+"""Pods that admission denied, found by the events of the objects that create them."""
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from kubectl_fleet.cluster import RESERVED, Object, Snapshot, condition, last_seen
 from kubectl_fleet.messages import Reason, meaning
 from kubectl_fleet.table import plain
 
-_LATELY: Final = 900.0  # seconds
-# The last two are KubeRay's, about a RayCluster.
-_REASONS: Final = ("FailedCreate", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
+_MAX_EVENT_AGE_SECONDS: Final = 900.0
+# The last two are events of KubeRay about a RayCluster.
+_EVENT_REASONS: Final = ("FailedCreate", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
 _PLURALS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
-def denied(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Return what could not create its pods and still lacks them, the oldest first."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+@dataclass(frozen=True)
+class Denial:
+    """An object whose pods are denied: why, what to do, and the time of its first such event.
+
+    `kind` and `name` are those of the object that a person wrote, such as a Deployment.
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    cause: str
+    fix: str
+    since: str
+
+
+def denied(snapshot: Snapshot) -> list[Denial]:
+    """The objects that could not create their pods and still lack them, the oldest first.
+
+    Each is there once, by its newest event.
+    """
+    denials: dict[tuple[str, str, str], Denial] = {}
     for event in snapshot.all("events"):  # newest first
-        about = event.get("involvedObject") or {}
-        kind, namespace, name = (str(about.get(key)) for key in ("kind", "namespace", "name"))
-        if event.get("reason") not in _REASONS or kind == "Pod" or namespace in RESERVED:
-            continue
-        owner = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
-        if not snapshot.shows(namespace) or _is_over(snapshot, kind, owner, event):
-            continue
-        look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
-        text = plain(event.get("message"))
-        reason = meaning([text], snapshot.kubectl) or Reason(text, look)
-        # What a person wrote is a ReplicaSet's Deployment.
-        for above in (owner["metadata"].get("ownerReferences") or []) if owner else []:
-            kind, name = (above["kind"], above["name"]) if above.get("controller") else (kind, name)
-        record = {"kind": kind, "name": name, "namespace": namespace, **reason._asdict()}
-        since = event.get("firstTimestamp") or last_seen(event)
-        found.setdefault((kind, namespace, name), {**record, "since": since})
-    return sorted(found.values(), key=lambda each: (each["since"], each["namespace"], each["name"]))
+        denial = _denial(snapshot, event)
+        if denial is not None:
+            denials.setdefault((denial.kind, denial.namespace, denial.name), denial)
+    return sorted(denials.values(), key=lambda each: (each.since, each.namespace, each.name))
 
 
-def _is_over(snapshot: Snapshot, kind: str, owner: Object | None, event: Object) -> bool:
-    """Return whether the owner is gone or has its pods; of one that can't be seen, if it is old."""
+def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
+    """The denial that an event reports; None for other events, and if it is over."""
+    involved = event.get("involvedObject") or {}
+    kind = str(involved.get("kind"))
+    name = str(involved.get("name"))
+    namespace = str(involved.get("namespace"))
+    if event.get("reason") not in _EVENT_REASONS or kind == "Pod":
+        return None
+    if namespace in RESERVED or not snapshot.shows(namespace):
+        return None
+    creator = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
+    if _is_over(snapshot, kind, creator, event):
+        return None
+    reason = _reason(snapshot, event, f"-n {namespace} describe {kind.lower()} {name}")
+    if creator is not None:
+        kind, name = _controller(creator["metadata"], kind, name)
+    since = event.get("firstTimestamp") or last_seen(event)
+    return Denial(
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        cause=reason.cause,
+        fix=reason.fix,
+        since=since,
+    )
+
+
+def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
+    text = plain(event.get("message"))
+    known = meaning([text], snapshot.kubectl)
+    if known is not None:
+        return known
+    return Reason(text, f"look with: `{snapshot.kubectl} {describe}`")
+
+
+def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:
+    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else its own."""
+    for owner in metadata.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return owner["kind"], owner["name"]
+    return kind, name
+
+
+def _is_over(
+    snapshot: Snapshot,
+    kind: str,
+    creator: Object | None,
+    event: Object,
+) -> bool:
+    """Whether the creator is gone, has ended, is suspended, or has all its pods.
+
+    If its kind may not be listed, whether the event is older than 15 minutes.
+    """
     if _PLURALS.get(kind) not in snapshot.objects:
-        return snapshot.seconds_since(last_seen(event)) > _LATELY
-    if owner is None:
+        return snapshot.seconds_since(last_seen(event)) > _MAX_EVENT_AGE_SECONDS
+    if creator is None:
         return True
-    spec, status = owner.get("spec") or {}, owner.get("status") or {}
-    ended = any(condition(owner, each).get("status") == "True" for each in ("Complete", "Failed"))
-    has = max(status.get(key) or 0 for key in ("replicas", "active", "succeeded"))
-    return bool(ended or spec.get("suspend") or has >= spec.get("replicas", 1))
+    for outcome in ("Complete", "Failed"):
+        if condition(creator, outcome).get("status") == "True":
+            return True
+    spec = creator.get("spec") or {}
+    if spec.get("suspend"):
+        return True
+    status = creator.get("status") or {}
+    pods = max(status.get(key) or 0 for key in ("replicas", "active", "succeeded"))
+    return bool(pods >= spec.get("replicas", 1))

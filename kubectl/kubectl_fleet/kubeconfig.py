@@ -1,8 +1,9 @@
 """Connect to an API server from a kubeconfig: lightkube's client, configured as kubectl is."""
 
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httpx2
 import yaml
@@ -11,76 +12,142 @@ from lightkube.config.client_adapter import verify_cluster
 
 from kubectl_fleet.bounded import BoundedTransport
 
-_SECONDS: Final = 10.0  # until a server goes on with an answer
-_IN_ALL: Final = 60.0  # for all answers of a reading
+_ANSWER_SECONDS: Final = 10.0  # in which a server has to go on with an answer
+_TOTAL_SECONDS: Final = 60.0  # in which it has to end all answers of a reading
 _DEFAULT: Final = "~/.kube/config"
+# Keys whose values are paths, relative to the folder of their file.
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _EXEC: Final = "client.authentication.k8s.io"
 # Keys that lightkube ignores: without them it would send another request than kubectl.
 _UNSUPPORTED: Final = ("as", "auth-provider", "tls-server-name")
-_Entries = dict[str, dict[str, Any]]
+Entry: TypeAlias = dict[str, Any]
 
 
 class UserError(Exception):
-    """A command that can't be done as asked; the message says what to do instead."""
+    """A command that cannot be done as asked. The message says what to do instead."""
+
+
+@dataclass(frozen=True)
+class _Kubeconfig:
+    """The entries of one or several files by name, and the current context; "" without one."""
+
+    contexts: dict[str, Entry] = field(default_factory=dict)
+    clusters: dict[str, Entry] = field(default_factory=dict)
+    users: dict[str, Entry] = field(default_factory=dict)
+    current: str = ""
 
 
 def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, BoundedTransport]:
-    """Return a client for a context of a file, else of $KUBECONFIG or the default file; and what
-    bounds its answers.
+    """A client for a context of a kubeconfig, and the transport that bounds its answers.
 
-    Raises UserError for a kubeconfig that can't be used.
+    The file is `file`, else $KUBECONFIG, else ~/.kube/config. The context is the current one unless
+    set. Nothing is sent yet.
+
+    Raises:
+        UserError: The kubeconfig is absent or malformed, lacks the context or what that names, or
+            has a key that would make lightkube send another request than kubectl.
     """
     try:
-        contexts, clusters, users, current = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
-        name, names = context or current, ", ".join(contexts)
-        if not name:
-            raise ConfigError(f"it has no current-context; write --context with one of: {names}")
-        if name not in contexts:
-            raise ConfigError(f"it has no context {name}; write --context with one of: {names}")
-        chosen = contexts[name]
-        if chosen.get("cluster") not in clusters or chosen.get("user", "") not in {"", *users}:
-            raise ConfigError(f"context {name} names a cluster or a user that is not there")
-        cluster, user = clusters[chosen["cluster"]], users.get(chosen.get("user", ""), {})
-        for key in _UNSUPPORTED:
-            if key in cluster or key in user:
-                raise ConfigError(f"context {name} has {key}, which works with kubectl only")
-        # lightkube knows the plugins of v1beta1, which hand out a token as those of v1 do.
-        if user.get("exec", {}).get("apiVersion") == f"{_EXEC}/v1":
-            user = {**user, "exec": {**user["exec"], "apiVersion": f"{_EXEC}/v1beta1"}}
-        entries = {"cluster": cluster, "user": user}
-        entries["context"] = {**chosen, "cluster": name, "user": name}
-        lists = {f"{kind}s": [{"name": name, kind: entry}] for kind, entry in entries.items()}
-        config = KubeConfig.from_dict(lists).get(name)
-        if config is None or config.user is None:
-            raise ConfigError(f"context {name} names a cluster or a user that is not there")
-        tls = verify_cluster(config.cluster, config.user, config.abs_file)
-        timeout, proxy = httpx2.Timeout(_SECONDS), cluster.get("proxy-url")
-        sends = httpx2.AsyncClient(verify=tls, timeout=timeout, proxy=proxy)
-        bounded = BoundedTransport(sends, _IN_ALL)
-        return AsyncClient(config, timeout=timeout, transport=bounded), bounded
+        kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
+        return _client(kubeconfig, _context_name(kubeconfig, context))
     except yaml.YAMLError:  # its message may quote a token
         raise UserError("the kubeconfig can't be used: it is not YAML") from None
     except (ConfigError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"the kubeconfig can't be used: {error}") from None
 
 
-def _read(paths: str) -> tuple[_Entries, _Entries, _Entries, str]:
-    """Merge files as kubectl does, the first entry of a name counts; and the current context."""
-    merged: dict[str, _Entries] = {"contexts": {}, "clusters": {}, "users": {}}
-    current = ""
+def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
+    """The context to use. Raises ConfigError if there is none, or none of that name."""
+    name = context or kubeconfig.current
+    names = ", ".join(kubeconfig.contexts)
+    if not name:
+        raise ConfigError(f"it has no current-context; write --context with one of: {names}")
+    if name not in kubeconfig.contexts:
+        raise ConfigError(f"it has no context {name}; write --context with one of: {names}")
+    return name
+
+
+def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTransport]:
+    """The client for a context. Raises ConfigError if lightkube cannot use it as kubectl does."""
+    context = kubeconfig.contexts[name]
+    user_name = context.get("user", "")
+    if context.get("cluster") not in kubeconfig.clusters:
+        raise ConfigError(f"context {name} names a cluster or a user that is not there")
+    if user_name and user_name not in kubeconfig.users:
+        raise ConfigError(f"context {name} names a cluster or a user that is not there")
+    cluster = kubeconfig.clusters[context["cluster"]]
+    user = kubeconfig.users.get(user_name, {})
+    for key in _UNSUPPORTED:
+        if key in cluster or key in user:
+            raise ConfigError(f"context {name} has {key}, which works with kubectl only")
+    user = _with_known_plugin(user)
+    context = {**context, "cluster": name, "user": name}
+    entries = {
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": context}],
+    }
+    config = KubeConfig.from_dict(entries).get(name)
+    if config is None or config.user is None:
+        raise ConfigError(f"context {name} names a cluster or a user that is not there")
+    timeout = httpx2.Timeout(_ANSWER_SECONDS)
+    http_client = httpx2.AsyncClient(
+        verify=verify_cluster(config.cluster, config.user, config.abs_file),
+        timeout=timeout,
+        proxy=cluster.get("proxy-url"),
+    )
+    transport = BoundedTransport(http_client, _TOTAL_SECONDS)
+    return AsyncClient(config, timeout=timeout, transport=transport), transport
+
+
+def _with_known_plugin(user: Entry) -> Entry:
+    """A user whose credential plugin of v1 is said to be of v1beta1, the one that lightkube knows.
+
+    Plugins of both versions hand out tokens in the same way.
+    """
+    plugin = user.get("exec", {})
+    if plugin.get("apiVersion") != f"{_EXEC}/v1":
+        return user
+    return {**user, "exec": {**plugin, "apiVersion": f"{_EXEC}/v1beta1"}}
+
+
+def _read(paths: str) -> _Kubeconfig:
+    """Merge files as kubectl does: of entries with the same name, the first one counts.
+
+    Files that are absent are skipped. Raises ConfigError if all are.
+    """
     files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
-    if not any(map(Path.is_file, files)):
+    files = [file for file in files if file.is_file()]
+    if not files:
         raise ConfigError(f"{paths} is not there; write --kubeconfig, or set KUBECONFIG")
-    for path in filter(Path.is_file, files):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        current = current or document.get("current-context") or ""
-        for kind, entries in merged.items():
-            for item in document.get(kind) or []:
-                entry = {
-                    key: str(path.absolute().parent / value) if key in _PATHS else value
-                    for key, value in (item.get(kind[:-1]) or {}).items()
-                    if value not in (None, "")
-                }
-                entries.setdefault(item["name"], entry)
-    return merged["contexts"], merged["clusters"], merged["users"], current
+    merged = _Kubeconfig()
+    for file in files:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        current = merged.current or document.get("current-context") or ""
+        merged = replace(merged, current=current)
+        folder = file.absolute().parent
+        _add_entries(merged.contexts, document.get("contexts"), "context", folder)
+        _add_entries(merged.clusters, document.get("clusters"), "cluster", folder)
+        _add_entries(merged.users, document.get("users"), "user", folder)
+    return merged
+
+
+def _add_entries(
+    entries: dict[str, Entry],
+    items: list[Entry] | None,
+    key: str,
+    folder: Path,
+) -> None:
+    """Add the entries of a file that have new names; `key` is the key of an item's content."""
+    for item in items or []:
+        entry = _entry(item.get(key), folder)
+        entries.setdefault(item["name"], entry)
+
+
+def _entry(fields: Entry | None, folder: Path) -> Entry:
+    """The fields that have a value, with absolute paths."""
+    entry = {}
+    for key, value in (fields or {}).items():
+        if value not in (None, ""):
+            entry[key] = str(folder / value) if key in _PATHS else value
+    return entry

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.cluster import REASONS
 from kubectl_fleet.denied import denied
 from kubectl_fleet.gpu import Pod
 from kubectl_fleet.messages import Reason
@@ -17,63 +17,100 @@ from kubectl_fleet.requests import RESOURCES
 from kubectl_fleet.table import in_words
 from kubectl_fleet.tree import Usage
 
-KINDS: Final = REASONS
-_SECONDS: Final = 20.0  # to find the reasons
-_LATE: Final = Reason(
-    f"so many pods wait that {_SECONDS:.0f} s did not do to find out why each does",
+_MAX_SECONDS: Final = 20.0  # to find the reasons
+_TOO_LATE: Final = Reason(
+    f"so many pods wait that {_MAX_SECONDS:.0f} s did not do to find out why each does",
     "look at its namespace alone: kubectl fleet pending --namespace NAMESPACE",
 )
 
 
-def record(usage: Usage) -> dict[str, Any]:
-    """Return the JSON: pods that wait, and what could not create its pods."""
+def record(usage: Usage) -> dict[str, object]:
+    """The JSON: pods that wait, and objects whose pods are denied. Units as in `tree.Share`."""
     pods = []
     for pod, reason in _waiting(usage):
-        about: dict[str, Any] = {"namespace": pod.namespace, "name": pod.name, "queue": pod.queue}
-        pods.append({**about, "created": pod.created, **pod.amounts, **reason._asdict()})
-    return {"pending": pods, "denied": denied(usage.snapshot)}
+        record: dict[str, object] = {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "queue": pod.queue,
+            "created": pod.created,
+            **pod.amounts,
+            "cause": reason.cause,
+            "fix": reason.fix,
+        }
+        pods.append(record)
+    denials = [asdict(denial) for denial in denied(usage.snapshot)]
+    return {"pending": pods, "denied": denials}
 
 
 def show(usage: Usage) -> RenderableType:
-    """Return a table, of 80 columns for usual names."""
+    """A table, of 80 columns for usual names.
+
+    First pods that wait, then objects whose pods are denied.
+    """
     view = usage.snapshot
+    table = _table()
+    for pod, reason in _waiting(usage):
+        table.add_row(
+            _title(view.name(pod.name, pod.namespace), f"queue {pod.queue}" if pod.queue else ""),
+            "\n".join(_requests_in_words(pod)) or "-",
+            view.age(pod.created),
+            _why(reason.cause, reason.fix),
+        )
+    for denial in denied(view):
+        table.add_row(
+            _title(view.name(denial.name, denial.namespace), denial.kind),
+            "no pod",
+            view.age(denial.since),
+            _why(denial.cause, denial.fix),
+        )
+    if table.row_count:
+        return table
+    if "pods" in view.forbidden:
+        return Group()
+    return Text("no pod waits")
+
+
+def _table() -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)
     table.add_column("asks for", overflow="fold", ratio=1)
     table.add_column("since", justify="right", no_wrap=True)
     table.add_column("why, and what to do", overflow="fold", ratio=5)
+    return table
 
-    def row(name: str, below: str, asks: str, since: str, *lines: str) -> None:
-        title = Text.assemble((name, "bold"), (below and f"\n{below}", "dim"))
-        table.add_row(title, asks, view.age(since), Text("\n".join([*lines, ""])))
 
-    for pod, reason in _waiting(usage):
-        name, queue = view.name(pod.name, pod.namespace), f"queue {pod.queue}" if pod.queue else ""
-        fix = f"→ {reason.fix}"
-        row(name, queue, "\n".join(_asks(pod)) or "-", pod.created, reason.cause, fix)
-    for owner in denied(view):
-        name, fix = view.name(owner["name"], owner["namespace"]), f"→ {owner['fix']}"
-        row(name, owner["kind"], "no pod", owner["since"], owner["cause"], fix)
-    if table.row_count:
-        return table
-    return Group() if "pods" in view.forbidden else Text("no pod waits")
+def _title(name: str, line_below: str) -> Text:
+    title = Text().append(name, "bold")
+    if line_below:
+        title.append(f"\n{line_below}", "dim")
+    return title
+
+
+def _why(cause: str, fix: str) -> Text:
+    return Text(f"{cause}\n→ {fix}\n")
 
 
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
-    """Return the pods that are not started and why, those that wait longest first."""
-    reasons, ends = Reasons(usage), time.monotonic() + _SECONDS
-    for pod in sorted(usage.shown, key=lambda pod: (pod.created, pod.namespace, pod.name)):
+    """The pods that have not started, and why; those that wait longest first.
+
+    After 20 seconds the reason of all others is that there are too many.
+    """
+    reasons = Reasons(usage)
+    deadline = time.monotonic() + _MAX_SECONDS
+    for pod in sorted(usage.shown_pods, key=lambda pod: (pod.created, pod.namespace, pod.name)):
         if pod.phase != "Pending" or pod.ending:
             continue
-        late = time.monotonic() > ends
-        if why := _LATE if late else reasons.of(pod):
-            yield pod, why
+        is_late = time.monotonic() > deadline
+        reason = _TOO_LATE if is_late else reasons.of(pod)
+        if reason is not None:
+            yield pod, reason
 
 
-def _asks(pod: Pod) -> Iterator[str]:
+def _requests_in_words(pod: Pod) -> Iterator[str]:
     for resource in RESOURCES:
-        if resource == "gpu" and pod.gpu.memory is not None:
-            many = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
-            yield f"{pod.gpu.memory} MiB of a GPU{many}"
-        elif amount := pod.amounts[resource]:
+        amount = pod.amounts[resource]
+        if resource == "gpu" and pod.gpu.memory_mib is not None:
+            devices = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
+            yield f"{pod.gpu.memory_mib} MiB of a GPU{devices}"
+        elif amount:
             yield in_words(resource, amount)

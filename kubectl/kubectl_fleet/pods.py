@@ -1,107 +1,181 @@
 """`kubectl fleet pods`: which pod holds which share of which GPU."""
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.cluster import USAGE
-from kubectl_fleet.gpu import Node, Pod
+from kubectl_fleet.gpu import Node, Pod, SharedGpu
 from kubectl_fleet.table import bar, counted, in_words, short
 from kubectl_fleet.tree import Usage
 
-KINDS: Final = USAGE
+_MAX_GPU_NAME: Final = 12
 
 
-def record(usage: Usage) -> dict[str, Any]:
-    """Return the JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them."""
-    parts = {
-        (id(pod), gpu.group): {"group": gpu.group, "device": gpu.device or None, "part": part}
-        for node in usage.nodes.values()
-        for gpu in node.shared
-        for pod, part in gpu.holders
+def record(usage: Usage) -> dict[str, object]:
+    """The JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them."""
+    return {
+        "pods": _pod_records(usage),
+        "nodes": [_node_record(node) for node in usage.nodes.values()],
     }
-    pods, nodes = [], []
-    for pod in usage.shown:
-        about: dict[str, Any] = {"namespace": pod.namespace, "name": pod.name, "queue": pod.queue}
-        about |= {"node": pod.node, "phase": pod.phase, "created": pod.created, **pod.amounts}
-        keys = ((id(pod), group) for group in pod.groups)
-        shared = [parts[key] for key in keys if key in parts]
-        pods.append({**about, "wholeGpus": pod.gpu.whole, "sharedGpus": shared})
+
+
+def _pod_records(usage: Usage) -> list[dict[str, object]]:
+    gpu_shares = _gpu_shares(usage)
+    records = []
+    for pod in usage.shown_pods:
+        shares = gpu_shares.get(id(pod), {})
+        record: dict[str, object] = {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "queue": pod.queue,
+            "node": pod.node,
+            "phase": pod.phase,
+            "created": pod.created,
+            **pod.amounts,
+            "wholeGpus": pod.gpu.whole,
+            "sharedGpus": [shares[group] for group in pod.groups if group in shares],
+        }
+        records.append(record)
+    return records
+
+
+def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
+    """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group."""
+    shares: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
     for node in usage.nodes.values():
-        gpus = {"gpus": node.count, "free": node.free, "gpuMemoryMiB": node.memory}
-        nodes.append({"name": node.name, **gpus, "product": node.product or None})
-    return {"pods": pods, "nodes": nodes}
+        for gpu in node.shared:
+            for pod, fraction in gpu.holders:
+                shares[id(pod)][gpu.group] = {
+                    "group": gpu.group,
+                    "device": gpu.device or None,
+                    "part": fraction,
+                }
+    return shares
+
+
+def _node_record(node: Node) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "gpus": node.count,
+        "free": node.free,
+        "gpuMemoryMiB": node.memory_mib,
+        "product": node.product or None,
+    }
 
 
 def show(usage: Usage) -> RenderableType:
-    """Return a line for each node with GPUs, and below it a row for each pod on each of them."""
-    parts: list[RenderableType] = []
+    """A line for each node with GPUs, and below it a row for each pod on each of them.
+
+    If one namespace is shown, nodes without pods of it are left out. Below all is the number of
+    pods without a GPU, and of those that wait.
+    """
+    lines: list[RenderableType] = []
     for node in usage.nodes.values():
         rows = list(_rows(usage, node))
         if not rows and usage.snapshot.shown is not None:
             continue
-        # The tables of all nodes have the same columns; the first one names them.
-        table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=not parts)
-        table.add_column("  GPU", width=14, no_wrap=True)
-        table.add_column("taken", width=15, no_wrap=True)
-        table.add_column("holds", width=6, justify="right", no_wrap=True)
-        table.add_column("pod", overflow="fold", ratio=3)
-        table.add_column("queue", overflow="fold", ratio=2)
-        table.add_column("age", width=4, justify="right", no_wrap=True)
+        table = _table(show_header=not lines)  # all tables have the same columns
         for row in rows:
             table.add_row(*row)
-        parts += [Text(_headline(usage, node), "bold"), *([table] if rows else [])]
-    return Group(*parts, *map(Text, _rest(usage)))
+        lines.append(Text(_headline(usage, node), "bold"))
+        if rows:
+            lines.append(table)
+    lines += map(Text, _sentences_below(usage))
+    return Group(*lines)
+
+
+def _table(*, show_header: bool) -> Table:
+    table = Table(
+        box=None,
+        padding=(0, 1, 0, 0),
+        expand=True,
+        show_header=show_header,
+    )
+    table.add_column("  GPU", width=14, no_wrap=True)
+    table.add_column("taken", width=15, no_wrap=True)
+    table.add_column("holds", width=6, justify="right", no_wrap=True)
+    table.add_column("pod", overflow="fold", ratio=3)
+    table.add_column("queue", overflow="fold", ratio=2)
+    table.add_column("age", width=4, justify="right", no_wrap=True)
+    return table
 
 
 def _headline(usage: Usage, node: Node) -> str:
+    """`node-1: 8 GPUs (NVIDIA-A100, 40960 MiB each), 2 free`; the name alone without GPUs.
+
+    If KAI runs on the host, the number of free ones is left out: GPUs may be held by pods that
+    cannot be seen from here.
+    """
     if not node.count:
         return node.name
-    memory = f"{node.memory} MiB each" if node.memory else ""
+    memory = f"{node.memory_mib} MiB each" if node.memory_mib else ""
     about = ", ".join(filter(None, (node.product, memory)))
-    # Where KAI is on the host, others hold GPUs too that are not seen from here.
-    free = f", {short('gpu', node.free)} free" if usage.snapshot.schedules_here else ""
-    return f"{node.name}: {in_words('gpu', node.count)}{f' ({about})' if about else ''}{free}"
+    headline = f"{node.name}: {in_words('gpu', node.count)}"
+    if about:
+        headline += f" ({about})"
+    if usage.snapshot.schedules_here:
+        headline += f", {short('gpu', node.free)} free"
+    return headline
 
 
 def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
+    """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known."""
     view = usage.snapshot
-
-    def row(gpu: str, taken: RenderableType, holds: float, pod: Pod) -> list[RenderableType]:
-        name = view.name(pod.name, pod.namespace) + (" (ending)" if pod.ending else "")
-        return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod.created)]
-
     for pod in node.whole:
         if view.shows(pod.namespace):
-            yield row("  whole", "", pod.gpu.whole, pod)
+            yield _row(usage, pod, "  whole", "", pod.gpu.whole)
     for gpu in node.shared:
-        if view.shown is not None and not any(view.shows(pod.namespace) for pod, _ in gpu.holders):
-            continue
-        name, used = f"  {(gpu.device or gpu.group)[:12]}", min(1.0, gpu.taken)
-        drawn = bar([used, 0.0, 0.0, 1.0 - used])
-        taken: RenderableType = Text.assemble(drawn, f" {short('gpu', gpu.taken)}")
-        if not gpu.holders:
-            yield [name, taken, "", Text("reserved, with no pod on it", "yellow")]
-        for pod, part in gpu.holders:
-            yield row(name, taken, part, pod)
-            name = taken = ""
-    for pod in usage.shown_on[node.name]:
+        is_shown = any(view.shows(pod.namespace) for pod, _ in gpu.holders)
+        if view.shown is None or is_shown:
+            yield from _rows_of_shared_gpu(usage, gpu)
+    for pod in usage.shown_pods_by_node[node.name]:
         if pod.gpu.mig:
-            yield row("  MIG", "", pod.gpu.mig, pod)
+            yield _row(usage, pod, "  MIG", "", pod.gpu.mig)
         elif pod.gpu.shared and not pod.groups:
-            yield row("  not known", "", pod.amounts["gpu"], pod)
+            yield _row(usage, pod, "  not known", "", pod.amounts["gpu"])
 
 
-def _rest(usage: Usage) -> Iterator[str]:
+def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
+    """A row for each pod on a shared GPU; only the first has its name and its bar."""
+    name = f"  {(gpu.device or gpu.group)[:_MAX_GPU_NAME]}"
+    taken = min(1.0, gpu.taken)
+    drawn = bar([taken, 0.0, 0.0, 1.0 - taken])
+    cell: RenderableType = Text.assemble(drawn, f" {short('gpu', gpu.taken)}")
+    if not gpu.holders:
+        yield [name, cell, "", Text("reserved, with no pod on it", "yellow")]
+    for pod, fraction in gpu.holders:
+        yield _row(usage, pod, name, cell, fraction)
+        name = ""
+        cell = ""
+
+
+def _row(
+    usage: Usage,
+    pod: Pod,
+    gpu: str,
+    taken: RenderableType,
+    gpus: float,
+) -> list[RenderableType]:
     view = usage.snapshot
-    without = sum(pod.node is not None and not pod.amounts["gpu"] for pod in usage.shown)
-    waiting = sum(pod.node is None for pod in usage.shown)
-    if without:
-        yield f"{counted(without, 'pod')} without a GPU"
+    name = view.name(pod.name, pod.namespace)
+    if pod.ending:
+        name += " (ending)"
+    return [gpu, taken, short("gpu", gpus), name, pod.queue or "-", view.age(pod.created)]
+
+
+def _sentences_below(usage: Usage) -> Iterator[str]:
+    view = usage.snapshot
+    pods = usage.shown_pods
+    without_gpu = sum(pod.node is not None and not pod.amounts["gpu"] for pod in pods)
+    waiting = sum(pod.node is None for pod in pods)
+    if without_gpu:
+        yield f"{counted(without_gpu, 'pod')} without a GPU"
     if waiting:
         yield f"{counted(waiting, 'pod', 'waits', 'wait')} for a node: kubectl fleet pending"
-    if not usage.shown and "pods" not in view.forbidden and (view.shown or not usage.nodes):
-        yield f"no pod holds a GPU {f'in namespace {view.shown}' if view.shown else 'here'}"
+    if not pods and "pods" not in view.forbidden and (view.shown or not usage.nodes):
+        where = f"in namespace {view.shown}" if view.shown else "here"
+        yield f"no pod holds a GPU {where}"

@@ -1,37 +1,62 @@
-"""`kubectl fleet queues`: the tree of queues with what each may have, has and waits for."""
+"""`kubectl fleet queues`: the tree of queues with the quota, the limit and the use of each."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.cluster import USAGE
 from kubectl_fleet.table import BAR_WIDTH, UNLIMITED, bar, counted, short
 from kubectl_fleet.tree import Queue, Share, Usage
 
-KINDS: Final = USAGE
 _NAMES: Final = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
+_LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
 
 
-def record(usage: Usage) -> dict[str, Any]:
-    """Return the JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited."""
-    elsewhere = {
-        queue.name: {
-            "pods": queue.pods,
-            "waitingPods": queue.waiting_pods,
-            "inUse": {name: share.in_use for name, share in queue.shares.items()},
-            "waiting": {name: share.waiting for name, share in queue.shares.items()},
-        }
-        for queue in usage.elsewhere
+def record(usage: Usage) -> dict[str, object]:
+    """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited."""
+    return {
+        "queues": [queue.record() for queue in usage.queues.values()],
+        "withoutQuotas": {queue.name: _record_without_quotas(queue) for queue in usage.elsewhere},
     }
-    queues = [queue.record() for queue in usage.queues.values()]
-    return {"queues": queues, "withoutQuotas": elsewhere}
+
+
+def _record_without_quotas(queue: Queue) -> dict[str, object]:
+    return {
+        "pods": queue.pods,
+        "waitingPods": queue.waiting_pods,
+        "inUse": {name: share.in_use for name, share in queue.shares.items()},
+        "waiting": {name: share.waiting for name, share in queue.shares.items()},
+    }
 
 
 def show(usage: Usage) -> RenderableType:
-    """Return a table, of 80 columns for usual names, and below it what is not in it."""
+    """A table, of 80 columns for usual names, and below it a legend and the number of pods.
+
+    Queues that cannot be seen here are last, with `?` for quota and limit.
+    """
+    table = _table()
+    for queue, label, stem in _labelled(usage.queues):
+        _add_rows(table, queue, label, stem)
+    for queue in usage.elsewhere:
+        _add_rows(
+            table,
+            queue,
+            Text(queue.name),
+            Text(),
+            has_quotas=False,
+        )
+    lines: list[RenderableType] = [table] if table.row_count else []
+    if usage.queues:
+        lines.append(Text(_LEGEND, "dim"))
+        lines.append(Text(_pods(usage)))
+    elif "queues" in usage.snapshot.objects:
+        lines.append(Text("there is no queue here"))
+    return Group(*lines)
+
+
+def _table() -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
     table.add_column("", no_wrap=True)
@@ -41,72 +66,99 @@ def show(usage: Usage) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("borrowed, lent", no_wrap=True)
     table.add_column("waiting", justify="right", no_wrap=True)
-    elsewhere = ((queue, Text(queue.name), Text()) for queue in usage.elsewhere)
-    for queue, first, more in (*_lines(usage.queues), *elsewhere):
-        for resource, share in _shown(queue.shares):
-            cells = _cells(share, resource)
-            if queue.name not in usage.queues:
-                cells[3:5] = "?", "?"
-            table.add_row(first, *cells)
-            first = more
-    parts: list[RenderableType] = [table] if table.row_count else []
-    if usage.queues:
-        legend = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
-        parts.append(Text(legend, "dim"))
-        parts.append(Text(_pods(usage)))
-    elif "queues" in usage.snapshot.objects:
-        parts.append(Text("there is no queue here"))
-    return Group(*parts)
+    return table
 
 
-def _lines(queues: dict[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
-    """Return each queue with its name in the tree, and what stands before its other rows."""
+def _add_rows(
+    table: Table,
+    queue: Queue,
+    label: Text,
+    stem: Text,
+    *,
+    has_quotas: bool = True,
+) -> None:
+    """Add a row for each resource that is shown: the first with the label, the others the stem."""
+    first_cell = label
+    for resource, share in queue.shares.items():
+        if _is_shown(resource, share):
+            table.add_row(first_cell, *_cells(share, resource, has_quotas=has_quotas))
+            first_cell = stem
+
+
+def _labelled(queues: Mapping[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
+    """Each queue with its name and the branch in front, and with the stem of its other rows."""
     stems = {"": ""}
-    tops = [name for name, queue in queues.items() if queue.parent is None]
     for name, queue in queues.items():
         parent = queue.parent or ""
-        is_last = name == (queues[parent].children if parent else tops)[-1]
-        branch = ("└ " if is_last else "├ ") if parent else ""
-        stems[name] = stems[parent] + ("" if not parent else "  " if is_last else "│ ")
-        below = "│ " if queue.children else ""
-        label = Text.assemble((stems[parent] + branch, "dim"), (name, "bold" if below else ""))
-        yield queue, label, Text(stems[name] + below, "dim")
+        branch = ""
+        stems[name] = ""
+        if parent and name == queues[parent].children[-1]:
+            branch = "└ "
+            stems[name] = f"{stems[parent]}  "
+        elif parent:
+            branch = "├ "
+            stems[name] = f"{stems[parent]}│ "
+        style = "bold" if queue.children else ""
+        label = Text.assemble((stems[parent] + branch, "dim"), (name, style))
+        stem_to_children = "│ " if queue.children else ""
+        yield queue, label, Text(stems[name] + stem_to_children, "dim")
 
 
-def _shown(shares: dict[str, Share]) -> Iterator[tuple[str, Share]]:
-    """Return GPUs always; CPU and memory where they are bounded, used or waited for."""
-    for resource, share in shares.items():
-        bounded = share.quota != UNLIMITED or share.limit != UNLIMITED
-        if resource == "gpu" or bounded or share.in_use > 0 or share.waiting > 0:
-            yield resource, share
+def _is_shown(resource: str, share: Share) -> bool:
+    """Whether a resource has a row: GPUs do; CPU and memory if bounded, in use or waited for."""
+    is_bounded = share.quota != UNLIMITED or share.limit != UNLIMITED
+    return resource == "gpu" or is_bounded or share.in_use > 0 or share.waiting > 0
 
 
-def _cells(share: Share, resource: str) -> list[RenderableType]:
-    def text(amount: float) -> str:
-        return "∞" if amount == UNLIMITED else short(resource, amount)
-
-    # The whole bar is the quota, or what is in use where that is more; of an unlimited quota the
-    # limit; without a limit there is no bar.
-    whole = share.limit if share.quota == UNLIMITED else share.quota
-    own, free = share.in_use - share.borrowed, max(whole, share.in_use) - share.in_use - share.lent
-    parts = [own, share.borrowed, share.lent, max(0.0, free)]
-    moved = [(share.borrowed, "borrowed", "yellow"), (share.lent, "lent", "cyan")]
+def _cells(share: Share, resource: str, *, has_quotas: bool) -> list[RenderableType]:
+    waiting: RenderableType = ""
+    if share.waiting:
+        waiting = Text(_amount(share.waiting, resource), "red")
     return [
         _NAMES[resource],
-        Text() if whole == UNLIMITED else bar(parts),
-        text(share.in_use),
-        text(share.quota),
-        text(share.limit),
-        Text(", ").join(Text(f"{text(part)} {word}", style) for part, word, style in moved if part),
-        Text(text(share.waiting), "red") if share.waiting else "",
+        _bar(share),
+        _amount(share.in_use, resource),
+        _amount(share.quota, resource) if has_quotas else "?",
+        _amount(share.limit, resource) if has_quotas else "?",
+        _borrowed_and_lent(share, resource),
+        waiting,
     ]
 
 
+def _amount(amount: float, resource: str) -> str:
+    return "∞" if amount == UNLIMITED else short(resource, amount)
+
+
+def _bar(share: Share) -> Text:
+    """A bar whose width is the quota, or what is in use if that is more.
+
+    For an unlimited quota it is the limit; without a limit there is no bar.
+    """
+    width = share.limit if share.quota == UNLIMITED else share.quota
+    if width == UNLIMITED:
+        return Text()
+    within_quota = share.in_use - share.borrowed
+    free = max(width, share.in_use) - share.in_use - share.lent
+    return bar([within_quota, share.borrowed, share.lent, max(0.0, free)])
+
+
+def _borrowed_and_lent(share: Share, resource: str) -> Text:
+    phrases = []
+    if share.borrowed:
+        phrases.append(Text(f"{_amount(share.borrowed, resource)} borrowed", "yellow"))
+    if share.lent:
+        phrases.append(Text(f"{_amount(share.lent, resource)} lent", "cyan"))
+    return Text(", ").join(phrases)
+
+
 def _pods(usage: Usage) -> str:
+    """`12 pods have a node, 3 wait`, of KAI's pods; "" if not all pods may be listed."""
     if usage.snapshot.partly:
         return ""
     pods = [pod for pod in usage.pods if pod.by_kai]
     waiting = sum(pod.node is None for pod in pods)
-    running = counted(sum(pod.node is not None for pod in pods), "pod", "has a node", "have a node")
+    running = counted(len(pods) - waiting, "pod", "has a node", "have a node")
+    if not waiting:
+        return running
     verb = "waits" if waiting == 1 else "wait"
-    return f"{running}, {waiting} {verb}: kubectl fleet pending" if waiting else running
+    return f"{running}, {waiting} {verb}: kubectl fleet pending"

@@ -1,4 +1,4 @@
-"""Why a pod waits, by its queue, the nodes and the messages about it; and what to do."""
+"""Why a pod waits, and what to do: by its queue, by the nodes, and by messages about it."""
 
 import re
 from collections import defaultdict
@@ -14,106 +14,149 @@ from kubectl_fleet.requests import FRACTION, MEMORY, RESOURCES
 from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
 from kubectl_fleet.tree import SLACK, Usage
 
-_PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
-_FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
+_PATIENCE_SECONDS: Final = 60.0  # a shorter wait without a node is normal
 _START_SECONDS: Final = 120.0  # on a node; a pull of an image takes long
+_FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
 _CANNOT_START: Final = (
-    *("ImagePullBackOff", "ErrImagePull", "CreateContainerError", "CreateContainerConfigError"),
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "CreateContainerError",
+    "CreateContainerConfigError",
 )
-# Events of a node about a pod that it has.
-_OF_NODE: Final = ("FailedCreatePodSandBox", "FailedMount")
+# Events of a kubelet about a pod that it has.
+_KUBELET_EVENTS: Final = ("FailedCreatePodSandBox", "FailedMount")
 
 
 class Reasons:
-    """Why the pods of a cluster wait."""
+    """Why the pods of a cluster wait; the texts are in the tables of `messages`.
+
+    Methods yield all reasons that apply, and the first one counts: their order is priority.
+    """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage, self._view = usage, usage.snapshot
-        self._events: dict[tuple[str, str], list[Object]] = defaultdict(list)
+        self._usage = usage
+        self._view = usage.snapshot
+        self._events: dict[tuple[str, str], list[Object]] = defaultdict(list)  # newest first
         for event in self._view.all("events"):
-            about = event.get("involvedObject") or {}
-            if about.get("kind") == "Pod":
-                self._events[about.get("namespace", ""), about.get("name", "")].append(event)
+            involved = event.get("involvedObject") or {}
+            if involved.get("kind") == "Pod":
+                namespace = involved.get("namespace", "")
+                name = involved.get("name", "")
+                self._events[namespace, name].append(event)
 
     def of(self, pod: Pod) -> Reason | None:
-        """Return the first thing that keeps a pod from running.
+        """The first thing that keeps a pod from running.
 
-        None for a pod that has a node and is on its way.
+        None for a pod that has a node and is on its way; without a node there always is one.
         """
-        return next(self._not_started(pod), None) if pod.node else next(self._not_placed(pod))
+        if pod.node:
+            return next(self._not_started(pod), None)
+        return next(self._not_placed(pod))
 
     def _not_placed(self, pod: Pod) -> Iterator[Reason]:
-        here, events = self._view.schedules_here, self._events[pod.namespace, pod.name]
-        if gates := pod.spec.get("schedulingGates"):
-            names = ", ".join(str(gate.get("name")) for gate in gates)
-            yield reason("gated", names=names)
-        if here:
+        """Why a pod has no node: what objects prove, then messages, then that nothing is known."""
+        kai_is_here = self._view.schedules_here
+        gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
+        if gates:
+            yield reason("gated", names=", ".join(gates))
+        if kai_is_here:
             yield from self._queue(pod) if pod.by_kai else self._not_for_kai(pod)
             yield from self._nodes(pod)
-        name = pod.spec.get("runtimeClassName")
-        if name and not self._view.named("runtimeclasses", name):
-            missing = "runtimeclasses" in self._view.objects and f'RuntimeClass "{name}" not found'
-            events = [{"message": missing or ""}, *events]
         unscheduled = condition(pod.item, "PodScheduled").get("message") or ""
-        messages = [*(event.get("message") or "" for event in events), unscheduled]
-        if here and _FULL.search(" ".join(messages)):
+        messages = [
+            self._absent_runtime_class(pod),
+            *self._event_messages(pod),
+            unscheduled,
+        ]
+        if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        if known := meaning(messages, self._view.kubectl, placement(self._view, pod)):
+        proven = placement(self._view, pod)
+        known = meaning(messages, self._view.kubectl, proven)
+        if known is not None:
             yield known
-        if self._view.seconds_since(pod.created) <= _PATIENCE:
+        if self._view.seconds_since(pod.created) <= _PATIENCE_SECONDS:
             yield reason("new")
-        if here and pod.by_kai and POD_GROUP not in metadata(pod.item, "annotations"):
+        if kai_is_here and pod.by_kai and POD_GROUP not in metadata(pod.item, "annotations"):
             yield reason("no-group", kubectl=self._view.kubectl)
         message = f": {plain(unscheduled)}" if unscheduled else ""
-        yield reason("unknown", message=message, **self._of(pod))
+        yield reason("unknown", message=message, **self._describe_values(pod))
+
+    def _absent_runtime_class(self, pod: Pod) -> str:
+        """A message as containerd's if the pod's RuntimeClass is absent; else ""."""
+        name = pod.spec.get("runtimeClassName")
+        if not name or "runtimeclasses" not in self._view.objects:
+            return ""
+        if self._view.named("runtimeclasses", name):
+            return ""
+        return f'RuntimeClass "{name}" not found'
+
+    def _event_messages(self, pod: Pod) -> list[str]:
+        events = self._events[pod.namespace, pod.name]
+        return [event.get("message") or "" for event in events]
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
-        texts = []
-        for key in ("initContainerStatuses", "containerStatuses"):
-            for container in (pod.item.get("status") or {}).get(key) or ():
-                waiting = (container.get("state") or {}).get("waiting") or {}
-                texts.append(plain(f"{waiting.get('reason', '')} {waiting.get('message', '')}"))
+        """Why a pod with a node does not run: its containers wait for something, or it is late."""
+        texts = self._waiting_containers(pod)
         for event in self._events[pod.namespace, pod.name]:
-            if event.get("reason") in _OF_NODE:
+            if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")
-        if known := meaning(texts, self._view.kubectl):
+        known = meaning(texts, self._view.kubectl)
+        if known is not None:
             yield known
         for text in texts:
             if text.startswith(_CANNOT_START):
-                yield reason("container", text=text, **self._of(pod))
+                yield reason("container", text=text, **self._describe_values(pod))
         placed = condition(pod.item, "PodScheduled").get("lastTransitionTime")
         if self._view.seconds_since(placed) > _START_SECONDS:
-            yield reason("not-started", node=pod.node, **self._of(pod))
+            yield reason("not-started", node=pod.node, **self._describe_values(pod))
+
+    def _waiting_containers(self, pod: Pod) -> list[str]:
+        """Reason and message of each container; " " for one that does not wait."""
+        status = pod.item.get("status") or {}
+        init_containers = status.get("initContainerStatuses") or ()
+        containers = status.get("containerStatuses") or ()
+        texts = []
+        for container in (*init_containers, *containers):
+            state = container.get("state") or {}
+            waiting = state.get("waiting") or {}
+            texts.append(plain(f"{waiting.get('reason', '')} {waiting.get('message', '')}"))
+        return texts
 
     @cached_property
-    def _serves(self) -> bool:
-        """Whether a scheduler of KAI runs."""
-        serving = [
-            item["metadata"]["name"]
-            for item in self._view.all("deployments")
-            if (item.get("status") or {}).get("availableReplicas")
-        ]
-        return any(name == "scheduler" or name.startswith("kai-scheduler") for name in serving)
+    def _scheduler_serves(self) -> bool:
+        """Whether a scheduler of KAI is available."""
+        for deployment in self._view.all("deployments"):
+            name = deployment["metadata"]["name"]
+            is_scheduler = name == "scheduler" or name.startswith("kai-scheduler")
+            status = deployment.get("status") or {}
+            if is_scheduler and status.get("availableReplicas"):
+                return True
+        return False
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
-        """Reasons of its queue, of KAI itself, or of a limit."""
-        queues, name = self._usage.queues, pod.queue
+        """What is wrong with the pod's queue, then with KAI, then limits that it would exceed."""
+        queues = self._usage.queues
+        name = pod.queue
         if name not in queues and "queues" not in self._view.forbidden:
             choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
             yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
         elif name in queues and queues[name].children:
-            own = self._usage.leaves_below[name]
-            yield reason("queue-no-leaf", queue=name, queues=listed(own))
-        if not self._serves and "deployments" not in self._view.forbidden:
+            leaves = self._usage.leaves_below[name]
+            yield reason("queue-no-leaf", queue=name, queues=listed(leaves))
+        if not self._scheduler_serves and "deployments" not in self._view.forbidden:
             yield reason("no-scheduler")
         yield from self._limits(pod)
 
     def _limits(self, pod: Pod) -> Iterator[Reason]:
-        """The limits of its queue and of those above: more than it may ever have comes first."""
-        full = []
+        """Limits of the pod's queue and of those above it that the pod would exceed.
+
+        First those that it exceeds alone, so that it never runs.
+        """
+        reached = []
         for queue in self._usage.upwards(pod.queue):
             for resource in RESOURCES:
-                share, amount = queue.shares[resource], pod.amounts[resource]
+                share = queue.shares[resource]
+                amount = pod.amounts[resource]
                 if not amount or share.limit == UNLIMITED:
                     continue
                 values = {
@@ -126,19 +169,30 @@ class Reasons:
                 if amount > share.limit + SLACK:
                     yield reason("above-limit", **values)
                 elif share.in_use + amount > share.limit + SLACK:
-                    full.append(reason("at-limit", **values))
-        yield from full
+                    reached.append(reason("at-limit", **values))
+        yield from reached
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
-        """A quota or limit that the pod fills exactly, and exceeds where floats are added."""
+        """Limits and quotas that the pod would fill exactly, and that sums of floats exceed."""
+        gpus = pod.amounts["gpu"]
+        if not gpus:
+            return
         for queue in self._usage.upwards(pod.queue):
-            share, gpus = queue.shares["gpu"], pod.amounts["gpu"]
-            for bound in (share.limit, share.quota) if gpus else ():
-                if bound % 1 and abs(share.in_use + gpus - bound) <= SLACK:
-                    yield reason("floats", bound=bound, queue=queue.name, more=bound + SLACK)
+            share = queue.shares["gpu"]
+            for bound in (share.limit, share.quota):
+                is_filled = abs(share.in_use + gpus - bound) <= SLACK
+                if bound % 1 and is_filled:
+                    yield reason(
+                        "floats",
+                        bound=bound,
+                        queue=queue.name,
+                        more=bound + SLACK,
+                    )
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
-        labels, annotations = metadata(pod.item, "labels"), metadata(pod.item, "annotations")
+        """Labels and annotations for KAI on a pod that another scheduler has."""
+        labels = metadata(pod.item, "labels")
+        annotations = metadata(pod.item, "annotations")
         keys = [QUEUE_LABEL] if QUEUE_LABEL in labels else []
         keys += [key for key in (FRACTION, MEMORY) if key in annotations]
         if keys:
@@ -146,16 +200,22 @@ class Reasons:
             yield reason("not-for-kai", keys=" and ".join(keys), scheduler=scheduler)
 
     def _nodes(self, pod: Pod) -> Iterator[Reason]:
-        """The nodes with the labels that it asks for: none, or none that is large enough."""
-        selector, nodes = pod.spec.get("nodeSelector") or {}, self._view.all("nodes")
-        fits = [node for node in nodes if selector.items() <= metadata(node, "labels").items()]
-        if nodes and not fits:
+        """No node has the labels that the pod asks for, or none of these is large enough."""
+        selector = pod.spec.get("nodeSelector") or {}
+        nodes = self._view.all("nodes")
+        selected = [node for node in nodes if selector.items() <= metadata(node, "labels").items()]
+        if nodes and not selected:
             labels = ", ".join(f"{key}={value}" for key, value in selector.items())
             yield reason("no-such-node", labels=labels)
-        most = max(map(gpus_of, fits), default=0.0)
+        most = max(map(gpus_of, selected), default=0.0)
         devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
         if most and devices > most:
             yield reason("node-too-small", asks=in_words("gpu", devices), most=most)
 
-    def _of(self, pod: Pod) -> dict[str, str]:
-        return {"kubectl": self._view.kubectl, "namespace": pod.namespace, "name": pod.name}
+    def _describe_values(self, pod: Pod) -> dict[str, str]:
+        """Values for the command `kubectl describe pod` in a text."""
+        return {
+            "kubectl": self._view.kubectl,
+            "namespace": pod.namespace,
+            "name": pod.name,
+        }

@@ -19,111 +19,158 @@ from lightkube.utils.quantity import parse_quantity
 from kubectl_fleet.table import rounded
 
 Amounts = dict[str, float]  # by resource: GPUs in devices, CPU in millicores, memory in 10^6 bytes
-Requests = Counter[str]  # in thousandths of a core, a byte or a device
+Requests = Counter[str]  # by name in Kubernetes, in thousandths of a core, a byte or a device
 RESOURCES: Final = ("gpu", "cpu", "memory")
-FRACTION: Final = "gpu-fraction"  # annotations, as are the next two
+# Annotations of a pod: the share of one GPU that it asks for, or MiB of it, and of how many GPUs.
+FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"
-_MOST: Final = 10**18  # what a quantity of Kubernetes can hold at least
 _DEVICES: Final = "gpu-fraction-num-devices"
 _NV_FRACTIONS: Final = re.compile(r"nvidia\.com/container\..+\.gpu-memory\.(request|limit)")
 _MIG: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
+_MIB: Final = 2**20  # bytes
+_MAX_QUANTITY: Final = 10**18  # the least that Kubernetes has to support as its largest quantity
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """A pod's request of GPUs: `whole` devices, or a part of each of `devices` devices.
+    """The GPUs that a pod requests: `whole` devices, or a share of each of `devices` devices.
 
-    The part is a `fraction`, or MiB of memory. `mig` is what KAI counts for slices.
+    The share is a `fraction`, or `memory_mib`. `mig` is the number of GPUs that KAI counts for MIG
+    devices: a seventh of a GPU counts as one.
     """
 
     whole: float = 0.0
     fraction: float | None = None
-    memory: int | None = None
+    memory_mib: int | None = None
     devices: int = 1
     mig: float = 0.0
 
     @property
     def shared(self) -> bool:
-        """Whether it is a part of a GPU, which others may share."""
-        return self.fraction is not None or self.memory is not None
+        """Whether it asks for a share of a GPU, which other pods may share."""
+        return self.fraction is not None or self.memory_mib is not None
 
-    def part(self, memory: int | None) -> float:
-        """Return the part of a device of `memory` MiB, rounded up to a hundredth as KAI does.
+    def fraction_of(self, kai_memory: int | None) -> float:
+        """The share of a GPU as a fraction, 0 if it asks for none.
 
-        Of a device whose memory is not known it is the whole.
+        A share of memory is rounded up to a hundredth, as KAI does. `kai_memory` is the memory of
+        the GPU as KAI counts it; if it is None, the share counts as an entire GPU.
         """
-        if self.fraction is not None or self.memory is None:
+        if self.fraction is not None or self.memory_mib is None:
             return self.fraction or 0.0
-        return math.ceil(self.memory / memory * 100) / 100 if memory else 1.0
+        if not kai_memory:
+            return 1.0
+        return math.ceil(self.memory_mib / kai_memory * 100) / 100
 
-    def gpus(self, memory: int | None) -> float:
-        """Return how many GPUs of its queue the pod takes."""
-        return self.whole + self.mig + self.part(memory) * self.devices
+    def gpus(self, kai_memory: int | None) -> float:
+        """The number of GPUs that the pod takes of its queue, on GPUs with that memory."""
+        return self.whole + self.mig + self.fraction_of(kai_memory) * self.devices
 
 
 def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuRequest:
-    """Read a pod's annotations and its requests. What can't be read counts nothing."""
+    """The GPUs that a pod requests by its annotations and its resources.
+
+    The first of these that is there counts: the fraction, the memory for containers (mode
+    NvFractions), the memory of the pod. One that cannot be read counts as no share.
+    """
     whole = amounts_of(requests)["gpu"]
-    slices = ((_MIG.fullmatch(name), count) for name, count in requests.items())
-    mig = sum(int(match[1]) * count / 1000 for match, count in slices if match)
-    keys = ((_NV_FRACTIONS.fullmatch(key), text) for key, text in annotations.items())
-    containers = {match[1]: text for match, text in keys if match}
-    own = containers.get("request") or containers.get("limit")
+    mig = _mig_gpus(requests)
+    container_memory = _container_memory(annotations)
     with contextlib.suppress(ValueError):
-        devices = _count(annotations.get(_DEVICES, "1"))
+        devices = _positive_int(annotations.get(_DEVICES, "1"))
         if FRACTION in annotations:
             fraction = float(annotations[FRACTION])
-            return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, mig)
-        if own:
-            memory = math.ceil(_thousandths(own) / 1000 / 2**20) or None
-            return GpuRequest(whole, None, memory, devices, mig)
+            valid_fraction = fraction if 0 < fraction < 1 else None
+            return GpuRequest(whole, fraction=valid_fraction, devices=devices, mig=mig)
+        if container_memory:
+            memory_mib = math.ceil(_thousandths(container_memory) / 1000 / _MIB)
+            return GpuRequest(
+                whole,
+                memory_mib=memory_mib or None,
+                devices=devices,
+                mig=mig,
+            )
         if MEMORY in annotations:
-            return GpuRequest(whole, None, _count(annotations[MEMORY]), devices, mig)
+            memory_mib = _positive_int(annotations[MEMORY])
+            return GpuRequest(whole, memory_mib=memory_mib, devices=devices, mig=mig)
     return GpuRequest(whole, mig=mig)
 
 
-def requests_of(spec: Mapping[str, Any]) -> Requests:
-    """Add up a pod's requests: the sum of the containers, or the most that starting needs.
+def _mig_gpus(requests: Requests) -> float:
+    """The GPUs that KAI counts for MIG devices: `mig-2g.10gb` counts as 2."""
+    gpus = 0.0
+    for name, thousandths in requests.items():
+        match = _MIG.fullmatch(name)
+        if match:
+            gpus += int(match[1]) * thousandths / 1000
+    return gpus
 
-    Init containers that stay (`restartPolicy: Always`) add to the sum. A limit stands for a request
-    that is not written.
+
+def _container_memory(annotations: Mapping[str, str]) -> str | None:
+    """The GPU memory that annotations request for a container, or its limit; a quantity."""
+    quantities = {}
+    for key, quantity in annotations.items():
+        match = _NV_FRACTIONS.fullmatch(key)
+        if match:
+            quantities[match[1]] = quantity
+    return quantities.get("request") or quantities.get("limit")
+
+
+def requests_of(spec: Mapping[str, Any]) -> Requests:
+    """The requests of a pod.
+
+    For each resource the larger of two amounts: that of all containers together, and that of the
+    largest init container. Init containers that keep running (`restartPolicy: Always`) add to both.
+    A limit counts as the request if only the limit is written. The pod's overhead is added.
     """
-    staying, most = Requests(), Requests()
+    sidecars = Requests()
+    starting = Requests()
     for container in spec.get("initContainers") or ():
-        starting = staying + _container(container)
-        most |= starting
+        with_sidecars = sidecars + _container(container)
+        starting |= with_sidecars  # the larger amount of each resource
         if container.get("restartPolicy") == "Always":
-            staying = starting
-    total = sum(map(_container, spec.get("containers") or ()), staying)
-    return (total | most) + read(spec.get("overhead"))
+            sidecars = with_sidecars
+    running = sum(map(_container, spec.get("containers") or ()), sidecars)
+    return (running | starting) + read(spec.get("overhead"))
 
 
 def read(resources: Mapping[str, str] | None) -> Requests:
-    """Read a list of resources, such as a node's allocatable ones."""
+    """Quantities by resource, such as a node's `allocatable`, in thousandths."""
     return Requests({name: _thousandths(text) for name, text in (resources or {}).items()})
 
 
 def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
-    """Return requests as queues count them; `gpus` are the whole ones if None, of any make."""
-    whole = (requests["nvidia.com/gpu"] + requests["amd.com/gpu"]) / 1000
-    cpu, memory = float(requests["cpu"]), rounded(requests["memory"] / 10**9)
-    return {"gpu": rounded(whole if gpus is None else gpus), "cpu": cpu, "memory": memory}
+    """Requests as queues count them.
+
+    `gpus` takes the place of the entire GPUs of NVIDIA and AMD in the requests.
+    """
+    if gpus is None:
+        gpus = (requests["nvidia.com/gpu"] + requests["amd.com/gpu"]) / 1000
+    return {
+        "gpu": rounded(gpus),
+        "cpu": float(requests["cpu"]),
+        "memory": rounded(requests["memory"] / 10**9),
+    }
 
 
 @lru_cache(maxsize=4096)  # pods of one workload request the same
-def _thousandths(text: str) -> int:
+def _thousandths(quantity: str) -> int:
+    """A quantity in thousandths of its base unit; 0 for what is no quantity."""
     try:
-        return int(min(parse_quantity(text) or 0, _MOST) * 1000)
+        return int(min(parse_quantity(quantity) or 0, _MAX_QUANTITY) * 1000)
     except (ValueError, ArithmeticError):
         return 0
 
 
 def _container(container: Mapping[str, Any]) -> Requests:
     resources = container.get("resources") or {}
-    return read({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    limits = resources.get("limits") or {}
+    requests = resources.get("requests") or {}
+    return read({**limits, **requests})
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
+    """A number of devices or MiB. Raises ValueError for what is none, or is too large."""
     number = int(text)
     if not 0 < number < 2**40:
         raise ValueError(f"{text[:64]!r} is no number of devices or MiB")

@@ -1,10 +1,13 @@
-"""Amounts, words and bars as the tables show them."""
+"""Amounts, words and bars as the tables show them.
+
+Amounts are GPUs, millicores of CPU, and memory in 10^6 bytes.
+"""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -14,8 +17,11 @@ from rich.text import Text
 
 UNLIMITED: Final = -1.0
 BAR_WIDTH: Final = 10
-_WIDEST: Final = 100_000
+_UNBOUNDED_WIDTH: Final = 100_000
+# Of the parts of a bar: within the quota, borrowed, lent, free.
+_CHARACTERS: Final = "█▓▒░"
 _COLOURS: Final = ("green", "yellow", "cyan", "dim")
+_ROUNDING_ERROR: Final = 1e-9  # of characters
 # Control characters, and Unicode's invisible and directional ones: events quote what people wrote.
 _CONTROLS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -23,26 +29,35 @@ _CONTROLS: Final = re.compile(
 
 
 def bar(parts: Sequence[float]) -> Text:
-    """Draw the amounts that are a queue's own, borrowed, lent and free.
+    """Draw what a queue uses within its quota, borrows, lends and has free.
 
-    Each has its part of BAR_WIDTH characters; without any amount there is no bar.
+    Each is its fraction of BAR_WIDTH characters; if all are 0, there is no bar.
     """
-    text, whole, drawn, total = Text(), sum(parts), 0, 0.0
-    for character, colour, part in zip("█▓▒░", _COLOURS, parts, strict=True):
-        total += part
-        upto = math.ceil(BAR_WIDTH * total / whole - 1e-9) if whole > 0 else 0
-        text.append(character * (upto - drawn), colour)
-        drawn = upto
+    text = Text()
+    length = sum(parts)
+    if length <= 0:
+        return text
+    drawn = 0
+    amount_so_far = 0.0
+    for character, colour, part in zip(_CHARACTERS, _COLOURS, parts, strict=True):
+        amount_so_far += part
+        end = math.ceil(BAR_WIDTH * amount_so_far / length - _ROUNDING_ERROR)
+        text.append(character * (end - drawn), colour)
+        drawn = end
     return text
 
 
 def keep_whole(page: RenderableType) -> None:
-    """Break no name in a page's tables: their columns are as wide as their longest line, the same
-    in all; the last one wraps between words.
+    """Change the tables of a page so that no name in them is broken.
+
+    Columns become as wide as their longest line, the same in all tables. The last column may be
+    broken between words. All tables have the same number of columns.
     """
     tables = list(_tables(page))
     for columns in zip(*(table.columns for table in tables), strict=True):
-        cells = list(chain.from_iterable((each.header, *each.cells) for each in columns))
+        cells = list[object]()
+        for column in columns:
+            cells += [column.header, *column.cells]
         is_last = columns[0] is tables[0].columns[-1]
         for column in columns:
             column.ratio = None
@@ -51,72 +66,95 @@ def keep_whole(page: RenderableType) -> None:
 
 
 def width_of(page: RenderableType, console: Console) -> int:
-    """The width that breaks no word of a page: the console's, or more where it takes more."""
-    unbounded = console.options.update(width=_WIDEST)
+    """The width in columns that breaks no word of a page: that of the console, or more."""
+    unbounded = console.options.update(width=_UNBOUNDED_WIDTH)
     return max(console.width, Measurement.get(console, unbounded, page).minimum)
 
 
 def plain(text: object, most: int = 2000) -> str:
-    """Put text that others wrote on one line, without control characters."""
+    """Text that others wrote: one line, no control characters, at most `most` characters."""
     line = " ".join(_CONTROLS.sub("", str(text)[: most * 4]).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def rounded(amount: float) -> float:
-    """Drop what binary fractions add: sums of 0.1 stay what was written."""
+    """An amount without the error of binary fractions: sums of 0.1 stay as people write them."""
     return round(amount, 6)
 
 
 def short(resource: str, amount: float) -> str:
-    """Write an amount with its unit: `2.5` or `500m` CPUs, `64G` of memory, `0.25` GPUs."""
+    """An amount with its unit: `2.5` or `500m` for CPU, `64G` for memory, `0.25` for GPUs.
+
+    `amount` is in millicores, in 10^6 bytes or in GPUs.
+    """
     if amount == UNLIMITED:
         return "unlimited"
     if resource == "gpu":
         return _two_digits(amount)
     if resource == "cpu":
         return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
-    for size, unit in ((10**6, "T"), (10**3, "G")):
-        if amount >= size:
-            return f"{_two_digits(amount / size)}{unit}"
+    if amount >= 10**6:
+        return f"{_two_digits(amount / 10**6)}T"
+    if amount >= 10**3:
+        return f"{_two_digits(amount / 10**3)}G"
     return f"{_two_digits(amount)}M" if amount else "0"
 
 
 def in_words(resource: str, amount: float) -> str:
-    """Write an amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`."""
+    """An amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`.
+
+    `amount` is in millicores, in 10^6 bytes or in GPUs.
+    """
     text = short(resource, amount)
     if resource == "memory":
         return f"{text} of memory"
-    return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
+    unit = resource.upper()
+    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"
 
 
-def camel(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Spell the keys of a record as JSON has them: `in_use` is `inUse`."""
-    return {re.sub("_(.)", lambda match: match[1].upper(), key): record[key] for key in record}
+def camel(record: Mapping[str, object]) -> dict[str, object]:
+    """A record with its keys in the spelling of JSON: `in_use` is `inUse`."""
+    return {_camel_case(key): value for key, value in record.items()}
 
 
-def counted(number: int, noun: str, singular: str = "", plural: str = "") -> str:
-    """Write a number with its noun and verb: `1 pod waits`, `3 pods wait`."""
-    words = (str(number), noun, singular) if number == 1 else (str(number), f"{noun}s", plural)
-    return " ".join(filter(None, words))
+def _camel_case(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def counted(
+    number: int,
+    noun: str,
+    singular: str = "",
+    plural: str = "",
+) -> str:
+    """A number with its noun and a verb: `1 pod waits`, `3 pods wait`."""
+    if number == 1:
+        return f"1 {noun} {singular}".rstrip()
+    return f"{number} {noun}s {plural}".rstrip()
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Write names for a sentence: `a, b or c`; of many, the first ones and how many more."""
+    """Names for a sentence: `a, b or c`; beyond `most` names, `a, b, … (3 more)`."""
     if len(names) > most:
         return f"{', '.join(names[:most])}, … ({len(names) - most} more)"
-    return " or ".join(filter(None, (", ".join(names[:-1]), "".join(names[-1:]))))
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _tables(page: RenderableType) -> Iterator[Table]:
     if isinstance(page, Table):
         yield page
-    for part in page.renderables if isinstance(page, Group) else ():
-        yield from _tables(part)
+    elif isinstance(page, Group):
+        for part in page.renderables:
+            yield from _tables(part)
 
 
 def _longest(cells: Iterable[object], split: Callable[[str], list[str]]) -> int:
-    parts = chain.from_iterable(split(str(cell)) for cell in cells)
-    return max(map(cell_len, parts), default=0)
+    """The width of the longest piece of these cells, in columns of a terminal."""
+    pieces = chain.from_iterable(split(str(cell)) for cell in cells)
+    return max(map(cell_len, pieces), default=0)
 
 
 def _two_digits(number: float) -> str:

@@ -1,17 +1,21 @@
-"""The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
+"""The queues of a cluster as a tree: quota, limit, use, what is borrowed, lent and waited for.
+
+Amounts are GPUs, millicores of CPU, and memory in 10^6 bytes, as KAI counts them.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from kubectl_fleet.cluster import Object, Snapshot
-from kubectl_fleet.gpu import Pod, place, read_nodes, read_pods
+from kubectl_fleet.gpu import Node, Pod, add_pods_to_nodes, read_nodes, read_pods
 from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.requests import RESOURCES, amounts_of, read
 from kubectl_fleet.table import UNLIMITED, camel, rounded
 
+# What is not known if a list is forbidden.
 _MISSING: Final = {
     "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
     "pods": "who holds what is not known",
@@ -19,17 +23,23 @@ _MISSING: Final = {
     "podgroups": "the queue of a pod is the one of its label",
     "events": "why a pod waits may be known to them only",
 }
-_MOST_QUEUES, _MOST_LEVELS = 5000, 32  # that are drawn; KAI is run with some hundred on four levels
+# Larger trees are refused. KAI is run with some hundred queues on four levels.
+_MAX_QUEUES: Final = 5000
+_MAX_LEVELS: Final = 32
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 
 @dataclass(slots=True)
 class Share:
-    """One resource of a queue; -1 is unlimited, and what its Queue leaves out is 0.
+    """A queue's share of one resource. -1 is unlimited; what its Queue does not say is 0.
 
-    `borrowed` is what it holds above its own quota. `lent` is what is guaranteed to it and not used
-    while others hold more than theirs: what they hold beyond what their common parent has
-    undivided, spread over those that have something left.
+    Attributes:
+        in_use: What pods with a node hold.
+        waiting: What pods without a node ask for.
+        borrowed: What is in use beyond the quota.
+        lent: The part of the unused quota that other queues have borrowed. What siblings borrow
+            beyond what their parent has undivided, and what the parent lends itself, is spread
+            over the siblings with unused quota, in proportion to it.
     """
 
     quota: float = 0.0
@@ -43,7 +53,10 @@ class Share:
 
 @dataclass
 class Queue:
-    """A queue; what it has in use and waiting is the sum of its leaves. `level` is 1 at the top."""
+    """A queue. Its pods, and what is in use and waiting, are sums over its leaves.
+
+    `shares` are by resource. `level` is 1 at the top. `children` are names.
+    """
 
     name: str
     shares: dict[str, Share]
@@ -54,54 +67,70 @@ class Queue:
     waiting_pods: int = 0
 
     def add(self, other: "Queue") -> None:
-        """Add what the pods of another queue hold and wait for."""
+        """Add the pods of another queue, and what they hold and wait for."""
         for resource, share in self.shares.items():
             share.in_use = rounded(share.in_use + other.shares[resource].in_use)
             share.waiting = rounded(share.waiting + other.shares[resource].waiting)
         self.pods += other.pods
         self.waiting_pods += other.waiting_pods
 
-    def record(self) -> dict[str, Any]:
-        """Return the JSON."""
-        about = {"name": self.name, "parent": self.parent, "level": self.level}
-        about |= {"pods": self.pods, "waitingPods": self.waiting_pods}
-        return about | {resource: camel(asdict(share)) for resource, share in self.shares.items()}
+    def record(self) -> dict[str, object]:
+        """The JSON, with a key for each resource."""
+        record: dict[str, object] = {
+            "name": self.name,
+            "parent": self.parent,
+            "level": self.level,
+            "pods": self.pods,
+            "waitingPods": self.waiting_pods,
+        }
+        for resource, share in self.shares.items():
+            record[resource] = camel(asdict(share))
+        return record
 
 
 class Usage:
     """Who holds what of a cluster, and who waits.
 
-    What is in use is counted from pods that have a node and are not ended. Where not all pods may
-    be listed, it is what KAI's queue controller writes into the status of the Queues.
+    What is in use is counted from pods that have a node and have not ended. If not all pods may be
+    listed, it is what KAI's queue controller writes into the status of the Queues.
+
+    Attributes:
+        pods: Pods that have not ended, shown or not.
+        nodes: Nodes with GPUs by name, sorted.
+        queues: Queues by name, parents before their children.
+        elsewhere: Queues that pods name and that cannot be seen here, such as the host's. Nothing
+            is known of their quotas.
+
+    Raises:
+        UserError: The tree has more queues or levels than are shown.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         nodes = read_nodes(snapshot)
         self.pods = read_pods(snapshot, nodes)
-        place(snapshot, nodes, self.pods)
-        holding = {pod.node for pod in self.pods if pod.amounts["gpu"]}
-        used = (n for n in nodes.values() if n.count or n.shared or n.name in holding)
-        self.nodes = {node.name: node for node in sorted(used, key=lambda node: node.name)}
+        add_pods_to_nodes(snapshot, nodes, self.pods)
+        self.nodes = _with_gpus(nodes, self.pods)
         self.queues = _tree(snapshot.all("queues"))
-        named = self._by_pods()
-        _fill(self.queues, _by_status(snapshot.all("queues")) if snapshot.partly else named)
-        # What pods name and can't be seen here: the host's queues, for example.
-        unseen = (
-            [] if snapshot.partly and self.queues else sorted(named.keys() - self.queues.keys())
-        )
-        self.elsewhere = [named[name] for name in unseen]
+        by_pods = self._queues_by_pods()
+        leaves = _leaves_by_status(snapshot.all("queues")) if snapshot.partly else by_pods
+        _add_up(self.queues, leaves)
+        _lend(self.queues)
+        self.elsewhere = list[Queue]()
+        if not (snapshot.partly and self.queues):
+            names = sorted(by_pods.keys() - self.queues.keys())
+            self.elsewhere = [by_pods[name] for name in names]
 
     @property
-    def shown(self) -> list[Pod]:
-        """The pods that are shown."""
+    def shown_pods(self) -> list[Pod]:
+        """The pods in namespaces that are shown."""
         return [pod for pod in self.pods if self.snapshot.shows(pod.namespace)]
 
     @cached_property
-    def shown_on(self) -> dict[str | None, list[Pod]]:
-        """The same by their node, None for those that wait."""
+    def shown_pods_by_node(self) -> dict[str | None, list[Pod]]:
+        """The same by the name of their node; by None those that wait."""
         pods: dict[str | None, list[Pod]] = defaultdict(list)
-        for pod in self.shown:
+        for pod in self.shown_pods:
             pods[pod.node].append(pod)
         return pods
 
@@ -126,23 +155,28 @@ class Usage:
             notes.append("no KAI runs here: there are no queues")
         return notes
 
-    def _by_pods(self) -> dict[str, Queue]:
-        """Return what pods that KAI schedules hold and wait for, by the queue that they name."""
-        named: dict[str, Queue] = {}
+    def _queues_by_pods(self) -> dict[str, Queue]:
+        """The queues that pods of KAI name, with what these pods hold and wait for.
+
+        Their quotas and limits are unlimited, because pods say nothing about them. A pod that is
+        deleted before it has a node counts in none.
+        """
+        queues: dict[str, Queue] = {}
         for pod in self.pods:
             if not pod.by_kai or pod.queue is None or (pod.ending and not pod.node):
                 continue
-            unknown = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}
-            queue = named.setdefault(pod.queue, Queue(pod.queue, unknown))
-            queue.pods += pod.node is not None
-            queue.waiting_pods += pod.node is None
+            queue = queues.setdefault(pod.queue, _unlimited(pod.queue))
+            if pod.node:
+                queue.pods += 1
+            else:
+                queue.waiting_pods += 1
             for resource, share in queue.shares.items():
-                held, waiting = (
-                    (pod.amounts[resource], 0) if pod.node else (0, pod.amounts[resource])
-                )
-                share.in_use = rounded(share.in_use + held)
-                share.waiting = rounded(share.waiting + waiting)
-        return named
+                amount = pod.amounts[resource]
+                if pod.node:
+                    share.in_use = rounded(share.in_use + amount)
+                else:
+                    share.waiting = rounded(share.waiting + amount)
+        return queues
 
     @cached_property
     def leaves(self) -> list[str]:
@@ -151,7 +185,7 @@ class Usage:
 
     @cached_property
     def leaves_below(self) -> dict[str, list[str]]:
-        """The same under each queue."""
+        """The names of the leaves at or below each queue, sorted."""
         below: dict[str, list[str]] = defaultdict(list)
         for leaf in self.leaves:
             for queue in self.upwards(leaf):
@@ -159,41 +193,57 @@ class Usage:
         return below
 
     def upwards(self, name: str | None) -> Iterator[Queue]:
-        """Return a queue and those above it, nearest first."""
+        """A queue and those above it, nearest first; nothing for a name that no queue has."""
         while name is not None and name in self.queues:
             yield self.queues[name]
             name = self.queues[name].parent
 
 
-def _tree(items: list[Object]) -> dict[str, Queue]:
-    """Return the queues by name, parents before their children.
+def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
+    """The nodes that advertise GPUs or have pods that hold some, sorted by name."""
+    holding = {pod.node for pod in pods if pod.amounts["gpu"]}
+    return {
+        name: node
+        for name, node in sorted(nodes.items())
+        if node.count or node.shared or name in holding
+    }
 
-    Queues below a parent that is absent, or in a ring, are left out: KAI drops them too. Raises
-    UserError for more queues, or levels of them, than are drawn.
+
+def _unlimited(name: str) -> Queue:
+    return Queue(name, {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES})
+
+
+def _tree(items: list[Object]) -> dict[str, Queue]:
+    """The queues by name, parents before their children, siblings by name.
+
+    Queues below a parent that is absent, or in a ring, are left out: KAI drops them, too. Raises
+    UserError for more queues or levels than are shown.
     """
-    if len(items) > _MOST_QUEUES:
-        raise UserError(f"the cluster has {len(items)} queues; at most {_MOST_QUEUES} are shown")
-    below: dict[str | None, list[Object]] = defaultdict(list)
+    if len(items) > _MAX_QUEUES:
+        raise UserError(f"the cluster has {len(items)} queues; at most {_MAX_QUEUES} are shown")
+    children: dict[str | None, list[Object]] = defaultdict(list)
     for item in sorted(items, key=_name):
-        below[item["spec"].get("parentQueue") or None].append(item)
+        children[_parent(item)].append(item)
     queues: dict[str, Queue] = {}
-    pending = below[None][::-1]
+    pending = children[None][::-1]
     while pending:
         item = pending.pop()
-        name, parent = _name(item), item["spec"].get("parentQueue") or None
+        name = _name(item)
+        parent = _parent(item)
+        level = queues[parent].level + 1 if parent else 1
+        if level > _MAX_LEVELS:
+            raise UserError(
+                f"queue {name} is on level {level} of the tree; at most {_MAX_LEVELS} levels are"
+                " shown"
+            )
         queues[name] = Queue(
             name,
             _shares(item["spec"].get("resources") or {}),
             parent,
-            queues[parent].level + 1 if parent else 1,
-            [_name(child) for child in below[name]],
+            level,
+            children=[_name(child) for child in children[name]],
         )
-        if queues[name].level > _MOST_LEVELS:
-            raise UserError(
-                f"queue {name} is on level {queues[name].level} of the tree; at most"
-                f" {_MOST_LEVELS} levels are shown"
-            )
-        pending += below[name][::-1]
+        pending += children[name][::-1]
     return queues
 
 
@@ -201,38 +251,50 @@ def _name(item: Object) -> str:
     return str(item["metadata"]["name"])
 
 
+def _parent(item: Object) -> str | None:
+    parent: str | None = item["spec"].get("parentQueue") or None
+    return parent
+
+
 def _shares(resources: Mapping[str, Mapping[str, float]]) -> dict[str, Share]:
+    """The shares that a Queue's `spec.resources` says."""
     shares = {}
     for resource in RESOURCES:
-        written = resources.get(resource) or {}
-        amounts = (float(written.get(key) or 0) for key in ("quota", "limit", "overQuotaWeight"))
-        shares[resource] = Share(*amounts)
+        amounts = resources.get(resource) or {}
+        shares[resource] = Share(
+            quota=float(amounts.get("quota") or 0),
+            limit=float(amounts.get("limit") or 0),
+            over_quota_weight=float(amounts.get("overQuotaWeight") or 0),
+        )
     return shares
 
 
-def _by_status(items: list[Object]) -> dict[str, Queue]:
-    """Return what the leaves hold and wait for by the status of their Queues.
+def _leaves_by_status(items: list[Object]) -> dict[str, Queue]:
+    """The leaf queues, with what they hold and wait for by the status of their Queues.
 
-    `requested` is of all pods that are not ended, so what waits is the rest of it. From v0.7 to
+    `requested` is of all pods that have not ended, so what waits is the rest of it. From v0.7 to
     v0.17 a fraction of several devices counts as one there, MIG devices not at all, and a share of
     memory waits for no GPU (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
     """
-    parents = {item["spec"].get("parentQueue") for item in items}
+    parents = {_parent(item) for item in items}
     leaves: dict[str, Queue] = {}
     for item in items:
-        status, queue = item.get("status") or {}, Queue(_name(item), _shares({}))
-        held, requested = (amounts_of(read(status.get(key))) for key in ("allocated", "requested"))
-        for resource, share in queue.shares.items():
+        name = _name(item)
+        if name in parents:
+            continue
+        status = item.get("status") or {}
+        held = amounts_of(read(status.get("allocated")))
+        requested = amounts_of(read(status.get("requested")))
+        leaves[name] = Queue(name, _shares({}))
+        for resource, share in leaves[name].shares.items():
             share.in_use = held[resource]
             share.waiting = rounded(max(0.0, requested[resource] - held[resource]))
-        if queue.name not in parents:
-            leaves[queue.name] = queue
     return leaves
 
 
-def _fill(queues: dict[str, Queue], leaves: Mapping[str, Queue]) -> None:
-    """Write what is held, waited for and lent into the queues, which stand parents first."""
-    for queue in list(queues.values())[::-1]:
+def _add_up(queues: Mapping[str, Queue], leaves: Mapping[str, Queue]) -> None:
+    """Fill in pods, `in_use`, `waiting` and `borrowed` of all queues, from their leaves upwards."""
+    for queue in reversed(list(queues.values())):  # children before their parents
         if queue.name in leaves:
             queue.add(leaves[queue.name])
         if queue.parent:
@@ -240,15 +302,29 @@ def _fill(queues: dict[str, Queue], leaves: Mapping[str, Queue]) -> None:
         for share in queue.shares.values():
             if share.quota != UNLIMITED:
                 share.borrowed = rounded(max(0.0, share.in_use - share.quota))
-    tops = [queue.name for queue in queues.values() if queue.parent is None]
-    groups = [(None, tops), *((queue, queue.children) for queue in queues.values())]
-    for parent, names in groups:
+
+
+def _lend(queues: Mapping[str, Queue]) -> None:
+    """Fill in `lent` of all queues, from the top down: children lend what their parent lends."""
+    tops = [queue for queue in queues.values() if queue.parent is None]
+    for resource in RESOURCES:
+        _lend_among([queue.shares[resource] for queue in tops], Share())
+    for parent in queues.values():
         for resource in RESOURCES:
-            above = parent.shares[resource] if parent else Share()
-            shares = [queues[name].shares[resource] for name in names]
-            undivided = max(0.0, above.quota - sum(max(0.0, share.quota) for share in shares))
-            beyond = above.lent + sum(share.borrowed for share in shares) - undivided
-            unused = [max(0.0, share.quota - share.in_use) for share in shares]
-            part = min(1.0, max(0.0, beyond) / sum(unused)) if sum(unused) else 0.0
-            for share, left in zip(shares, unused, strict=True):
-                share.lent = rounded(left * part)
+            siblings = [queues[name].shares[resource] for name in parent.children]
+            _lend_among(siblings, parent.shares[resource])
+
+
+def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
+    """Spread what siblings borrow, and what their parent lends, over their unused quotas."""
+    quotas = sum(max(0.0, share.quota) for share in siblings)
+    undivided = max(0.0, parent.quota - quotas)
+    borrowed = sum(share.borrowed for share in siblings)
+    to_lend = max(0.0, parent.lent + borrowed - undivided)
+    unused = [max(0.0, share.quota - share.in_use) for share in siblings]
+    all_unused = sum(unused)
+    if not all_unused:
+        return
+    lent_fraction = min(1.0, to_lend / all_unused)
+    for share, unused_quota in zip(siblings, unused, strict=True):
+        share.lent = rounded(unused_quota * lent_fraction)

@@ -1,11 +1,11 @@
-"""Show a command once, or again and again: in place on a terminal, else whenever it changed."""
+"""Show a command once or repeatedly: in place on a terminal, else each time that it changed."""
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
+from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -18,54 +18,98 @@ from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.table import keep_whole, width_of
 from kubectl_fleet.tree import Usage
 
-# What reading a malformed object may raise.
+# Errors that reading a malformed object may raise.
 _MALFORMED: Final = (
-    *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError),
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
     RecursionError,
 )
 
 
-def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: bool) -> None:
-    """Print what a command shows; with `every`, again after so many seconds, until Ctrl-C.
+@dataclass(frozen=True)
+class Command:
+    """A command of the plugin.
 
-    As JSON that is a document, or one a line for each change. A first reading that fails ends it,
-    a later one is tried again. Raises UserError.
+    `kinds` are the plurals of the objects that it reads, `record` gives its JSON, `show` its page.
     """
-    console, ordinary = Console(highlight=False), Console(highlight=False)
 
-    @_in_words()
+    kinds: Sequence[str]
+    record: Callable[[Usage], dict[str, object]]
+    show: Callable[[Usage], RenderableType]
+
+
+def run(
+    cluster: Cluster,
+    command: Command,
+    every_seconds: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a command shows; with `every_seconds`, again after so many, until Ctrl-C.
+
+    On a terminal the page is drawn in place. Elsewhere, and as JSON, it is printed again only if it
+    changed; the JSON is then one line. A repeated reading that fails is tried again. Raises
+    UserError if the first one fails.
+    """
+    console = Console(highlight=False)
+
     def page() -> RenderableType:
-        usage = Usage(cluster.read(command.KINDS))
-        notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
-        return Group(command.show(usage), *notes)
+        return _page(cluster, command)
 
     def text() -> str:
-        shown = page()
-        keep_whole(shown)
-        console.width = width_of(shown, ordinary)
-        with console.capture() as captured:
-            console.print(shown, crop=False)
-        return captured.get() + ("\n" if every else "")
+        blank_line = "\n" if every_seconds else ""
+        return _as_text(page()) + blank_line
 
-    @_in_words()
     def document() -> str:
-        usage = Usage(cluster.read(command.KINDS))
-        view = usage.snapshot
-        about = {"namespace": view.shown, "kai": kai_version(view), "notes": usage.notes}
-        about["countedFrom"] = "status" if view.partly else "pods"
-        indent = None if every else 2
-        return json.dumps(about | command.record(usage), indent=indent, ensure_ascii=False) + "\n"
+        indent = None if every_seconds else 2
+        return _document(cluster, command, indent)
 
-    if every and console.is_terminal and not as_json:
-        _in_place(page, console, every)
-    for changed in _changes(document if as_json else text, every):
+    if every_seconds and console.is_terminal and not as_json:
+        _show_in_place(page, console, every_seconds)
+    for changed in _changes(document if as_json else text, every_seconds):
         sys.stdout.write(changed)
         sys.stdout.flush()
 
 
+def _page(cluster: Cluster, command: Command) -> RenderableType:
+    """Read the cluster; what the command shows, and notes below. Raises UserError."""
+    with _malformed_in_words():
+        usage = Usage(cluster.read(command.kinds))
+        notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
+        return Group(command.show(usage), *notes)
+
+
+def _as_text(page: RenderableType) -> str:
+    """A page as the console prints it, in which no name is broken."""
+    console = Console(highlight=False)
+    keep_whole(page)
+    console.width = width_of(page, console)
+    with console.capture() as captured:
+        console.print(page, crop=False)
+    return captured.get()
+
+
+def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
+    """Read the cluster; the command's JSON, ending in a newline. Raises UserError."""
+    with _malformed_in_words():
+        usage = Usage(cluster.read(command.kinds))
+        view = usage.snapshot
+        record: dict[str, object] = {
+            "namespace": view.shown,
+            "kai": kai_version(view),
+            "notes": usage.notes,
+            "countedFrom": "status" if view.partly else "pods",
+            **command.record(usage),
+        }
+        return json.dumps(record, indent=indent, ensure_ascii=False) + "\n"
+
+
 @contextmanager
-def _in_words() -> Iterator[None]:
-    """Raise UserError for objects that no Kubernetes has: a server may answer any."""
+def _malformed_in_words() -> Iterator[None]:
+    """Raise UserError for objects that cannot be read: a server may answer anything."""
     try:
         yield
     except _MALFORMED as error:
@@ -75,12 +119,25 @@ def _in_words() -> Iterator[None]:
         ) from None
 
 
-def _in_place(page: Callable[[], RenderableType], console: Console, every: float) -> None:
+def _show_in_place(
+    page: Callable[[], RenderableType],
+    console: Console,
+    every_seconds: float,
+) -> None:
+    """Draw a page in place again and again. It ends only with an exception, as Ctrl-C raises one.
+
+    Raises UserError if the first reading fails; later failures are a note below the last page.
+    """
     shown = page()
-    with Live(shown, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+    with Live(
+        shown,
+        console=console,
+        auto_refresh=False,
+        vertical_overflow="ellipsis",
+    ) as live:
         live.refresh()
         while True:
-            time.sleep(every)
+            time.sleep(every_seconds)
             try:
                 shown = page()
                 live.update(shown, refresh=True)
@@ -89,12 +146,15 @@ def _in_place(page: Callable[[], RenderableType], console: Console, every: float
                 live.update(Group(shown, note), refresh=True)
 
 
-def _changes(text: Callable[[], str], every: float | None) -> Iterator[str]:
-    """Return the first text, and each that differs from the one before."""
+def _changes(text: Callable[[], str], every_seconds: float | None) -> Iterator[str]:
+    """The first text, and with `every_seconds`, without end, each that differs from the last one.
+
+    Raises UserError if the first reading fails; later failures are printed on stderr.
+    """
     before = text()
     yield before
-    while every:
-        time.sleep(every)
+    while every_seconds:
+        time.sleep(every_seconds)
         try:
             now = text()
         except UserError as error:

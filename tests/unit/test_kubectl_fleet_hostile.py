@@ -119,7 +119,7 @@ def test_nobody_is_sent_elsewhere(team, status):
 @pytest.fixture
 def raw(team, tmp_path, monkeypatch):
     """Run a command where each connection is answered as a function does."""
-    monkeypatch.setattr("kubectl_fleet.kubeconfig._IN_ALL", 2.0)
+    monkeypatch.setattr("kubectl_fleet.kubeconfig._TOTAL_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def one(found, answer):
@@ -202,7 +202,7 @@ MUCH = {
 
 @pytest.mark.parametrize("what", MUCH)
 def test_an_answer_of_gigabytes_is_given_up(raw, what, monkeypatch):
-    monkeypatch.setattr("kubectl_fleet.kubeconfig._IN_ALL", 60.0)
+    monkeypatch.setattr("kubectl_fleet.kubeconfig._TOTAL_SECONDS", 60.0)
     monkeypatch.setattr("kubectl_fleet.bounded.BoundedTransport.most", 1 << 20)
     assert "it answers more than 1 MiB, or 65536 values" in raw(MUCH[what])
 

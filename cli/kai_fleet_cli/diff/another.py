@@ -1,10 +1,13 @@
-"""vClusters that are other ones than the last update saw: what was in them is lost.
+"""vClusters that were created again since the last update: what was in the old one is lost.
 
-The UID of a vCluster's namespace `kube-system` tells it. One that does not answer says nothing.
+The UID of a vCluster's namespace `kube-system` tells. A vCluster that does not answer counts as the
+same one.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
+
+from pulumi.automation.events import StepEventMetadata
 
 from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.names import IDENTITY, QUEUES, RELEASE
@@ -19,7 +22,10 @@ _ADVICE: Final = ". If there is a backup, restore that first; else this one is f
 
 
 def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
-    """By vCluster, of those that answer with another UID than the state has, what was in them."""
+    """The contents of the old vCluster, in words, by the name of each that was created again.
+
+    `uids` are the UIDs as they are now, by vCluster, of those that answer.
+    """
     return {
         name: contents(known, vcluster.urn)
         for name, vcluster in known.vclusters.items()
@@ -27,50 +33,78 @@ def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def filled(known: State, steps: Iterable[Any]) -> dict[str, str]:
-    """The same of those that an update with these steps has filled: `known` is the state before.
+def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
+    """The same for vClusters that were created again and that an update with these steps filled.
 
-    A vCluster whose namespace was deleted answers nothing before it.
+    `known` is the state before that update. Before it, a vCluster whose namespace was deleted does
+    not answer, so nothing tells that it will be another one.
     """
-    now = dict[str, str]()
+    uids = dict[str, str]()
     for step in steps:
         name = read_urn(step.urn).name
-        if name.endswith(IDENTITY) and step.new is not None:
-            (now[name.removesuffix(IDENTITY)],) = step.new.inputs["triggers"]
-    return losses(known, now)
+        if step.new is None or not name.endswith(IDENTITY):
+            continue
+        (uid,) = pairs(step.new.inputs)["triggers"]
+        vcluster = name.removesuffix(IDENTITY)
+        uids[vcluster] = uid
+    return losses(known, uids)
 
 
 def items(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Item]:
-    """A line for each of these vClusters."""
+    """A line for each vCluster that `losses` or `filled` gave; `advice` is its end."""
     return [
-        Item(name, f"vCluster {name}", f"{WORDS}{contents}{advice}")
-        for name, contents in lost.items()
+        Item(name, f"vCluster {name}", f"{WORDS}{lost_contents}{advice}")
+        for name, lost_contents in lost.items()
     ]
 
 
 def contents(known: State, vcluster: str) -> str:
-    """What the state has in a vCluster, the URN of whose component this is, in words."""
-    parts_of_it = {urn for urn, above in known.parents.items() if above == vcluster}
-    inside = [item for item in known.resources.values() if clusters_of(item) & parts_of_it]
-    parts = [f"KAI {get(item, 'inputs', 'version')}" for item in inside if item["type"] == RELEASE]
-    if queues := sorted(_queues(inside)):
-        parts.append(f"{plural(len(queues), 'queue')} {listed(queues, 'and')}")
-    workloads = sorted(_label(item) for item in inside if _is_workload(item))
-    parts += [listed(workloads, "and")] if workloads else []
-    return ", ".join([*parts, "and all that its users made"])
+    """What the state has in a vCluster, in words: its KAI, its queues and its workloads.
+
+    `vcluster` is the URN of the vCluster's component.
+    """
+    inside = _resources_inside(known, vcluster)
+    phrases = [
+        f"KAI {get(resource, 'inputs', 'version')}"
+        for resource in inside
+        if resource["type"] == RELEASE
+    ]
+    queues = sorted(_queues_in(inside))
+    if queues:
+        phrases.append(f"{plural(len(queues), 'queue')} {listed(queues, 'and')}")
+    workloads = sorted(_label(resource) for resource in inside if _is_workload(resource))
+    if workloads:
+        phrases.append(listed(workloads, "and"))
+    phrases.append("and all that its users made")
+    return ", ".join(phrases)
 
 
-def _queues(resources: Iterable[Resource]) -> set[str]:
-    trees = (pairs(get(item, "inputs", "queues")) for item in resources if item["type"] == QUEUES)
-    return {str(name) for tree in trees for name in tree}
+def _resources_inside(known: State, vcluster: str) -> list[Resource]:
+    """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
+    children = {urn for urn, parent in known.parents.items() if parent == vcluster}
+    resources = known.resources.values()
+    return [resource for resource in resources if clusters_of(resource) & children]
 
 
-def _is_workload(item: Resource) -> bool:
-    """Whether it is an object of a manifest: only those have a slash in their names."""
-    return str(item["type"]).startswith("kubernetes:") and "/" in read_urn(str(item["urn"])).name
+def _queues_in(resources: Iterable[Resource]) -> set[str]:
+    """The names of all queues in queue trees."""
+    names = set[str]()
+    for resource in resources:
+        if resource["type"] == QUEUES:
+            queues = pairs(get(resource, "inputs", "queues"))
+            names.update(map(str, queues))
+    return names
 
 
-def _label(item: Resource) -> str:
-    """Kind and name, as in `Deployment demo/web`."""
-    name = read_urn(str(item["urn"])).name.partition("/")[2]
-    return f"{str(item['type']).rpartition(':')[2]} {name}"
+def _is_workload(resource: Resource) -> bool:
+    """Whether it is an object of a manifest: only their names have a slash."""
+    if not resource["type"].startswith("kubernetes:"):
+        return False
+    return "/" in read_urn(resource["urn"]).name
+
+
+def _label(workload: Resource) -> str:
+    """Kind, namespace and name, as in `Deployment demo/web`. The team in front is left out."""
+    _, _, kind = workload["type"].rpartition(":")
+    _, _, name = read_urn(workload["urn"]).name.partition("/")
+    return f"{kind} {name}"

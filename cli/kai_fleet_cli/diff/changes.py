@@ -1,18 +1,19 @@
-"""Changes between two lists of resources, and what follows: refused, lost, restarted, changed."""
+"""Changes between two lists of resources, and their summary: what is lost, restarted, changed."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+from pulumi.automation.events import StepEventMetadata, StepEventStateMetadata
 
 from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.urns import provider_urn, read_urn
-from kai_fleet.values import value_at
+from kai_fleet.values import pairs, value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
@@ -20,8 +21,9 @@ from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import UNLIMITED
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
-Part = Literal["refused", "lost", "granted", "secret", "restarted", "changed"]
-HEADINGS: Final[Mapping[Part, str]] = {
+Section = Literal["refused", "lost", "granted", "secret", "restarted", "changed"]
+# The sections of a summary, the worst first.
+HEADINGS: Final[Mapping[Section, str]] = {
     "refused": "The update refuses this",
     "lost": "Lost with this",
     "granted": "May do more",
@@ -29,42 +31,70 @@ HEADINGS: Final[Mapping[Part, str]] = {
     "restarted": "Restarts",
     "changed": "Changes",
 }
-UNSET: Final = "unset"
-_FEW_FIELDS: Final = 3
-# The states that a step of the engine has, by its operation.
-_BOTH: Final = ("old", "new")
-_SIDES: Final = {"create": ("new",), "update": _BOTH, "replace": _BOTH, "delete": ("old",)}
+UNSET: Final = "unset"  # shown in place of a value that is absent
+_MAX_FIELDS_PER_LINE: Final = 3
+_CHARACTERS_BEFORE_DIFFERENCE: Final = 40
+_OUR_TYPES: Final = "kai-fleet:"  # prefix of the types of this project's components
+# Operations of the engine whose step has the state of the resource before it, or after it.
+_HAVE_OLD_STATE: Final = ("update", "replace", "delete")
+_HAVE_NEW_STATE: Final = ("create", "update", "replace")
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A field that differs. `old` or `new` is None where the field is absent."""
+    """A field that differs. `old` or `new` is None where the field is absent or null.
+
+    `path` is dotted, as in `spec.containers[0].image`. A key that has a dot or a slash itself is in
+    brackets: `metadata.labels.[kai-fleet/team]`.
+    """
 
     path: str
-    old: Any
-    new: Any
+    old: object
+    new: object
 
     def shown(self, most: int = 120) -> tuple[str, str]:
-        """Both values as text; a long one begins a little before the difference."""
-        texts = [self._text(self.old), self._text(self.new)]
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
-        begin = max(0, same - 40) if max(map(len, texts)) > most else 0
-        lead, end = "…" if begin else "", begin + most
-        old, new = (f"{lead}{text[begin:end]}{'…' if len(text) > end else ''}" for text in texts)
-        return old, new
+        """The old and the new value as text, each of at most `most` characters.
 
-    def _text(self, value: Any) -> str:
+        If one is longer, both are cut at the same place, shortly before the difference. `…` marks
+        what is cut.
+        """
+        old = self._text(self.old)
+        new = self._text(self.new)
+        start = 0
+        if max(len(old), len(new)) > most:
+            start = max(0, _first_difference(old, new) - _CHARACTERS_BEFORE_DIFFERENCE)
+        return _excerpt(old, start, most), _excerpt(new, start, most)
+
+    def _text(self, value: object) -> str:
         if value is None:
             return UNSET
-        # KAI's own value, for a quota or a limit of a queue.
-        return "unlimited" if value == UNLIMITED and "resources." in self.path else str(value)
+        if value == UNLIMITED and "resources." in self.path:  # KAI's number in a queue's `spec`
+            return "unlimited"
+        return str(value)
+
+
+def _first_difference(old: str, new: str) -> int:
+    """The number of characters with which both texts begin."""
+    for index, (old_character, new_character) in enumerate(zip(old, new, strict=False)):
+        if old_character != new_character:
+            return index
+    return min(len(old), len(new))
+
+
+def _excerpt(text: str, start: int, length: int) -> str:
+    end = start + length
+    before = "…" if start else ""
+    after = "…" if len(text) > end else ""
+    return f"{before}{text[start:end]}{after}"
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one resource; `team` is "" on the host. Only the engine says `replaced`.
+    """A change of one resource.
 
-    `top` is the URN of the outermost component of ours that it is a part of; "" for none.
+    `replaced` is deleted and created again; only the engine can say it. `team` is "" on the host.
+    `top` is the URN of the outermost component of this project around the resource, or of the
+    resource itself if it is that; "" without one. `ends_gpu_pods`: it upgrades GPU drivers.
     """
 
     kind: Kind
@@ -78,44 +108,49 @@ class Change:
 
     @property
     def label(self) -> str:
-        """Kind and name, as in `Release ml-kai-release`."""
+        """Type and name, as in `Release ml-kai-release`."""
         return f"{self.type.rpartition(':')[2]} {self.name}"
 
 
 @dataclass(frozen=True)
 class Item:
-    """A line: the team (or `host`), the resource or the subject, and its consequence."""
+    """A line of a summary: the team (or `host`), the resource or key, and what follows for it."""
 
     team: str
     subject: str
     words: str
 
 
-# The lines by their list, the worst list first.
-Summary = dict[Part, list[Item]]
+# Lines by section.
+Summary = dict[Section, list[Item]]
 
 
 class Consequence(NamedTuple):
-    """A row of consequences.yaml; without a `part`, the change is not worth a line."""
+    """A row of consequences.yaml: which changes it is for, and what it says of them.
+
+    `component` and `type` are ends of types, `kinds` are kinds of change with spaces between them.
+    With `fields`, one of the changed fields has to begin with one of these, except for a replaced
+    resource. Without a `section`, the change is not worth a line.
+    """
 
     component: str
     type: str
     kinds: str
-    part: Part | Literal[""]
+    section: Section | Literal[""]
     words: str
     fields: tuple[str, ...] = ()
 
 
+_TABLE: Final = Path(__file__).with_name("consequences.yaml")
 CONSEQUENCES: Final = tuple(
-    Consequence(*row[:5], *map(tuple, row[5:]))
-    for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
+    Consequence(*row[:5], *map(tuple, row[5:])) for row in yaml_file.load(_TABLE.read_text())
 )
 
 UPGRADES_DRIVERS: Final = Consequence(
     "", RELEASE, "changed", "lost", "upgrades the driver of each node: the pods with GPUs there end"
 )
-_OPERATOR: Final = GPU_PROVIDERS["operator"]
-_OF_DRIVER: Final = ("version", "chart", "values.driver.")
+_GPU_OPERATOR: Final = GPU_PROVIDERS["operator"]
+_DRIVER_FIELDS: Final = ("version", "chart", "values.driver.")
 
 
 def difference(
@@ -124,148 +159,268 @@ def difference(
     above: Mapping[str, str] | None = None,
     replaced: Collection[str] = (),
 ) -> list[Change]:
-    """The changes from the resources of one plan to those of another, by team and URN.
+    """The changes from one list of resources to another, sorted by team and URN.
 
-    `above` are the parents of other resources. `replaced` are URNs that the engine replaces.
+    A queue tree counts as its queues. Resources that differ in no input have no change, unless the
+    engine replaces them.
+
+    Args:
+        base: The resources before.
+        now: The resources after.
+        above: Parents by URN, of resources that are in neither list.
+        replaced: URNs of resources, in both lists, that the engine replaces.
     """
-    before, after = ({item.urn: item for item in with_queues(part)} for part in (base, now))
-    every = (*before.values(), *after.values())
-    parents = {**(above or {}), **{item.urn: item.parent for item in every}}
-    changes = []
-    for urn in before.keys() | after.keys():
-        old, new = before.get(urn), after.get(urn)
-        fields = tuple(_fields(old.inputs, new.inputs)) if old and new else ()
-        if (item := new or old) and (fields or urn in replaced or not (old and new)):
-            kind: Kind = "changed" if fields else "created" if new else "deleted"
-            kind = "replaced" if urn in replaced else kind
-            place = (team_of(urn, parents), fields, _outermost(urn, parents))
-            ends = new is not None and _upgrades_drivers(new, fields)
-            changes.append(Change(kind, urn, item.type, item.name, *place, ends))
+    before = {resource.urn: resource for resource in with_queues(base)}
+    after = {resource.urn: resource for resource in with_queues(now)}
+    parents = dict(above or {})
+    for resource in (*before.values(), *after.values()):
+        parents[resource.urn] = resource.parent
+    changes = list[Change]()
+    for urn in after.keys() - before.keys():
+        changes.append(_change("created", after[urn], parents))
+    for urn in before.keys() - after.keys():
+        changes.append(_change("deleted", before[urn], parents))
+    for urn in before.keys() & after.keys():
+        fields = tuple(_changed_fields(before[urn].inputs, after[urn].inputs))
+        if urn in replaced:
+            changes.append(_change("replaced", after[urn], parents, fields))
+        elif fields:
+            changes.append(_change("changed", after[urn], parents, fields))
     return sorted(changes, key=lambda change: (change.team, change.urn))
 
 
-def _upgrades_drivers(item: Registered, fields: Sequence[FieldChange]) -> bool:
-    """Whether a release is of NVIDIA's operator, and upgrades the driver that this installs.
+def _change(
+    kind: Kind,
+    resource: Registered,
+    parents: Mapping[str, str],
+    fields: tuple[FieldChange, ...] = (),
+) -> Change:
+    return Change(
+        kind=kind,
+        urn=resource.urn,
+        type=resource.type,
+        name=resource.name,
+        team=team_of(resource.urn, parents),
+        fields=fields,
+        top=_outermost_component(resource.urn, parents),
+        ends_gpu_pods=_upgrades_drivers(resource, fields),
+    )
 
-    Its upgrade controller ends the pods with GPUs on each node for it (`driver.upgradePolicy`).
+
+def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bool:
+    """Whether these changes make NVIDIA's GPU operator upgrade the drivers that it installs.
+
+    Its upgrade controller then ends the pods with GPUs, node by node (`driver.upgradePolicy`).
     """
-    installs = value_at(item.inputs, "values.driver.enabled") is not False
-    changed = any(field.path.startswith(_OF_DRIVER) for field in fields)
-    is_operator = item.inputs.get("name") == _OPERATOR.chart
-    return item.type == RELEASE and is_operator and installs and changed
+    if resource.type != RELEASE:
+        return False
+    if resource.inputs.get("name") != _GPU_OPERATOR.chart:
+        return False
+    if value_at(resource.inputs, "values.driver.enabled") is False:
+        return False
+    return any(field.path.startswith(_DRIVER_FIELDS) for field in fields)
 
 
-def _outermost(urn: str, parents: Mapping[str, str]) -> str:
-    """The URN of the outermost component of ours that a resource is a part of; "" for none."""
+def _outermost_component(urn: str, parents: Mapping[str, str]) -> str:
+    """The URN of the outermost component of ours at or above a resource; "" without one."""
     outermost = ""
     while urn:
-        if read_urn(urn).type.startswith("kai-fleet:"):
+        if read_urn(urn).type.startswith(_OUR_TYPES):
             outermost = urn
         urn = parents.get(urn, "")
     return outermost
 
 
-def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
-    """The resources, with the queues of a tree in place of the tree."""
-    for item in resources:
-        if item.type != QUEUES:
-            yield item
-            continue
-        for name, inputs in queues_of(item.inputs):
-            yield Registered(f"{item.urn}#{name}", QUEUE, name, item.parent, item.provider, inputs)
+def with_queues(resources: Iterable[Registered]) -> Iterator[Registered]:
+    """The resources, with the queues of each queue tree in place of the tree.
+
+    A queue has the URN of its tree, with `#` and its name behind it.
+    """
+    for resource in resources:
+        if resource.type == QUEUES:
+            yield from _queues_in(resource)
+        else:
+            yield resource
 
 
-def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
-    """The leaves that differ; a list whose length differs is one leaf."""
-    if (old or new) and all(side is None or isinstance(side, dict) for side in (old, new)):
-        old, new = old or {}, new or {}
-        for key in sorted({*old, *new}):
-            name = f"[{key}]" if "." in key or "/" in key else key
-            yield from _fields(old.get(key), new.get(key), f"{path}.{name}" if path else name)
+def _queues_in(tree: Registered) -> Iterator[Registered]:
+    for name, inputs in queues_of(tree.inputs):
+        yield Registered(
+            urn=f"{tree.urn}#{name}",
+            type=QUEUE,
+            name=name,
+            parent=tree.parent,
+            provider=tree.provider,
+            inputs=inputs,
+        )
+
+
+def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldChange]:
+    """The fields that differ, at any depth.
+
+    Lists of different lengths count as one field; so do values of different types, such as 1 and
+    true. A mapping that is absent on one side gives a change for each of its fields.
+    """
+    if _are_mappings(old, new):
+        yield from _changed_keys(pairs(old), pairs(new), path)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _fields(one, other, f"{path}[{index}]")
+        for index, (old_element, new_element) in enumerate(zip(old, new, strict=True)):
+            yield from _changed_fields(old_element, new_element, f"{path}[{index}]")
     elif old != new or type(old) is not type(new):
         yield FieldChange(path, old, new)
 
 
-def of_steps(steps: Iterable[Any]) -> Summary:
-    """The summary of a preview or an update, from the metadata of all its `pre` events."""
-    sides: dict[str, list[Registered]] = {"old": [], "new": []}
-    parents, replaced = dict[str, str](), set[str]()
+def _are_mappings(old: object, new: object) -> bool:
+    """Whether both are mappings, or one is and the other is absent; not if both are empty."""
+    if not old and not new:
+        return False
+    return isinstance(old, dict | None) and isinstance(new, dict | None)
+
+
+def _changed_keys(
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    path: str,
+) -> Iterator[FieldChange]:
+    for key in sorted({*old, *new}):
+        step = f"[{key}]" if "." in key or "/" in key else key
+        path_of_key = f"{path}.{step}" if path else step
+        yield from _changed_fields(old.get(key), new.get(key), path_of_key)
+
+
+def of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
+    """The summary of a preview or an update, from the metadata of all its `pre` events.
+
+    The stack itself is left out. Steps with another operation than create, update, replace and
+    delete only tell parents.
+    """
+    before = list[Registered]()
+    after = list[Registered]()
+    parents = dict[str, str]()
+    replaced = set[str]()
     for step in steps:
-        operation = str(getattr(step.op, "value", step.op))
         state = step.new or step.old
         parents[step.urn] = (state and state.parent) or ""
-        replaced |= {step.urn} if operation == "replace" else set()
-        for side in _SIDES.get(operation, ()) if step.type != STACK else ():
-            resource = getattr(step, side)
-            provider = provider_urn(resource.provider or "")
-            places = (read_urn(step.urn).name, resource.parent or "", provider)
-            sides[side].append(Registered(step.urn, step.type, *places, dict(resource.inputs)))
-    return of_changes(difference(sides["old"], sides["new"], parents, replaced))
-
-
-def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
-    """The lists of these changes. What comes or goes with a component of ours is one line."""
-    every = list(changes)
-    counts = Counter((change.top, change.kind) for change in every)
-    ends = [change for change in every if change.kind in ("created", "deleted")]
-    tops = {(change.top, change.kind) for change in ends if change.urn == change.top}
-    lists: Summary = {part: [] for part in HEADINGS}
-    for change in every:
-        top = (change.top, change.kind)
-        if top in tops and change.urn == change.top:
-            name = f"team {change.name}" if change.type == TEAM else change.label
-            words = f"is {change.kind}, with {counted(counts[top], 'resource')}"
-            lists["changed"].append(Item(change.team or HOST, name, words))
-        if change.type.startswith("kai-fleet:"):
+        if step.type == STACK:
             continue
-        row = UPGRADES_DRIVERS if change.ends_gpu_pods else _row_of(change)
-        part = row.part if row else "changed"
-        # Of a removed team only its pods and volumes; of shared components every loss.
-        most = change.type in (NAMESPACE, RELEASE) or read_urn(change.top).types != (TEAM,)
-        if part and (top not in tops or (row and most)):
-            lists[part].append(_item(change, row.words if row else ""))
-    lists["refused"] += refused
-    return lists
+        if step.op == "replace":
+            replaced.add(step.urn)
+        if step.old is not None and step.op in _HAVE_OLD_STATE:
+            before.append(_registered(step, step.old))
+        if step.new is not None and step.op in _HAVE_NEW_STATE:
+            after.append(_registered(step, step.new))
+    return of_changes(difference(before, after, parents, replaced))
 
 
-def _fits(row: Consequence, change: Change) -> bool:
-    """Whether a row is about a change."""
-    if change.kind not in row.kinds.split() or not change.type.endswith(row.type):
-        return False
-    paths = [field.path for field in change.fields]
-    paths += [f"-{field.path}" for field in change.fields if field.new is None]
-    any_field = not row.fields or change.kind == "replaced"
-    above = read_urn(change.urn).above if row.component else ()
-    component = next((kind for kind in reversed(above) if "kai-fleet:" in kind), "")
-    return component.endswith(row.component) and (
-        any_field or any(path.startswith(row.fields) for path in paths)
+def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Registered:
+    return Registered(
+        urn=step.urn,
+        type=step.type,
+        name=read_urn(step.urn).name,
+        parent=state.parent or "",
+        provider=provider_urn(state.provider or ""),
+        inputs=dict(state.inputs or {}),
     )
 
 
+def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
+    """The summary of these changes, with every section, empty ones too.
+
+    If a component of ours is created or deleted, one line stands for all its resources. Losses in
+    it still get lines: all of them, but of a deleted team only namespaces and releases.
+    """
+    changes = list(changes)
+    resource_counts = Counter((change.top, change.kind) for change in changes)
+    summarized = {
+        (change.top, change.kind)
+        for change in changes
+        if change.urn == change.top and change.kind in ("created", "deleted")
+    }
+    summary: Summary = {section: [] for section in HEADINGS}
+    for change in changes:
+        component = (change.top, change.kind)
+        if component in summarized and change.urn == change.top:
+            summary["changed"].append(_component_line(change, resource_counts[component]))
+        if change.type.startswith(_OUR_TYPES):
+            continue
+        consequence = _consequence_of(change)
+        if component in summarized and not (consequence and _is_told_beside_component(change)):
+            continue
+        section = consequence.section if consequence else "changed"
+        if section:
+            words = consequence.words if consequence else ""
+            summary[section].append(_resource_line(change, words))
+    summary["refused"] += refused
+    return summary
+
+
+def _is_told_beside_component(change: Change) -> bool:
+    """Whether a resource has its line although its component, created or deleted, has one."""
+    if read_urn(change.top).types != (TEAM,):
+        return True
+    return change.type in (NAMESPACE, RELEASE)  # a team's pods, volumes and vCluster
+
+
+def _component_line(change: Change, resource_count: int) -> Item:
+    subject = f"team {change.name}" if change.type == TEAM else change.label
+    words = f"is {change.kind}, with {counted(resource_count, 'resource')}"
+    return Item(change.team or HOST, subject, words)
+
+
+def _resource_line(change: Change, consequence: str) -> Item:
+    return Item(change.team or HOST, change.label, _words(change, consequence))
+
+
+def _words(change: Change, consequence: str) -> str:
+    """What follows from a change, and its first fields: the version before all others."""
+    if change.kind in ("created", "deleted") or not change.fields:
+        return consequence or f"is {change.kind}"
+    if change.type == POLICY:
+        return consequence or "changes what it refuses"
+    phrases = [consequence] if consequence else []
+    fields = sorted(change.fields, key=lambda field: field.path != "version")
+    for field in fields[:_MAX_FIELDS_PER_LINE]:
+        path = field.path.removeprefix("spec.").removeprefix("resources.")
+        phrases.append(f"{path} {' → '.join(field.shown(60))}")
+    if len(fields) > _MAX_FIELDS_PER_LINE:
+        phrases.append(counted(len(fields) - _MAX_FIELDS_PER_LINE, "more field"))
+    return ", ".join(phrases)
+
+
 def carries_out(change: Change) -> bool:
-    """Whether a change only carries out others: what it shows are digests and triggers."""
-    row = _row_of(change)
-    return row is not None and not row.part
+    """Whether a change only carries out others: its fields are digests and triggers."""
+    row = _row_for(change)
+    return row is not None and not row.section
 
 
-def _row_of(change: Change) -> Consequence | None:
+def _consequence_of(change: Change) -> Consequence | None:
+    if change.ends_gpu_pods:
+        return UPGRADES_DRIVERS
+    return _row_for(change)
+
+
+def _row_for(change: Change) -> Consequence | None:
+    """The first row of consequences.yaml that fits a change; None if none does."""
     return next((row for row in CONSEQUENCES if _fits(row, change)), None)
 
 
-def _item(change: Change, consequence: str) -> Item:
-    words = [consequence]
-    if change.kind in ("created", "deleted") or not change.fields:
-        words = [consequence or f"is {change.kind}"]
-    elif change.type == POLICY:
-        words = [consequence or "changes what it refuses"]
-    else:
-        fields = sorted(change.fields, key=lambda field: field.path != "version")
-        for field in fields[:_FEW_FIELDS]:
-            path = field.path.removeprefix("spec.").removeprefix("resources.")
-            words.append(f"{path} {' → '.join(field.shown(60))}")
-        if len(fields) > _FEW_FIELDS:
-            words.append(counted(len(fields) - _FEW_FIELDS, "more field"))
-    return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))
+def _fits(row: Consequence, change: Change) -> bool:
+    if change.kind not in row.kinds.split():
+        return False
+    if not change.type.endswith(row.type):
+        return False
+    if not _nearest_component(change).endswith(row.component):
+        return False
+    if not row.fields or change.kind == "replaced":
+        return True
+    paths = [field.path for field in change.fields]
+    paths += [f"-{field.path}" for field in change.fields if field.new is None]
+    return any(path.startswith(row.fields) for path in paths)
+
+
+def _nearest_component(change: Change) -> str:
+    """The type of the nearest component of ours above a resource; "" without one."""
+    for type_ in reversed(read_urn(change.urn).above):
+        if _OUR_TYPES in type_:
+            return type_
+    return ""

@@ -1,13 +1,14 @@
-"""What an edit lets teams do that they could not: two stacks' settings, field by field.
+"""What an edit lets teams do that they could not do before, by comparing two stacks' settings.
 
-The models say what more of a field means (`sections/models.py`). More of what they say nothing
-about lets a team do more, and so does another value that is neither more nor less.
+The marks of a field in the settings models say which value grants more (`sections/models.py`).
+Without a mark, a larger number, more elements and true grant more; an absent value grants less. A
+value that cannot be compared with the one before grants more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
@@ -22,93 +23,121 @@ from kai_fleet_cli.stack_file.reading import facts_beside, read
 from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import HOST
 
-Keys = tuple[str, ...]
-_OF_TEAMS: Final = ("teams", "teamStacks")
-_LONGEST: Final = 80
-_EMPTY: Final[Sequence[Any]] = (None, [], {})
+Keys: TypeAlias = tuple[str, ...]
+# What grants more: the path of its key, and how it differs, in words.
+GrantedKeys: TypeAlias = Iterator[tuple[Keys, str]]
+_SECTIONS_OF_TEAMS: Final = ("teams", "teamStacks")
+_MAX_CHARACTERS: Final = 80
+_EMPTY: Final[Sequence[object]] = (None, [], {})
 
 
 def settings_in(file: Path) -> Settings | None:
-    """The settings of a stack file of any folder, without its wrong parts; None for too few."""
+    """The settings of a stack file in any folder, without the keys that are wrong.
+
+    No rule judges them. None if the file cannot be read, or if too little of it is right.
+    """
     try:
         raw = read(file)
     except UserError:
         return None
-    if isinstance(raw.get("queues"), str):  # else the project's own file would be read
-        raw["queues"] = _tree(file.parent.resolve(), raw["queues"])
+    # A name of a file with queues would be looked up in this project, not beside the stack file.
+    if isinstance(raw.get("queues"), str):
+        raw["queues"] = _queues_in(file.parent.resolve(), raw["queues"])
     return validation.validate(raw, facts_of=facts_beside(file), only=()).settings
 
 
-def _tree(folder: Path, name: str) -> Any:
+def _queues_in(folder: Path, name: str) -> object:
+    """The queues in a file of a folder; the file's name itself if it leads out of the folder."""
     path = (folder / name.partition("\0")[0]).resolve()
-    return yaml_file.mapping(path) if path.is_relative_to(folder) else name
+    if not path.is_relative_to(folder):
+        return name
+    return yaml_file.mapping(path)
 
 
 def granted(before: Settings | None, now: Settings | None) -> list[Item]:
-    """A line for each key that lets a team, or all of them, do more."""
+    """A line for each key that lets one team, or all of them, do more than before.
+
+    Without settings before, all that is more than the defaults counts; without settings now,
+    nothing does.
+    """
     if now is None:
         return []
     lines = list[Item]()
-    for keys, words in _of_model(before, now, ()):
-        if keys[0] in _OF_TEAMS and len(keys) > 2:
-            lines.append(Item(keys[1], now.written_at(keys[1], *keys[2:]), words))
+    for keys, words in _in_model(before, now, ()):
+        if keys[0] in _SECTIONS_OF_TEAMS and len(keys) > 2:
+            team = keys[1]
+            lines.append(Item(team, now.written_at(team, *keys[2:]), words))
         else:
             lines.append(Item(HOST, key_path(keys), words))
     return lines
 
 
-def _of_model(before: Any, now: BaseModel, keys: Keys) -> Iterator[tuple[Keys, str]]:
-    """Of each field; what was not there before had the defaults."""
-    model = type(now)
-    old = before if isinstance(before, model) else model.model_construct()
+def _in_model(old: object, new: BaseModel, keys: Keys) -> GrantedKeys:
+    """The keys in a section that grant more. If it is new, its fields had their defaults."""
+    model = type(new)
+    before = old if isinstance(old, model) else model.model_construct()
     for name, field in model.model_fields.items():
-        key = (*keys, field.alias or name)
-        yield from _of(getattr(old, name, None), getattr(now, name), field.metadata, key)
+        key = field.alias or name
+        old_value = getattr(before, name, None)
+        yield from _in_value(old_value, getattr(new, name), field.metadata, (*keys, key))
 
 
-def _of(old: Any, new: Any, marks: Sequence[Any], keys: Keys) -> Iterator[tuple[Keys, str]]:
-    """The keys in a value that grant more than the one before, and how."""
+def _in_value(
+    old: object,
+    new: object,
+    marks: Sequence[object],
+    keys: Keys,
+) -> GrantedKeys:
+    """The keys in a value that grant more than those in the value before."""
     if old == new or Grants.NOTHING in marks:
         return
     if Grants.MOST_UNSET in marks and (old in _EMPTY or new in _EMPTY):
         if new in _EMPTY:
             yield keys, f"{_shown(old)} → {UNSET}"
     elif isinstance(new, BaseModel):
-        yield from _of_model(old, new, keys)
+        yield from _in_model(old, new, keys)
     elif isinstance(new, Mapping):
-        yield from _of_mapping(old, new, marks, keys)
+        yield from _in_mapping(old, new, marks, keys)
     elif isinstance(new, list):
-        yield from _of_list(old or [], new, marks, keys)
-    elif not _is_less(old, new, marks):
+        yield from _in_list(old if isinstance(old, list) else [], new, marks, keys)
+    elif not _grants_less(old, new, marks):
         yield keys, f"{_shown(old)} → {_shown(new)}"
 
 
-def _of_mapping(
-    old: Any, new: Mapping[str, Any], marks: Sequence[Any], keys: Keys
-) -> Iterator[tuple[Keys, str]]:
-    before = old if isinstance(old, Mapping) else {}
-    gone = before.keys() - new.keys() if Grants.OTHER in marks else set()
-    for name in [*new, *sorted(gone)]:
-        yield from _of(before.get(name), new.get(name), marks, (*keys, str(name)))
+def _in_mapping(
+    old: object,
+    new: Mapping[str, object],
+    marks: Sequence[object],
+    keys: Keys,
+) -> GrantedKeys:
+    before: Mapping[str, object] = old if isinstance(old, Mapping) else {}
+    names = list(new)
+    if Grants.OTHER in marks:
+        names += sorted(before.keys() - new.keys())
+    for name in names:
+        yield from _in_value(before.get(name), new.get(name), marks, (*keys, str(name)))
 
 
-def _of_list(
-    old: list[Any], new: list[Any], marks: Sequence[Any], keys: Keys
-) -> Iterator[tuple[Keys, str]]:
-    added = [_shown(item) for item in new if item not in old]
-    gone = [_shown(item) for item in old if item not in new]
+def _in_list(
+    old: Sequence[object],
+    new: Sequence[object],
+    marks: Sequence[object],
+    keys: Keys,
+) -> GrantedKeys:
+    added = [_shown(element) for element in new if element not in old]
+    dropped = [_shown(element) for element in old if element not in new]
     if added and Grants.LESS not in marks:
         yield keys, f"adds {', '.join(added)}"
-    if gone and (Grants.LESS in marks or Grants.OTHER in marks):
-        yield keys, f"drops {', '.join(gone)}"
+    if dropped and (Grants.LESS in marks or Grants.OTHER in marks):
+        yield keys, f"drops {', '.join(dropped)}"
 
 
-def _is_less(old: Any, new: Any, marks: Sequence[Any]) -> bool:
-    """Whether a value grants less than the one before."""
+def _grants_less(old: object, new: object, marks: Sequence[object]) -> bool:
+    """Whether a value grants less than a different one before it; no if they do not compare."""
     if Grants.OTHER in marks:
         return False
     if Grants.LESS in marks:
-        return _is_less(new, old, ())
+        return _grants_less(new, old, ())
     for mark in marks:
         if isinstance(mark, Rising) and old in mark.values:
             return mark.values.index(new) < mark.values.index(old)
@@ -119,7 +148,8 @@ def _is_less(old: Any, new: Any, marks: Sequence[Any]) -> bool:
     return False
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
+    """A value in words, of at most 80 characters; no secret is shown."""
     if value is None:
         return UNSET
     if isinstance(value, bool):
@@ -129,4 +159,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, BaseModel):
         value = value.model_dump(by_alias=True, exclude_unset=True)
     text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if len(text) <= _MAX_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CHARACTERS]}…"

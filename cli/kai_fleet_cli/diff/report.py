@@ -1,4 +1,4 @@
-"""A stack's diff: the plan at a commit, by that commit's own code, and that of the work tree."""
+"""A diff of a stack: the plan of the work tree against the plan at a commit, by its own code."""
 
 import json
 import os
@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.deployed import of_resources
+from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
 from kai_fleet.settings.secrets import Encrypted, encrypted, encrypted_in, moved
 from kai_fleet_cli.diff import grants
@@ -24,20 +25,30 @@ from kai_fleet_cli.stack_file.reading import ROOT, beside, facts_beside, read
 from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import HOST
 
-_CODE: Final = ("kubectl", "components", "policies", "cli")  # what a commit imports from
-_GONE: Final = (
+_SOURCE_FOLDERS: Final = ("kubectl", "components", "policies", "cli")  # of a commit's packages
+_FILE_IS_GONE: Final = (
     "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
     " run this where the file still is: fleet destroy --stack {0}"
 )
-_BESIDE: Final = "changes, from which the engine takes more than a plan shows: read it in the file"
+_UNPLANNED_KEY: Final = (
+    "changes, from which the engine takes more than a plan shows: read it in the file"
+)
 
 
 @dataclass(frozen=True)
 class Base:
-    """The base of a diff. Without a plan, `error` says why; `is_new`: the stack has no file there.
+    """The base of a diff: a commit, and the plan of the stack there.
 
-    `secrets` are the ciphertexts of all its stack files, `beside` is what no plan shows of its own,
-    `settings` are those of its file as the code here reads it, None where it reads too little.
+    Attributes:
+        ref: The branch, tag or commit that was asked for.
+        commit: Its full hash.
+        resources: The plan's resources; empty if there is no plan.
+        is_new: The stack has no file at the commit.
+        error: Why there is no plan; "" if there is one, or if the stack has no file.
+        secrets: The ciphertexts of all stack files at the commit.
+        beside: Keys of the stack's file that no plan shows, with their text.
+        settings: The settings of the stack's file, as the code here reads them; None if too little
+            of it is right.
     """
 
     ref: str
@@ -51,15 +62,17 @@ class Base:
 
     @property
     def at(self) -> str:
-        """The ref and its commit, for messages."""
+        """The ref and the first ten digits of its commit, for messages."""
         return f"{self.ref} ({self.commit[:10]})"
 
 
 @dataclass(frozen=True)
 class DiffReport:
-    """The result for a reviewer. `now` is None where the work tree has no file for the stack.
+    """The result for a reviewer.
 
-    `note` says why there are not two plans to compare.
+    `now` is the plan of the work tree, None if that has no file for the stack. `note` says why
+    there are no two plans to compare; else it is "". `changes` are those between the plans;
+    `summary` also has what no plan shows: refusals, grants, secrets and other keys of the file.
     """
 
     stack: str
@@ -71,12 +84,18 @@ class DiffReport:
 
     @property
     def exit_code(self) -> int:
-        """0 nothing changes, 1 refused, 2 unreadable, 3 differs, or the base has no plan."""
+        """The exit code of `fleet diff`; the first that fits.
+
+        2 the work tree's file is unreadable, 1 a rule refuses it, 3 something differs or there are
+        no two plans, 0 nothing changes.
+        """
         if self.now is not None and self.now.exit_code:
             return self.now.exit_code
         if self.summary.get("refused"):
             return 1
-        return 3 if self.note or any(self.summary.values()) else 0
+        if self.note or any(self.summary.values()):
+            return 3
+        return 0
 
     @property
     def verdict(self) -> str:
@@ -85,26 +104,40 @@ class DiffReport:
             return "refused"
         if self.note and not self.base.is_new:
             return "not compared"
-        counts = (f"{len(items)} {part}" for part, items in self.summary.items() if items)
+        counts = [f"{len(lines)} {section}" for section, lines in self.summary.items() if lines]
         return ", ".join(counts) or "nothing changes"
 
-    def record(self) -> dict[str, Any]:
-        """The diff's JSON."""
-        return {
+    @property
+    def problems(self) -> Sequence[Finding]:
+        """The findings about the work tree's file; none without a file."""
+        return self.now.problems if self.now else ()
+
+    def record(self) -> dict[str, object]:
+        """The diff's JSON, with a key for each section of the summary."""
+        record: dict[str, object] = {
             "stack": self.stack,
-            "base": {"ref": self.base.ref, "commit": self.base.commit, "error": self.base.error},
+            "base": {
+                "ref": self.base.ref,
+                "commit": self.base.commit,
+                "error": self.base.error,
+            },
             "same": self.exit_code == 0,
             "note": self.note,
-            **{part: [asdict(item) for item in items] for part, items in self.summary.items()},
-            "resources": [asdict(change) for change in self.changes],
-            "problems": [problem.record() for problem in self.now.problems] if self.now else [],
         }
+        for section, lines in self.summary.items():
+            record[section] = [asdict(line) for line in lines]
+        record["resources"] = [asdict(change) for change in self.changes]
+        record["problems"] = [problem.record() for problem in self.problems]
+        return record
 
 
 def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     """The diff of a stack of the project in `root` against a commit of its repository.
 
-    Raises UserError where `ref` is no commit, or neither side has the stack.
+    Raises:
+        UserError: git is not installed, `ref` is no commit, its files cannot be unpacked, or the
+            stack has a file neither here nor there.
+        Interrupted: The process got SIGINT or SIGTERM.
     """
     file = root / f"Pulumi.{stack}.yaml"
     base = base_at(root, ref, stack)
@@ -115,38 +148,59 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
 
 
 def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
-    """The diff of a base against the plan of a stack file."""
+    """The diff of a base against the plan of a stack file; None if there is no file any more.
+
+    The plan gets findings about ciphertexts that the base has at other keys.
+    """
     stack = file.name.split(".")[1]
     if now is None:
-        return DiffReport(stack, base, None, _GONE.format(stack))
-    here, note = encrypted(file), ""
-    now = replace(now, problems=(*now.problems, *moved(base.secrets, here)))
-    changes, refused = list[Change](), list[Item]()
-    if base.error:
-        note = f"There is no plan at {base.at}: {base.error}"
-    elif not now.resources:
-        note = "The rules refuse the stack as it is now: there is no plan."
-    else:
-        note = f"The stack is new: at {base.at} it has no file." if base.is_new else ""
+        return DiffReport(stack, base, None, _FILE_IS_GONE.format(stack))
+    secrets = encrypted(file)
+    copied_secrets = moved(base.secrets, secrets)
+    now = replace(now, problems=(*now.problems, *copied_secrets))
+    changes = list[Change]()
+    refused = list[Item]()
+    if not base.error and now.resources:
         changes = difference(base.resources, now.resources)
-        refused = _refusals(stack, file, base.resources) if base.resources and now.ok else []
+        if base.resources and now.ok:
+            refused = _refusals(stack, file, base.resources)
     summary = of_changes(changes, refused)
     summary["granted"] = grants.granted(base.settings, grants.settings_in(file))
-    summary["secret"] = list(_secrets(base, file, here))
-    summary["changed"][:0] = _of_file(base, file)
-    return DiffReport(stack, base, now, note, changes, summary)
+    summary["secret"] = list(_changed_secrets(base, file, secrets))
+    summary["changed"] = [*_unplanned_keys(base, file), *summary["changed"]]
+    return DiffReport(
+        stack,
+        base,
+        now,
+        note=_note(base, now),
+        changes=changes,
+        summary=summary,
+    )
 
 
-def _of_file(base: Base, file: Path) -> Iterator[Item]:
-    """What differs in the file, and no plan shows."""
-    for key in sorted(dict(base.beside.items() ^ beside(file).items())):
-        yield Item(HOST, f"{file.name} {key}", _BESIDE)
+def _note(base: Base, now: offline.Plan) -> str:
+    """Why there are no two plans to compare; "" if there are."""
+    if base.error:
+        return f"There is no plan at {base.at}: {base.error}"
+    if not now.resources:
+        return "The rules refuse the stack as it is now: there is no plan."
+    if base.is_new:
+        return f"The stack is new: at {base.at} it has no file."
+    return ""
 
 
-def _secrets(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item]:
-    """The keys whose ciphertext differs."""
-    old = {secret.path: secret.content for secret in base.secrets if secret.file == file.name}
-    new = {secret.path: secret.content for secret in here}
+def _unplanned_keys(base: Base, file: Path) -> Iterator[Item]:
+    """A line for each key of the file that differs and that no plan shows."""
+    differing = dict(base.beside.items() ^ beside(file).items())
+    for key in sorted(differing):
+        yield Item(HOST, f"{file.name} {key}", _UNPLANNED_KEY)
+
+
+def _changed_secrets(base: Base, file: Path, secrets: Sequence[Encrypted]) -> Iterator[Item]:
+    """A line for each key of the file whose ciphertext differs, is new, or is gone."""
+    base_secrets = [secret for secret in base.secrets if secret.file == file.name]
+    old = {secret.path: secret.content for secret in base_secrets}
+    new = {secret.path: secret.content for secret in secrets}
     for key in sorted(old.keys() | new.keys()):
         if key not in old:
             yield Item(HOST, key, "has a secret now")
@@ -157,10 +211,13 @@ def _secrets(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item
 
 
 def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
-    """What an update refuses and no plan shows: the rules judge a file where these run now."""
+    """What an update refuses although the plan is fine.
+
+    The rules judge the file once more, as if the base's resources were deployed.
+    """
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
-    problems = verdict.refused
+    problems = [*verdict.refused]
     problems += validation.removal_findings(verdict, deployed.urns, stack)
     return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]
 
@@ -169,19 +226,17 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
     """The plan of a stack at `ref`.
 
     The commit's files are unpacked into a temporary folder, which is always removed: also at
-    SIGTERM, which CI sends to a cancelled job. Raises UserError.
+    SIGTERM, which CI sends to a cancelled job.
+
+    Raises:
+        UserError: git is not installed, `ref` is no commit, or its files cannot be unpacked.
+        Interrupted: The process got SIGINT or SIGTERM.
     """
     commit = _commit(root, ref)
     with graceful_shutdown(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
         project = Path(folder, "project")
         project.mkdir()
-        # Only the project's own folder, where the commit has it.
-        if _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False):
-            archive = Path(folder, "project.tar")
-            _git(root, "archive", "--format=tar", "--output", str(archive), commit)
-            with tarfile.open(archive) as files:
-                files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
-                files.extractall(project)
+        _unpack(root, commit, project)
         file = project / f"Pulumi.{stack}.yaml"
         base = Base(
             ref,
@@ -190,12 +245,27 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
             beside=beside(file),
             settings=grants.settings_in(file),
         )
-        return _planned(base, stack, project) if file.is_file() else replace(base, is_new=True)
+        if not file.is_file():
+            return replace(base, is_new=True)
+        return _planned(base, stack, project)
+
+
+def _unpack(root: Path, commit: str, project: Path) -> None:
+    """Unpack the files that a commit has in `root`, the project's folder; none if it lacks that."""
+    files = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False)
+    if not files:
+        return
+    archive = project.with_name("project.tar")
+    _git(root, "archive", "--format=tar", "--output", str(archive), commit)
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
+        tar.extractall(project)
 
 
 def _planned(base: Base, stack: str, project: Path) -> Base:
-    # The commit's own code comes before what is installed here.
-    path = os.pathsep.join(str(project / name) for name in _CODE)
+    """The base with the plan by the commit's code, or with the error why there is none."""
+    # The commit's packages are found before those that are installed here.
+    path = os.pathsep.join(str(project / folder) for folder in _SOURCE_FOLDERS)
     done = subprocess.run(
         [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", stack, "--format", "json"],
         cwd=project,
@@ -206,7 +276,7 @@ def _planned(base: Base, stack: str, project: Path) -> Base:
     )
     try:
         record = json.loads(done.stdout)
-        resources = [Registered(**item) for item in record["resources"]]
+        resources = [Registered(**resource) for resource in record["resources"]]
         refused = [each["cause"] for each in record["problems"] if each["level"] == "mandatory"]
     except (ValueError, KeyError, TypeError):
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
@@ -217,8 +287,9 @@ def _planned(base: Base, stack: str, project: Path) -> Base:
 
 
 def _commit(root: Path, ref: str) -> str:
+    """The full hash of a commit. Raises UserError if `ref` names none, or without git."""
     try:
-        # --end-of-options: a name that starts with a dash is a name too
+        # --end-of-options: a name may start with a dash.
         return _git(root, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}").strip()
     except UserError as why:
         raise UserError(
@@ -228,8 +299,17 @@ def _commit(root: Path, ref: str) -> str:
 
 
 def _git(root: Path, *arguments: str, check: bool = True) -> str:
+    """Run git, and return what it prints.
+
+    Raises UserError if git is not installed, and with `check` if it fails.
+    """
     try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=root,
+            capture_output=True,
+            text=True,
+        )
     except FileNotFoundError:
         raise UserError("a diff needs git, which is not on PATH; install it") from None
     if check and done.returncode != 0:

@@ -1,16 +1,19 @@
-"""Plans and diffs as Markdown, as GitHub and GitLab show it: for a pull request's comment."""
+"""Plans and diffs as Markdown for comments on pull requests, as GitHub and GitLab render it."""
 
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import jinja2
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted, without_controls
-from kai_fleet_cli.diff.changes import HEADINGS, UNSET, carries_out
+from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, carries_out
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
+from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -18,77 +21,138 @@ from kai_fleet_policies.model.queues import (
     DeclaredQueue,
     QueueIndex,
     QueueShare,
+    Resource,
     written,
 )
 
-# A comment holds 65,536 characters; a table of this many lines is not read anyway.
-_MOST_ROWS: Final = 100
-_CODE: Final = re.compile(r"(`[^`]+`)")
-# Mermaid reads these inside quoted labels; it takes entities written with # and without &.
-_ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
-_ESCAPED: Final = str.maketrans(_ENTITIES)
-_SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
+_MAX_ROWS: Final = 100  # a comment holds 65,536 characters, and nobody reads a longer table
+_CODE_SPAN: Final = re.compile(r"(`[^`]+`)")
+_MARKDOWN_ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
+# Mermaid reads these in quoted labels. Its entities begin with `#`, not with `&`.
+_MERMAID_ESCAPES: Final = str.maketrans(
+    {
+        "#": "#35;",
+        '"': "#quot;",
+        "<": "#lt;",
+        ">": "#gt;",
+        "`": "#96;",
+        "&": "#amp;",
+    }
+)
+
+
+class _FieldRow(NamedTuple):
+    """A row of the table of changes: a field of a resource, as text before and after.
+
+    A resource that is created or deleted has one row, without a field.
+    """
+
+    change: Change
+    path: str = ""
+    before: str = ""
+    after: str = ""
 
 
 def plan_page(plan: Plan) -> str:
-    """The whole page, ending in a newline."""
-    seen = picture(plan.resources)
-    return _page("plan", plan.problems, plan=plan, teams=seen.teams, flowcharts=_flowcharts(seen))
+    """A plan's page, ending in a newline."""
+    stack = picture(plan.resources)
+    return _page(
+        "plan",
+        plan.problems,
+        plan=plan,
+        teams=stack.teams,
+        flowcharts=_flowcharts(stack),
+    )
 
 
 def diff_page(report: DiffReport) -> str:
-    """The whole page, ending in a newline."""
+    """A diff's page, ending in a newline."""
     now = report.now or Plan(report.stack)
-    old, new = (_flowcharts(picture(side.resources)) for side in (report.base, now))
-    trees = [
-        (name, {"Before": old.get(name), "After": new.get(name)})
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    ]
     changes = [change for change in report.changes if not carries_out(change)]
-    rows = [
-        (change, *cells)
-        for change in changes
-        for cells in [(each.path, *each.shown()) for each in change.fields] or [("", "", "")]
-    ]
-    return _page("diff", now.problems, report=report, trees=trees, rows=rows, differ=len(changes))
-
-
-def _page(name: str, problems: Iterable[Finding], **values: Any) -> str:
-    """Fill a template; problems that stop a preview come first."""
-    import jinja2  # text and JSON do without
-
-    loader, strict = jinja2.PackageLoader("kai_fleet_cli.display", "."), jinja2.StrictUndefined
-    environment = jinja2.Environment(
-        loader=loader, undefined=strict, trim_blocks=True, keep_trailing_newline=True
+    return _page(
+        "diff",
+        now.problems,
+        report=report,
+        trees=_changed_trees(report.base.resources, now.resources),
+        rows=_field_rows(changes),
+        differ=len(changes),
     )
-    environment.filters |= {"text": _text, "prose": _prose, "code": _code, "counted": counted}
-    environment.globals |= {"headings": HEADINGS, "columns": TEAM_COLUMNS, "unseen": UNSEEN}
-    environment.globals |= {"host": HOST, "most": _MOST_ROWS}
+
+
+def _changed_trees(
+    before: Sequence[Registered], after: Sequence[Registered]
+) -> list[tuple[str, dict[str, str | None]]]:
+    """The name and the two flowcharts of each queue tree that differs; None without a tree."""
+    old = _flowcharts(picture(before))
+    new = _flowcharts(picture(after))
+    trees = []
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            trees.append((name, {"Before": old.get(name), "After": new.get(name)}))
+    return trees
+
+
+def _field_rows(changes: Iterable[Change]) -> list[_FieldRow]:
+    rows = list[_FieldRow]()
+    for change in changes:
+        if not change.fields:
+            rows.append(_FieldRow(change))
+        for field in change.fields:
+            before, after = field.shown()
+            rows.append(_FieldRow(change, field.path, before, after))
+    return rows
+
+
+def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
+    """Fill the template of that name; problems that stop a preview are listed first."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kai_fleet_cli.display", "."),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "text": _text,
+        "prose": _prose,
+        "code": _code,
+        "counted": counted,
+    }
+    environment.globals |= {
+        "headings": HEADINGS,
+        "columns": TEAM_COLUMNS,
+        "unseen": UNSEEN,
+        "host": HOST,
+        "most": _MAX_ROWS,
+    }
     values["problems"] = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
     return environment.get_template(f"{name}.md.jinja").render(values)
 
 
-def _flowcharts(seen: Picture) -> dict[str, str]:
-    return {name: queue_flowchart(tree) for name, tree in seen.trees.items()}
+def _flowcharts(stack: Picture) -> dict[str, str]:
+    return {name: queue_flowchart(queues) for name, queues in stack.trees.items()}
 
 
-def _text(words: str) -> str:
-    """Escape text for Markdown, on one line; it mentions no user."""
-    return " ".join(without_controls(words).split()).translate(_SPECIAL)
+def _on_one_line(text: str) -> str:
+    return " ".join(without_controls(text).split())
 
 
-def _prose(words: str) -> str:
-    """Escape text; what stands between backticks stays code, to be copied."""
-    parts = _CODE.split(" ".join(without_controls(words).split()))
-    return "".join(
-        _code(part[1:-1]) if n % 2 else part.translate(_SPECIAL) for n, part in enumerate(parts)
-    )
+def _text(text: str) -> str:
+    """Plain text for Markdown, on one line. It has no markup, and mentions no user (`@name`)."""
+    return _on_one_line(text).translate(_MARKDOWN_ESCAPES)
+
+
+def _prose(text: str) -> str:
+    """Text for Markdown, on one line. Only what is between backticks has markup: it is code."""
+    pieces = []
+    for piece in _CODE_SPAN.split(_on_one_line(text)):
+        is_code = _CODE_SPAN.fullmatch(piece) is not None
+        pieces.append(_code(piece[1:-1]) if is_code else piece.translate(_MARKDOWN_ESCAPES))
+    return "".join(pieces)
 
 
 def _code(value: str) -> str:
-    """A code span of one line, also in a table's cell; none for a value that is not there."""
-    line = " ".join(without_controls(value).split()).replace("|", "\\|")
+    """A code span of one line, also in a table's cell; an empty or unset value is no span."""
+    line = _on_one_line(value).replace("|", "\\|")
     if line in ("", UNSET):
         return line
     fence = "`"
@@ -99,35 +163,47 @@ def _code(value: str) -> str:
 
 
 def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
-    """A tree of queues for Mermaid with each one's shares, parents first, numbered in that order.
+    """A queue tree with the shares of each queue, as a flowchart for Mermaid.
 
-    Queues that pods may name have round corners.
+    Parents are before their children; queues in or under a cycle or a gap are last. Queues that
+    pods may name have round corners.
     """
-    tree, lines = QueueIndex(queues), ["flowchart TD"]
-    names = dict.fromkeys([*tree.levels, *tree.by_name])  # what hangs below none comes last
+    tree = QueueIndex(queues)
+    names = dict.fromkeys([*tree.levels, *tree.by_name])
     ids = {name: f"q{number}" for number, name in enumerate(names)}
-    for name, queue in ((name, tree.by_name[name]) for name in names):
-        left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
-        lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
+    lines = ["flowchart TD"]
+    for name, id_ in ids.items():
+        queue = tree.by_name[name]
+        label = _label(queue)
+        lines.append(f'  {id_}("{label}")' if tree.is_leaf(name) else f'  {id_}["{label}"]')
         if queue.parent in ids:
-            lines.append(f"  {ids[queue.parent]} --> {ids[name]}")
+            lines.append(f"  {ids[queue.parent]} --> {id_}")
     return "\n".join(lines)
 
 
 def _label(queue: DeclaredQueue) -> str:
+    """The name and the shares; CPU and memory only where they have a quota or a limit."""
     shares = {} if queue.shares is UNKNOWN else queue.shares
-    lines = [str(queue.name).translate(_ESCAPED)]
+    lines = [str(queue.name).translate(_MERMAID_ESCAPES)]
     for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
         share = shares.get(resource, QueueShare(limit=0.0))
-        if resource == "gpu" or (share.quota, share.limit) != (UNLIMITED, UNLIMITED):
-            words = [f"{resource} {_amount(resource, share.quota)}"]
-            if share.limit != UNLIMITED:
-                words.append(f"limit {_amount(resource, share.limit or 0.0)}")
-            if share.weight != 1.0:
-                words.append(f"weight {_amount('gpu', share.weight)}")
-            lines.append(", ".join(words))
+        is_unlimited = (share.quota, share.limit) == (UNLIMITED, UNLIMITED)
+        if resource == "gpu" or not is_unlimited:
+            lines.append(_share_in_words(resource, share))
     return "<br>".join(lines)
 
 
-def _amount(resource: Any, amount: float) -> str:
-    return "not known yet" if amount is UNKNOWN else written(resource, amount, "")
+def _share_in_words(resource: Resource, share: QueueShare) -> str:
+    words = [f"{resource} {_amount(resource, share.quota)}"]
+    if share.limit != UNLIMITED:
+        words.append(f"limit {_amount(resource, share.limit or 0.0)}")
+    if share.weight != 1.0:
+        words.append(f"weight {_amount('gpu', share.weight)}")  # a number without a unit, too
+    return ", ".join(words)
+
+
+def _amount(resource: Resource, amount: float) -> str:
+    """An amount in KAI's unit of the resource, in words."""
+    if amount is UNKNOWN:
+        return "not known yet"
+    return written(resource, amount, "")

@@ -1,4 +1,4 @@
-"""Plans and diffs for people at a terminal; colours only where the console is one."""
+"""Plans and diffs for a terminal. Output to a file or a pipe has no colours."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -12,51 +12,60 @@ from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 
+# By verdict, or by section of a summary. A verdict with numbers has none.
 _COLOURS: Final[Mapping[str, str]] = {
-    **{"refused": "red", "nothing changes": "green", "not compared": "yellow"},
-    **{"lost": "red", "granted": "yellow", "secret": "yellow", "restarted": "magenta"},
-    **{"changed": "", "fine": "green"},
+    "fine": "green",
+    "nothing changes": "green",
+    "not compared": "yellow",
+    "refused": "red",
+    "lost": "red",
+    "granted": "yellow",
+    "secret": "yellow",
+    "restarted": "magenta",
+    "changed": "",
 }
-_MOST_ITEMS: Final = 40
+_MAX_LINES: Final = 40  # of a section
 
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print a plan: what the rules say, then the teams."""
+    """Print a plan: its verdict, its problems, then a table of its teams."""
     verdict = "fine" if plan.ok else "refused"
     print_line(console, f"stack {plan.stack}: ", (verdict, _COLOURS[verdict]), f" ({plan.counts})")
     show_problems(plan.problems, console)
-    if plan.resources and (teams := picture(plan.resources).teams):
+    teams = picture(plan.resources).teams
+    if teams:
         print_table(console, TEAM_COLUMNS, teams)
     print_line(console, UNSEEN)
 
 
 def show_diff(report: DiffReport, console: Console) -> None:
-    """Print a diff: what follows from it, then what the rules say."""
+    """Print a diff: its summary, the problems of the work tree, then its verdict."""
     print_line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
     if report.note:
         print_line(console, report.note)
     show_summary(report.summary, console)
-    show_problems(report.now.problems if report.now else (), console)
+    show_problems(report.problems, console)
     print_line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
 
 
 def show_summary(summary: Summary, console: Console) -> None:
-    """Print the lists of a summary, the worst first."""
-    for part, items in summary.items():
-        if not items:
+    """Print the sections of a summary that have lines, in its order: at most 40 lines of each."""
+    for section, lines in summary.items():
+        if not lines:
             continue
-        print_line(console, (HEADINGS[part], f"bold {_COLOURS[part]}"))
-        for item in items[:_MOST_ITEMS]:
-            print_line(console, "  ", (f"{item.team}:", "bold"), f" {item.subject} {item.words}")
-        if (more := len(items) - _MOST_ITEMS) > 0:
-            print_line(console, f"  … and {more} more")
+        print_line(console, (HEADINGS[section], f"bold {_COLOURS[section]}"))
+        for line in lines[:_MAX_LINES]:
+            print_line(console, "  ", (f"{line.team}:", "bold"), f" {line.subject} {line.words}")
+        if len(lines) > _MAX_LINES:
+            print_line(console, f"  … and {len(lines) - _MAX_LINES} more")
 
 
 def show_problems(problems: Iterable[Finding], console: Console) -> None:
-    """Print problems, those that stop a preview first: the key or the subject, then the mistake."""
+    """Print problems, mandatory ones first: the key or the subject, then what is wrong."""
     for problem in sorted(problems, key=lambda each: each.level is not Level.MANDATORY):
-        mandatory = problem.level is Level.MANDATORY
-        word = ("refused", "red") if mandatory else ("warning", "yellow")
-        where = problem.path or problem.subject
-        print_line(console, word, " ", (f"[{problem.check}]", "bold"), f" {where}")
+        word = ("warning", "yellow")
+        if problem.level is Level.MANDATORY:
+            word = ("refused", "red")
+        subject = problem.path or problem.subject
+        print_line(console, word, " ", (f"[{problem.check}]", "bold"), f" {subject}")
         print_line(console, f"  {problem.subject}: {problem.message}")

@@ -1,6 +1,6 @@
 """Print and ask at the terminal.
 
-No line is broken here: the terminal wraps it, and what is copied from it is in one piece.
+No line is broken here. The terminal wraps long ones, so that copied text is in one piece.
 """
 
 import os
@@ -20,14 +20,22 @@ from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 
-_RUNS_PULUMI: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
+_PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print text on one line, without control characters. A part may have a style."""
-    styled = (part if isinstance(part, tuple) else (part, "") for part in parts)
-    text = Text.assemble(*((without_controls(words), style) for words, style in styled))
-    console.print(text, highlight=False, soft_wrap=True)
+    """Print the parts as one text, without control characters. A part may be (text, style).
+
+    Line breaks and tabs in it stay.
+    """
+    line = Text()
+    for part in parts:
+        if isinstance(part, str):
+            line.append(without_controls(part))
+        else:
+            text, style = part
+            line.append(without_controls(text), style)
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
@@ -41,8 +49,11 @@ def result(text: str) -> None:
 
 
 def pulumi_first(text: str) -> str:
-    """What to run before a printed command of Pulumi's that this shell does not find; else ""."""
-    if _RUNS_PULUMI.search(text) is None or shutil.which("pulumi"):
+    """Advice how to get `pulumi` onto the PATH, if a text has a command of Pulumi's.
+
+    It is "" if the text has none, or if `pulumi` is on the PATH already.
+    """
+    if _PULUMI_COMMAND.search(text) is None or shutil.which("pulumi"):
         return ""
     return (
         "pulumi is not on the PATH of this shell; where the stack is on the sandbox, first:"
@@ -51,46 +62,52 @@ def pulumi_first(text: str) -> str:
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below headings.
+    """Print rows below headings, without control characters.
 
-    The last cell of a row may take several lines. No name is broken: a table may be wider than
-    the console.
+    No cell is broken, so a table may be wider than the console. Only cells of the last column may
+    take several lines, broken between words.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    least = 0
-    for number, column in enumerate(zip(headings, *rows, strict=True), 1):
-        names = column if number < len(headings) else " ".join(column).split()
-        table.add_column(column[0], min_width=(width := max(map(len, names))))
-        least += width + 2
+    columns = list(zip(headings, *rows, strict=True))
+    table_width = 0
+    for column in columns:
+        is_last = column is columns[-1]
+        unbroken = " ".join(column).split() if is_last else column
+        width = max(len(text) for text in unbroken)
+        table.add_column(column[0], min_width=width)
+        table_width += width + 2
     for row in rows:
-        table.add_row(*(Text(without_controls(cell)) for cell in row))
-    console.print(table, width=max(console.width, least), crop=False)
+        cells = [Text(without_controls(cell)) for cell in row]
+        table.add_row(*cells)
+    console.print(table, width=max(console.width, table_width), crop=False)
 
 
 def asks() -> bool:
-    """Whether a person is at a terminal."""
+    """Whether somebody can be asked: both stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def require_answer(command: str, loss: str, *, yes: bool) -> None:
-    """Refuse before anything is read where nobody can be asked and there is no `--yes`.
+    """Refuse a command that deletes, if there is neither `--yes` nor a terminal to ask at.
 
-    `command` deletes, `loss` says what. Raises UserError with the command to write.
+    Called before anything is read. `loss` is what would be lost, as a sentence. Raises UserError
+    with the loss and with `command` to be run with `--yes`.
     """
     if not (yes or asks()):
         raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")
 
 
 def confirm_name(name: str, what: str = "remove it") -> None:
-    """Ask for the name of what is to be removed. Raises UserError for every other answer."""
+    """Ask to type a name as consent to `what`. Raises UserError for any other answer."""
     if Prompt.ask(f"Type {name} to {what}", default="no").strip() != name:
         raise UserError("nothing is changed")
 
 
 def engine_line(line: str) -> None:
-    """Print a line of the engine; drop it once the reader is gone (`| head`): the run goes on.
+    """Print a line of the engine's output on stdout, without control characters but with colours.
 
-    It may quote a pod or an API server: of its escape sequences only colours are printed.
+    It may quote a pod or an API server, whose escape sequences could move the cursor. Once the
+    reader of a pipe is gone (`| head`), stdout becomes /dev/null, so that the run continues.
     """
     try:
         sys.stdout.write(with_colours(line.rstrip("\n")) + "\n")

@@ -1,9 +1,12 @@
-"""The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
+"""The offline plan: the resources that a stack declares, and the findings of the rules.
+
+It needs no engine, no cluster and no network.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pulumi
 import pydantic_core
@@ -25,7 +28,11 @@ UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, net
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a stack. `exit_code` is 0 fine, 1 refused by a rule, 2 unreadable."""
+    """The plan of a stack.
+
+    `resources` are empty where a rule or the program refuses the settings, or where the file cannot
+    be read (`unreadable`). `problems` are the findings, with advisory ones among them.
+    """
 
     stack: str
     resources: tuple[Registered, ...] = ()
@@ -34,24 +41,34 @@ class Plan:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing stops a preview; advisories do not."""
-        return not any(p.level is Level.MANDATORY for p in self.problems)
+        """Whether no finding is mandatory: a preview would pass. Advisories do not count."""
+        return not any(problem.level is Level.MANDATORY for problem in self.problems)
 
     @property
     def counts(self) -> str:
-        """`27 resources, 0 problems, 1 warning`."""
-        refused = sum(p.level is Level.MANDATORY for p in self.problems)
-        warned = len(self.problems) - refused
-        counts = {"resource": len(self.resources), "problem": refused, "warning": warned}
-        return ", ".join(counted(number, thing) for thing, number in counts.items())
+        """The sizes of the plan: `27 resources, 0 problems, 1 warning`."""
+        problems = sum(problem.level is Level.MANDATORY for problem in self.problems)
+        warnings = len(self.problems) - problems
+        parts = [
+            counted(len(self.resources), "resource"),
+            counted(problems, "problem"),
+            counted(warnings, "warning"),
+        ]
+        return ", ".join(parts)
 
     @property
     def exit_code(self) -> int:
-        """The exit code, for the shell and for CI."""
-        return 2 if self.unreadable else int(not self.ok)
+        """The exit code of `fleet plan`: 0 fine, 1 refused, 2 unreadable."""
+        if self.unreadable:
+            return 2
+        return 0 if self.ok else 1
 
     def json(self) -> str:
-        """The same bytes for the same stack file on every machine."""
+        """The plan as JSON, indented.
+
+        The same on every machine for the same stack file; but rules about the support of versions
+        read today's date.
+        """
         record = {
             "stack": self.stack,
             "ok": self.ok,
@@ -63,62 +80,106 @@ class Plan:
 
 
 def plan(stack: str, file: Path | None = None) -> Plan:
-    """The plan of a stack, from its own file or another one.
+    """The plan of a stack, from `Pulumi.STACK.yaml` or from another file.
 
-    The rules run twice: on the settings, where a refusal can name the key to edit, and on the
-    declared resources, which is what the policy pack will see.
+    If the file cannot be read, the plan is unreadable, with one mandatory finding. If it takes
+    values from Pulumi ESC, which only the engine reads, a finding says so: advisory, or mandatory
+    where something else is wrong. Missing keys are then not reported: ESC may have them.
     """
     try:
         path = file or reading.path_of(stack)
         raw = reading.read(path)
     except UserError as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
-        problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
-        return Plan(stack, problems=(problem,), unreadable=True)
+        return _unreadable(stack, name, str(why))
     planned = plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
     unread = reading.from_environment(path)
     if unread is None:
         return planned
     if not planned.ok:
         unread = replace(unread, level=Level.MANDATORY)
-    # What is missing may be in there.
-    others = (each for each in planned.problems if not each.cause.startswith("is missing"))
+    others = [found for found in planned.problems if not found.cause.startswith("is missing")]
     return replace(planned, problems=(unread, *others))
 
 
+def _unreadable(stack: str, file_name: str, cause: str) -> Plan:
+    problem = Finding(
+        Level.MANDATORY,
+        path=file_name,
+        kind="stack",
+        name=stack,
+        cause=cause,
+        check="config-readable",
+    )
+    return Plan(stack, problems=(problem,), unreadable=True)
+
+
 def plan_settings(
-    raw: Mapping[str, Any],
+    raw: Mapping[str, object],
     stack: str = "plan",
     facts_of: FactsOf = validation.no_platform,
     more: Iterable[Finding] = (),
 ) -> Plan:
     """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
-    `facts_of` gives the facts of a team stack's platform; `more` are findings about the file.
+    The rules run twice: on the settings, where a finding names the key to edit, and on the declared
+    resources, as the policy pack reads them. A refusal of the first run ends the plan there.
+
+    Args:
+        raw: The `kai-fleet:` keys of the file, without that prefix.
+        stack: Name of the stack.
+        facts_of: Gives the facts of a team stack's platform, by the name of the platform's stack.
+        more: Findings about the file itself.
     """
-    verdict = validation.validate(raw, facts_of=facts_of, stack=stack, more=more)
+    verdict = validation.validate(
+        raw,
+        facts_of=facts_of,
+        stack=stack,
+        more=more,
+    )
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)
     facts = facts_of(platform).output() if platform else None
     try:
         resources = recorder.record(stack, raw, facts)
-    except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
-        problem = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
-        return Plan(stack, problems=(*verdict.problems, problem))
-    # What the policy pack finds in the resources, without what is known already.
-    seen = {(problem.check, problem.subject) for problem in verdict.each}
-    found = (
-        replace(problem, path=key_of(problem.path, verdict.settings))
-        for problem in rules.check(from_resources.clusters(as_declared(resources)))
-        if (problem.check, problem.subject) not in seen and not problem.undecided
-    )
-    return Plan(stack, tuple(resources), (*verdict.problems, *found))
+    except pulumi.RunError as why:  # the program refuses its settings, in the engine's words
+        refusal = Finding(
+            Level.MANDATORY,
+            path="",
+            kind="stack",
+            name=stack,
+            cause=str(why),
+            check="program",
+        )
+        return Plan(stack, problems=(*verdict.problems, refusal))
+    more_problems = _problems_of_resources(resources, verdict)
+    return Plan(stack, tuple(resources), (*verdict.problems, *more_problems))
+
+
+def _problems_of_resources(
+    resources: Iterable[Registered], verdict: validation.SettingsVerdict
+) -> list[Finding]:
+    """The findings of the policy pack that the settings' verdict does not have.
+
+    Findings about the same subject by the same check count as one. Undecided ones are left out:
+    only an update decides them.
+    """
+    reported = {(problem.check, problem.subject) for problem in verdict.each}
+    problems = list[Finding]()
+    for problem in rules.check(from_resources.clusters(as_declared(resources))):
+        if problem.undecided or (problem.check, problem.subject) in reported:
+            continue
+        problems.append(replace(problem, path=key_of(problem.path, verdict.settings)))
+    return problems
 
 
 def key_of(urn: str, settings: Settings | None) -> str:
-    """The key of the stack file for what a resource declares; the URN where none has it."""
+    """The key of the stack file that declares a resource; the URN itself if no key does.
+
+    Without settings, keys of teams are not found.
+    """
     if settings is None:
         return keys.key_of(urn, {})
-    teams = (*settings.teams, *settings.team_stacks)
+    teams = [*settings.teams, *settings.team_stacks]
     return keys.key_of(urn, {team: settings.team_path(team) for team in teams})

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, pairs
@@ -13,70 +13,140 @@ from kai_fleet_policies.adapters.from_resources import Declared
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 
-# A team in words; "-" is not known, or none. GPUs are its bound by kind: `8, 14 mig-1g.10gb`.
+# Columns of the team table. "-" is unknown or none. GPUs are the most that a team's pods may hold,
+# first the whole ones, then each MIG profile: `8, 14 mig-1g.10gb`. `guaranteed` are GPUs, too.
 TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes")
 TeamRow: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A stack: its teams, and the queues of host and teams."""
+    """A stack for a reviewer.
+
+    `teams` has a row of TEAM_COLUMNS for each team, sorted by name. `trees` has the queues of the
+    host, under `host`, and of each team that has some, under its name.
+    """
 
     teams: Sequence[TeamRow]
     trees: Mapping[str, Sequence[DeclaredQueue]]
 
 
 def picture(resources: Iterable[recorder.Registered]) -> Picture:
-    """The picture that the resources of a plan make."""
+    """The picture of a plan's resources."""
     return of_clusters(from_resources.clusters(as_declared(resources)))
 
 
 def of_clusters(clusters: Sequence[Cluster]) -> Picture:
-    """The picture of a stack's clusters."""
+    """The picture of a stack's clusters. The first one with teams is the host."""
     by_name = {cluster.name: cluster for cluster in clusters}
-    host = next((c for c in clusters if c.teams), None) or by_name.get(HOST, Cluster(HOST))
+    host = _host(clusters, by_name)
     teams = sorted(host.teams, key=lambda team: str(team.name))
-    places = {HOST: host, **{str(team.name): by_name.get(team.name) for team in teams}}
-    trees = {name: place.queues for name, place in places.items() if place and place.queues}
-    return Picture([_row(team, host, trees.get(str(team.name), ())) for team in teams], trees)
+    trees = dict[str, Sequence[DeclaredQueue]]()
+    if host.queues:
+        trees[HOST] = host.queues
+    for team in teams:
+        inside = by_name.get(team.name)
+        if inside is not None and inside.queues:
+            trees[str(team.name)] = inside.queues
+    rows = list[TeamRow]()
+    for team in teams:
+        queues = trees.get(str(team.name), ())
+        rows.append(_team_row(team, host, queues))
+    return Picture(rows, trees)
 
 
-def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
-    schedulers = {
-        "virtual": f"KAI {team.inside.scheduler.version or ''}",
-        "host": f"the host's KAI {host.scheduler.version or ''}",
-    }
-    version = f"v{str(team.version).removeprefix('v')}" if team.version else "-"
-    if any(chart.path == team.path and chart.why_another for chart in host.charts):
-        version = "another chart"
+def _host(clusters: Iterable[Cluster], by_name: Mapping[str, Cluster]) -> Cluster:
+    """The first cluster with teams, else the one named `host`, else an empty one."""
+    for cluster in clusters:
+        if cluster.teams:
+            return cluster
+    return by_name.get(HOST, Cluster(HOST))
+
+
+def _team_row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
+    return (
+        str(team.name),
+        str(team.mode),
+        _scheduler(team, host),
+        _vcluster_version(team, host),
+        _gpus(team),
+        _guaranteed_gpus(queues),
+        _node_labels(team),
+    )
+
+
+def _scheduler(team: Team, host: Cluster) -> str:
+    if team.mode == "virtual":
+        return f"KAI {team.inside.scheduler.version or ''}".strip()
+    if team.mode == "host":
+        return f"the host's KAI {host.scheduler.version or ''}".strip()
+    return "kube-scheduler"
+
+
+def _vcluster_version(team: Team, host: Cluster) -> str:
+    for chart in host.charts:
+        if chart.path == team.path and chart.why_another:
+            return "another chart"
+    if not team.version:
+        return "-"
+    return f"v{str(team.version).removeprefix('v')}"
+
+
+def _gpus(team: Team) -> str:
+    if not isinstance(team.gpus, int | float):
+        return "-"
+    whole_gpus = team.gpus - mig.gpus_of(team.slices)
+    cell = [f"{whole_gpus:g}"]
+    cell += [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
+    return ", ".join(cell)
+
+
+def _guaranteed_gpus(queues: Iterable[DeclaredQueue]) -> str:
+    """The sum of the GPU quotas of top-level queues; children's are within those."""
     quotas = [_gpu_quota(queue) for queue in queues if not queue.parent]
-    guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}" if quotas else "-"
-    labels, gpus = sorted(pairs(team.node_pool).items()), "-"
-    pool = ", ".join(f"{key}={value}" for key, value in labels) or "any"
-    if isinstance(team.gpus, int | float):
-        slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
-        gpus = ", ".join((f"{team.gpus - mig.gpus_of(team.slices):g}", *slices))
-    scheduler = schedulers.get(team.mode, "kube-scheduler").strip()
-    return (str(team.name), str(team.mode), scheduler, version, gpus, guaranteed, pool)
+    if not quotas:
+        return "-"
+    if UNLIMITED in quotas:
+        return "unlimited"
+    return f"{sum(quotas):g}"
 
 
 def _gpu_quota(queue: DeclaredQueue) -> float:
-    """The GPUs that a queue is promised; -1 for unlimited."""
-    share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-    return 0.0 if share is None or share.quota is UNKNOWN else share.quota
+    """The GPUs that a queue is guaranteed: UNLIMITED (-1), or 0 if unknown or not written."""
+    if queue.shares is UNKNOWN:
+        return 0.0
+    share = queue.shares.get("gpu")
+    if share is None or share.quota is UNKNOWN:
+        return 0.0
+    return share.quota
+
+
+def _node_labels(team: Team) -> str:
+    labels = sorted(pairs(team.node_pool).items())
+    return ", ".join(f"{key}={value}" for key, value in labels) or "any"
 
 
 def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
-        Declared(item.urn, item.type, item.name, _with_unknowns(item.inputs), item.provider)
-        for item in resources
+        Declared(
+            urn=resource.urn,
+            type=resource.type,
+            name=resource.name,
+            props=_fields_with_unknowns(resource.inputs),
+            provider=resource.provider,
+        )
+        for resource in resources
     ]
 
 
-def _with_unknowns(value: Any) -> Any:
+def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
+    return {key: _with_unknowns(value) for key, value in fields.items()}
+
+
+def _with_unknowns(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _with_unknowns(item) for key, item in value.items()}
+        return _fields_with_unknowns(value)
     if isinstance(value, list):
-        return [_with_unknowns(item) for item in value]
+        return [_with_unknowns(element) for element in value]
     return UNKNOWN if value in (recorder.UNKNOWN, SECRET) else value

@@ -1,4 +1,8 @@
-"""Run the program without an engine, and record what it registers."""
+"""Run a Pulumi program without an engine, and record the resources that it registers.
+
+Pulumi's SDK sends each registration to a monitor, which is the engine. Here a monitor of our own
+answers as the engine does in the first preview of a stack, and keeps the inputs.
+"""
 
 import asyncio
 import json
@@ -21,7 +25,7 @@ from kai_fleet.names import STACK
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
 from kai_fleet.urns import provider_urn, read_urn
-from kai_fleet_cli.engine.environment import program as own_program
+from kai_fleet_cli.engine.environment import program as project_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
@@ -29,7 +33,11 @@ UNKNOWN: Final = "[unknown until the update]"
 
 @dataclass(frozen=True)
 class Registered:
-    """A resource as the program registers it. Secrets are masked, unknown values are marked."""
+    """A resource as the program registers it.
+
+    `parent` and `provider` are URNs, or "" for none. In `inputs` a secret is `[secret]`, a value
+    that only the update can tell is UNKNOWN, and the keys of objects are sorted.
+    """
 
     urn: str
     type: str
@@ -40,62 +48,89 @@ class Registered:
 
 
 class _Recorder(mocks.MockMonitor):
-    """The engine's side of the program: answers as a first preview, records each registration.
+    """The monitor that the SDK talks to. It answers as in a first preview.
 
-    Outputs are unknown, but for those of a team stack's platform.
+    `platform` is what the platform's stack exports for team stacks, or None. All other outputs of
+    resources and functions are absent, so the SDK takes them as unknown.
     """
 
-    def __init__(self, stack: str, platform: Mapping[str, Any] | None) -> None:
-        super().__init__(cast(mocks.Mocks, None))  # nothing asks them
+    def __init__(self, stack: str, platform: Mapping[str, object] | None) -> None:
+        super().__init__(cast(mocks.Mocks, None))  # the methods below never call the mocks
         self.stack = stack
-        self.outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
+        self.stack_outputs: dict[str, object] = {}
+        if platform is not None:
+            self.stack_outputs = {"outputs": {OUTPUT: platform}}
         self.registered: dict[str, Registered] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The engine's URN: with the types of all parents, but not the stack's own."""
-        above = [kind for kind in read_urn(parent).types if kind not in ("", STACK)]
-        qualified = "$".join((*above, type_))
-        return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
+        """The URN as the engine forms it, with the types of all parents except the stack's."""
+        parent_types = [each for each in read_urn(parent).types if each not in ("", STACK)]
+        qualified_type = "$".join([*parent_types, type_])
+        return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified_type}::{name}"
 
-    # The base class answers the same, but first parses all inputs again for `new_resource`.
+    # MockMonitor's methods answer the same, but parse all inputs a second time for `new_resource`.
+    # The names are those of the gRPC protocol.
 
-    def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        answer = self.outputs if request.tok == READ_OUTPUTS else {}
+    def Invoke(  # noqa: N802
+        self, request: resource_pb2.ResourceInvokeRequest
+    ) -> resource_pb2.ResourceInvokeResponse:
+        answer = self.stack_outputs if request.tok == READ_OUTPUTS else {}
         values = json_format.ParseDict(answer, struct_pb2.Struct())
-        return resource_pb2.ResourceInvokeResponse(**{"return": values})
+        return resource_pb2.ResourceInvokeResponse(**{"return": values})  # a keyword of Python
 
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+    def RegisterResource(  # noqa: N802
+        self, request: resource_pb2.RegisterResourceRequest
+    ) -> resource_pb2.RegisterResourceResponse:
         urn = self._register(request, request.object)
         return resource_pb2.RegisterResourceResponse(urn=urn)
 
-    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+    def ReadResource(  # noqa: N802
+        self, request: resource_pb2.ReadResourceRequest
+    ) -> resource_pb2.ReadResourceResponse:
         urn = self._register(request, request.properties)
         return resource_pb2.ReadResourceResponse(urn=urn)
 
-    def _register(self, request: Any, inputs: struct_pb2.Struct) -> str:
+    def _register(
+        self,
+        request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest,
+        inputs: struct_pb2.Struct,
+    ) -> str:
+        """Keep a resource, and return its URN. A second one with that URN replaces the first."""
         urn = self.make_urn(request.parent, request.type, request.name)
-        plain = _shown(json_format.MessageToDict(inputs))
-        names = (request.type, request.name, request.parent, provider_urn(request.provider))
-        self.registered[urn] = Registered(urn, *names, plain)
+        self.registered[urn] = Registered(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            provider=provider_urn(request.provider),
+            inputs=_readable_fields(json_format.MessageToDict(inputs)),
+        )
         return urn
 
 
 def record(
     stack: str,
-    settings: Mapping[str, Any],
-    platform: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object],
+    platform: Mapping[str, object] | None = None,
     program: Callable[[], None] | None = None,
 ) -> list[Registered]:
-    """Everything that a program registers for a stack of these settings, sorted by URN.
+    """Run a program with these settings, and return what it registers, sorted by URN.
 
-    `platform` is what the platform stack of a team stack exports under that name. `program` is this
-    project's own where it is None.
+    The stack itself is left out. The configuration, the options and the monitor of Pulumi's SDK are
+    set for the whole process, and stay set.
+
+    Args:
+        stack: Name of the stack.
+        settings: The `kai-fleet:` keys of its file, without that prefix.
+        platform: What the platform's stack of a team stack exports for it.
+        program: The program to run; the project's `__main__.py` unless set.
+
+    Raises:
+        pulumi.RunError: The program refuses its settings. Other exceptions of it pass, too.
     """
     recorder = _Recorder(stack, platform)
-    # The engine hands objects over with their keys sorted.
-    values = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
-    pulumi.runtime.set_all_config({f"{NAMESPACE}:{key}": value for key, value in values.items()})
-    pulumi.runtime.reset_options()  # of the stack that was declared before
+    pulumi.runtime.set_all_config(_as_config(settings))
+    pulumi.runtime.reset_options()  # the SDK keeps the root resource of the program before
     with _event_loop() as loop:
         mocks.set_mocks(
             recorder.mocks,
@@ -109,37 +144,52 @@ def record(
 
         def run() -> None:
             try:
-                (program or own_program)()
+                (program or project_program)()
             finally:
                 loop.run_until_complete(wait_for_rpcs())
 
-        copy_context().run(run)  # what a program sets for itself ends with it
-    registered = (item for item in recorder.registered.values() if item.type != STACK)
-    return sorted(registered, key=lambda item: item.urn)
+        copy_context().run(run)  # context variables that a program sets end with it
+    resources = [item for item in recorder.registered.values() if item.type != STACK]
+    return sorted(resources, key=lambda resource: resource.urn)
+
+
+def _as_config(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings as the engine hands them over: JSON by prefixed key, the keys of objects sorted."""
+    return {
+        f"{NAMESPACE}:{key}": json.dumps(value, sort_keys=True) for key, value in settings.items()
+    }
 
 
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs on demand only; the previous one is restored afterwards."""
-    before = None
+    """Set an event loop that runs on demand only; restore the previous one at the end."""
+    previous = None
     with suppress(RuntimeError):
-        before = asyncio.get_event_loop()
+        previous = asyncio.get_event_loop()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
         try:
             yield runner.get_loop()
         finally:
-            asyncio.set_event_loop(before)
+            asyncio.set_event_loop(previous)
 
 
-def _shown(value: Any) -> Any:
-    """A registered value as a reader may see it, the keys of objects sorted."""
+def _readable_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    return {key: _readable(fields[key]) for key in sorted(fields)}
+
+
+def _readable(value: object) -> object:
+    """A value of Pulumi's protocol as Registered has it, at any depth.
+
+    Secrets become `[secret]`; unknown values, assets and archives become UNKNOWN; whole floats
+    become integers, because the protocol has no others.
+    """
     if isinstance(value, dict):
         if SIGNATURE in value:
             return SECRET if value[SIGNATURE] == SECRET_MARK else UNKNOWN
-        return {key: _shown(value[key]) for key in sorted(value)}
+        return _readable_fields(value)
     if isinstance(value, list):
-        return [_shown(item) for item in value]
+        return [_readable(element) for element in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return UNKNOWN if value == rpc.UNKNOWN else value
