@@ -19,22 +19,24 @@ class HostGuardsArgs(TypedDict):
     """Arguments of HostGuards."""
 
     host_kai: NotRequired[bool]
-    """The host has a KAI: guard its queues and priorities, too. Default: false."""
+    """The host has a KAI: guard its queues and priority classes, too. Default: false."""
     use_existing: NotRequired[bool]
-    """true: another program has them on the host; declare none, see that they are there. false:
-    take over what is there. Default: declare them, and refuse where they are there already.
+    """true: another program has declared the guards; declare none, but require that they are there.
+    false: declare them, and take over those that are there. Default: declare them, and refuse if
+    they are there already.
     """
 
 
 class HostGuards(pulumi.ComponentResource):
-    """ValidatingAdmissionPolicies, once for a whole cluster (Kubernetes 1.30 or newer).
+    """ValidatingAdmissionPolicies, once for a cluster (Kubernetes 1.30 or newer).
 
-    They apply in each namespace with a team's labels, to every user, with the bounds in its
-    annotations. Where an expression fails or the namespace has no bounds, the object is denied.
+    They apply in each namespace with a team's labels, to all users, with the bounds in the
+    namespace's annotations. If an expression fails or the namespace has no bounds, the object is
+    denied.
 
     Raises:
-        pulumi.RunError: arguments that it does not take; the guards of another program are there,
-            or with `use_existing` are not.
+        pulumi.RunError: an argument is not one that it takes; another program's guards are there,
+            or with `use_existing` are not; or, in an update, the host cannot be read.
     """
 
     ready: pulumi.Output[str]
@@ -44,23 +46,23 @@ class HostGuards(pulumi.ComponentResource):
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, component_options(opts))
-        component = f"HostGuards {name}"
-        check(component, HostGuardsArgs, args)
+        title = f"HostGuards {name}"
+        check(title, HostGuardsArgs, args)
         host_policies, bindings = policies.host_policies(beside_kai=args.get("host_kai", False))
         objects = [
-            HostObject(POLICY, f"{name}-{kind}", f"{_PATH}{policies.policy_name(kind)}")
-            for kind in host_policies
+            HostObject(POLICY, f"{name}-{guard}", f"{_PATH}{policies.policy_name(guard)}")
+            for guard in host_policies
         ]
         if args.get("use_existing"):
-            require(self, component, objects, "Drop use_existing, or run that program first")
+            require(self, title, objects, "Drop use_existing, or run that program first")
             self.ready = pulumi.Output.from_input(READY)
             self.register_outputs({"ready": READY})
             return
         if "use_existing" not in args:
-            refuse_others(self, component, objects, _INSTEAD, together=True)
+            refuse_others(self, title, objects, _INSTEAD, together=True)
         declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(each.urn for each in declared))
+        urns = pulumi.Output.all(*(resource.urn for resource in declared))
         self.ready = urns.apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})
 
