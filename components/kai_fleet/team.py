@@ -138,7 +138,7 @@ class Team(pulumi.ComponentResource):
         guard = args.get("guard")
         if guard is None:
             return []
-        kai: KaiSchedulerArgs = args.get("kai", {"version": ""})
+        kai = args.get("kai") or KaiSchedulerArgs(version="")
         bounds = {
             **guard,
             "gpu_sharing": kai.get("gpu_sharing", True),

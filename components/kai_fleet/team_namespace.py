@@ -1,6 +1,6 @@
 """TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -258,7 +258,7 @@ class TeamNamespace(pulumi.ComponentResource):
         self.register_outputs({"name": self._namespace})
 
     def _declare_namespace(self, name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-        metadata = namespace_metadata(name, self._args)
+        metadata: Any = namespace_metadata(name, self._args)
         if not self._args.get("use_existing"):
             return core.v1.Namespace(
                 f"{name}-namespace", metadata=metadata, opts=child_of(self, opts)
@@ -277,6 +277,7 @@ class TeamNamespace(pulumi.ComponentResource):
         return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
 
     def _quotas(self, name: str, inside: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+        specs: Mapping[str, Any] = quotas(self._args)
         return [
             core.v1.ResourceQuota(
                 f"{name}-{quota}",
@@ -284,7 +285,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=inside,
             )
-            for quota, spec in quotas(self._args).items()
+            for quota, spec in specs.items()
         ]
 
     def _isolation(
@@ -302,6 +303,7 @@ class TeamNamespace(pulumi.ComponentResource):
     def _network_policies(
         self, name: str, inside: pulumi.ResourceOptions
     ) -> Sequence[pulumi.Resource]:
+        specs: Mapping[str, Any] = network_policies(name, self._args)
         return [
             networking.NetworkPolicy(
                 f"{name}-network-{policy.removeprefix('kai-fleet-')}",
@@ -309,7 +311,7 @@ class TeamNamespace(pulumi.ComponentResource):
                 spec=spec,
                 opts=inside,
             )
-            for policy, spec in network_policies(name, self._args).items()
+            for policy, spec in specs.items()
         ]
 
     def _vcluster_rights(
@@ -378,7 +380,7 @@ def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
     return objects
 
 
-def namespace_labels(team: str, args: TeamNamespaceArgs) -> dict[str, Input[str]]:
+def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, Input[str]]:
     """Labels of a team's namespace. Those that policies select win over `labels`."""
     labels: dict[str, Input[str]] = {**args.get("labels", {}), TEAM_LABEL: team}
     if level(args) != "off":
