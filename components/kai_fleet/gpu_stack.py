@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final, NotRequired, TypedDict
 
-import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
+from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
@@ -61,7 +62,7 @@ class GpuStackArgs(TypedDict):
     """What others own, used and not declared: `namespace`, `runtimeClass`. Default: none."""
 
 
-class GpuStack(pulumi.ComponentResource):
+class GpuStack(ComponentResource):
     """The chart of a GPU provider, with its namespace, RuntimeClass, pull Secret and quota.
 
     Raises:
@@ -69,14 +70,12 @@ class GpuStack(pulumi.ComponentResource):
             program; or, in an update, the host cannot be read.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Namespace of its pods; empty with provider `none`."""
-    version: pulumi.Output[str]
+    version: Output[str]
     """Version of its chart; empty with provider `none`."""
 
-    def __init__(
-        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: GpuStackArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__(GPU_STACK, name, None, component_options(opts))
         self._title = f"GpuStack {name}"
         check(self._title, GpuStackArgs, args, _ALLOWED)
@@ -91,8 +90,8 @@ class GpuStack(pulumi.ComponentResource):
             declared += self._pull_secret(name, after(child, *declared))
             declared += self._priority_quota(name, after(child, *declared))
             self._release(name, version, after(child, *declared))
-        self.namespace = pulumi.Output.from_input(self._gpu_provider.chart)
-        self.version = pulumi.Output.from_input(version)
+        self.namespace = Output.from_input(self._gpu_provider.chart)
+        self.version = Output.from_input(version)
         self.register_outputs({"namespace": self._gpu_provider.chart, "version": version})
 
     def _uses_existing(self, what: str) -> bool:
@@ -109,7 +108,7 @@ class GpuStack(pulumi.ComponentResource):
         namespace = HostObject(NAMESPACE, f"{name}-namespace", path)
         refuse_others(self, self._title, [namespace], _INSTEAD)
 
-    def _runtime_class(self, name: str, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _runtime_class(self, name: str, opts: ResourceOptions) -> list[Resource]:
         """Declare the RuntimeClass, if the provider has one.
 
         Pods that share GPUs and vClusters need it (V8). It stays on deletion, because others may
@@ -126,7 +125,7 @@ class GpuStack(pulumi.ComponentResource):
         )
         return [declared]
 
-    def _namespace(self, name: str, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _namespace(self, name: str, opts: ResourceOptions) -> list[Resource]:
         if self._uses_existing("namespace"):
             return []
         namespace = kubernetes.core.v1.Namespace(
@@ -136,13 +135,13 @@ class GpuStack(pulumi.ComponentResource):
         )
         return [namespace]
 
-    def _pull_secret(self, name: str, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _pull_secret(self, name: str, opts: ResourceOptions) -> list[Resource]:
         registries = self._args.get("registries")
         if not registries:
             return []
         return [registry_secret(name, OF_STACK, self._gpu_provider.chart, registries, opts)]
 
-    def _priority_quota(self, name: str, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
         if not self._args.get("system_priorities"):
             return []
         quota = kubernetes.core.v1.ResourceQuota(
@@ -153,9 +152,9 @@ class GpuStack(pulumi.ComponentResource):
         )
         return [quota]
 
-    def _release(self, name: str, version: str, opts: pulumi.ResourceOptions) -> None:
+    def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
         chart = self._gpu_provider.chart
-        helm = kubernetes.helm.v3.Release(
+        helm = Release(
             f"{name}-release",
             **chart_args(chart, version, self._args, self._gpu_provider.repository),
             name=chart,

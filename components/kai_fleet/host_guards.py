@@ -2,7 +2,7 @@
 
 from typing import Final, NotRequired, TypedDict
 
-import pulumi
+from pulumi import ComponentResource, Output, ResourceOptions
 
 from kai_fleet.argument_check import check
 from kai_fleet.guards import policies
@@ -27,7 +27,7 @@ class HostGuardsArgs(TypedDict):
     """
 
 
-class HostGuards(pulumi.ComponentResource):
+class HostGuards(ComponentResource):
     """ValidatingAdmissionPolicies, once for a cluster (Kubernetes 1.30 or newer).
 
     They apply in each namespace with a team's labels, to all users, with the bounds in the
@@ -39,11 +39,11 @@ class HostGuards(pulumi.ComponentResource):
             or with `use_existing` are not; or, in an update, the host cannot be read.
     """
 
-    ready: pulumi.Output[str]
+    ready: Output[str]
     """Argument `guards` of each TeamNamespace: `declared`, known once the policies exist."""
 
     def __init__(
-        self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: HostGuardsArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, component_options(opts))
         title = f"HostGuards {name}"
@@ -55,14 +55,14 @@ class HostGuards(pulumi.ComponentResource):
         ]
         if args.get("use_existing"):
             require(self, title, objects, "Drop use_existing, or run that program first")
-            self.ready = pulumi.Output.from_input(READY)
+            self.ready = Output.from_input(READY)
             self.register_outputs({"ready": READY})
             return
         if "use_existing" not in args:
             refuse_others(self, title, objects, _INSTEAD, together=True)
         declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(resource.urn for resource in declared))
+        urns = Output.all(*(resource.urn for resource in declared))
         self.ready = urns.apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})
 

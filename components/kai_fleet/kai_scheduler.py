@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict, cast
 
 import pulumi
-import pulumi_command as command
 import pulumi_kubernetes as kubernetes
-from pulumi import Input
+from pulumi import ComponentResource, Input, Output, ProviderResource, Resource, ResourceOptions
+from pulumi_command.local import Command
 from pulumi_kubernetes.apiextensions import CustomResource
+from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
@@ -137,7 +138,7 @@ class KaiSchedulerArgs(TypedDict):
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
-class KaiScheduler(pulumi.ComponentResource):
+class KaiScheduler(ComponentResource):
     """One KAI release, its prerequisites, the wait until it is ready, its shards and topologies.
 
     A new version upgrades the release in place if that is known to work. Otherwise the old release
@@ -150,11 +151,11 @@ class KaiScheduler(pulumi.ComponentResource):
             to another program.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Namespace of its pods."""
 
     def __init__(
-        self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, component_options(opts))
         self._title = f"KaiScheduler {name}"
@@ -176,18 +177,18 @@ class KaiScheduler(pulumi.ComponentResource):
         ready = self._ready(helm, step)
         self._shards(name, helm, after(step, ready))
         self._topologies(name, after(child, ready))
-        self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
+        self.namespace = Output.from_input(KAI_NAMESPACE)
         # The version is the release's; registered here, it would have the complete state written
         # once more before a switch begins.
         self.register_outputs({"version": args["version"]})
 
-    def _probe_environment(self) -> Environment | pulumi.Output[Environment]:
+    def _probe_environment(self) -> Environment | Output[Environment]:
         """Environment variables by which the probes reach KAI's cluster."""
         if self._is_inside:
             return self._args["probe_environment"]
         return connection_of(self._title, self._args).environment()
 
-    def _refuse_wrong_cluster(self, name: str, provider: pulumi.ProviderResource | None) -> None:
+    def _refuse_wrong_cluster(self, name: str, provider: ProviderResource | None) -> None:
         """Refuse KAI for a vCluster without the vCluster's provider, and a second KAI on a host."""
         if self._is_inside:
             if provider is None and self.get_provider(NAMESPACE) is None:
@@ -200,10 +201,10 @@ class KaiScheduler(pulumi.ComponentResource):
         if not deployed.read().has(RELEASE, f"{self._prefix}-release"):
             refuse_others(self, self._title, _host_objects(name, self._args), _INSTEAD)
 
-    def _prerequisites(self, first: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _prerequisites(self, first: ResourceOptions) -> list[Resource]:
         """Declare what the release depends on: its namespace, a CRD and the pull Secret."""
         existing = self._args.get("use_existing", [])
-        declared = list[pulumi.Resource]()
+        declared = list[Resource]()
         if "namespace" not in existing:
             declared.append(self._namespace(first))
         if self._kai.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
@@ -214,22 +215,22 @@ class KaiScheduler(pulumi.ComponentResource):
             declared.append(secret)
         return declared
 
-    def _namespace(self, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    def _namespace(self, opts: ResourceOptions) -> Resource:
         # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
         timeouts = pulumi.CustomTimeouts(delete="2m")
-        soon = pulumi.ResourceOptions(custom_timeouts=timeouts)
+        soon = ResourceOptions(custom_timeouts=timeouts)
         return kubernetes.core.v1.Namespace(
             f"{self._prefix}-namespace",
             metadata={"name": KAI_NAMESPACE},
-            opts=pulumi.ResourceOptions.merge(opts, soon),
+            opts=ResourceOptions.merge(opts, soon),
         )
 
-    def _cluster_policy_crd(self, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    def _cluster_policy_crd(self, opts: ResourceOptions) -> Resource:
         if "probe_environment" not in self._args:
             # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
             # own it, and deleting the CRD deletes its ClusterPolicy.
-            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-            opts = pulumi.ResourceOptions.merge(opts, kept)
+            kept = ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+            opts = ResourceOptions.merge(opts, kept)
         return kubernetes.apiextensions.v1.CustomResourceDefinition(
             f"{self._prefix}-cluster-policy",
             metadata={"name": "clusterpolicies.nvidia.com"},
@@ -237,18 +238,16 @@ class KaiScheduler(pulumi.ComponentResource):
             opts=opts,
         )
 
-    def _release(
-        self, child: pulumi.ResourceOptions, dependencies: list[pulumi.Resource]
-    ) -> kubernetes.helm.v3.Release:
+    def _release(self, child: ResourceOptions, dependencies: list[Resource]) -> Release:
         """Declare KAI's Helm release, which a new version upgrades or replaces."""
         name = f"{self._prefix}-release"
         installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, name))
-        replacing = pulumi.ResourceOptions(
+        replacing = ResourceOptions(
             depends_on=dependencies,
             replace_on_changes=self._replacing_properties(installed),
             delete_before_replace=True,
         )
-        helm = kubernetes.helm.v3.Release(
+        helm = Release(
             name,
             **chart_args("kai-scheduler", self._kai.version, self._args, self._kai.chart),
             name="kai-scheduler",
@@ -258,7 +257,7 @@ class KaiScheduler(pulumi.ComponentResource):
             # The wait below says what is missing. Helm would only report its timeout, and after an
             # upgrade that timed out, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=pulumi.ResourceOptions.merge(child, replacing),
+            opts=ResourceOptions.merge(child, replacing),
         )
         hold_to(self._title, helm, "kai-scheduler", self._kai.version, installed)
         return helm
@@ -297,7 +296,7 @@ class KaiScheduler(pulumi.ComponentResource):
         pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
         return why
 
-    def _reservation_secret(self, opts: pulumi.ResourceOptions) -> None:
+    def _reservation_secret(self, opts: ResourceOptions) -> None:
         """Declare the pull Secret of the pods that reserve shared GPUs, if there are registries."""
         registries = self._args.get("registries")
         if not registries:
@@ -310,20 +309,20 @@ class KaiScheduler(pulumi.ComponentResource):
     def _probe(
         self,
         name: str,
-        helm: kubernetes.helm.v3.Release,
+        helm: Release,
         environment: Environment,
-        opts: pulumi.ResourceOptions,
+        opts: ResourceOptions,
         *,
         create: str | None = None,
         update: str | None = None,
         delete: str | None = None,
         rerun: Sequence[str] = (),
-    ) -> command.local.Command:
+    ) -> Command:
         """Declare a command that runs these probes with the environment.
 
         It is replaced with the release, and where `rerun` changes.
         """
-        return command.local.Command(
+        return Command(
             name,
             create=create and probes.command(create),
             update=update and probes.command(update),
@@ -333,7 +332,7 @@ class KaiScheduler(pulumi.ComponentResource):
             opts=opts,
         )
 
-    def _clean_up(self, helm: kubernetes.helm.v3.Release, step: pulumi.ResourceOptions) -> None:
+    def _clean_up(self, helm: Release, step: ResourceOptions) -> None:
         """Declare the command whose deletion cleans up what uninstalling the release leaves.
 
         It is deleted before the release, also if that is replaced, because the release is its
@@ -343,9 +342,7 @@ class KaiScheduler(pulumi.ComponentResource):
         environment = {"KAI_CONFIG": config}
         self._probe(f"{self._prefix}-clean-up", helm, environment, step, delete="kai clean-up")
 
-    def _ready(
-        self, helm: kubernetes.helm.v3.Release, step: pulumi.ResourceOptions
-    ) -> command.local.Command:
+    def _ready(self, helm: Release, step: ResourceOptions) -> Command:
         """Declare the wait until KAI is ready.
 
         A finished release is not a ready KAI (K16): its operator creates the other parts, and the
@@ -353,7 +350,7 @@ class KaiScheduler(pulumi.ComponentResource):
         """
         environment: Environment = {
             "KAI_VERSION": self._kai.version,
-            "KAI_CHART": cast(pulumi.Output[str], helm.version),
+            "KAI_CHART": cast(Output[str], helm.version),
             "KAI_DEPLOYMENTS": ",".join(self._kai.deployments),
             "KAI_CONDITIONS": ",".join(self._kai.ready_conditions),
             "KAI_TIMEOUT": str(self._timeout_seconds),
@@ -369,9 +366,7 @@ class KaiScheduler(pulumi.ComponentResource):
             rerun=[str(number)] if number else [],
         )
 
-    def _shards(
-        self, name: str, helm: kubernetes.helm.v3.Release, opts: pulumi.ResourceOptions
-    ) -> None:
+    def _shards(self, name: str, helm: Release, opts: ResourceOptions) -> None:
         """Declare the command that applies the shards and fairness, if the arguments have any.
 
         The chart creates the shard `default` and the Config; the command owns single fields of them
@@ -396,12 +391,12 @@ class KaiScheduler(pulumi.ComponentResource):
             delete="shards remove",
         )
 
-    def _topologies(self, name: str, opts: pulumi.ResourceOptions) -> None:
+    def _topologies(self, name: str, opts: ResourceOptions) -> None:
         """Declare the topologies, which workloads name in the annotation kai.scheduler/topology.
 
         The levels of a topology are immutable: a new list replaces it.
         """
-        replaced = pulumi.ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
+        replaced = ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
         for topology, labels in self._args.get("topologies", {}).items():
             CustomResource(
                 f"{name}-topologies-{topology}",
@@ -409,16 +404,16 @@ class KaiScheduler(pulumi.ComponentResource):
                 kind="Topology",
                 metadata={"name": topology},
                 spec={"levels": [{"nodeLabel": label} for label in labels]},
-                opts=pulumi.ResourceOptions.merge(opts, replaced),
+                opts=ResourceOptions.merge(opts, replaced),
             )
 
 
 def _joined_environment(
-    base: Environment | pulumi.Output[Environment], more: Environment
-) -> Environment | pulumi.Output[Environment]:
+    base: Environment | Output[Environment], more: Environment
+) -> Environment | Output[Environment]:
     """Both environments; one Output in programs of other languages, where `base` is an Output."""
-    if isinstance(base, pulumi.Output):
-        known = pulumi.Output.all(base, more)
+    if isinstance(base, Output):
+        known = Output.all(base, more)
         return known.apply(lambda values: {**values[0], **values[1]})
     return {**base, **more}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pulumi
 import yaml
-from pulumi import Input
+from pulumi import ComponentResource, Input, ResourceOptions
 from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
@@ -85,14 +85,14 @@ class FleetMonitoringArgs(MonitoringArgs):
     """The host has a KAI: alert when it does not answer. Default: false."""
 
 
-class FleetMonitoring(pulumi.ComponentResource):
+class FleetMonitoring(ComponentResource):
     """Monitors, recording rules, alerts and dashboards of a host.
 
     Adding or removing a team changes nothing in it.
     """
 
     def __init__(
-        self, name: str, args: FleetMonitoringArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: FleetMonitoringArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, component_options(opts))
         child = child_of(self, opts, ordered=False)
@@ -114,7 +114,7 @@ class FleetMonitoring(pulumi.ComponentResource):
         self.register_outputs({"namespace": namespace})
 
 
-class TeamMonitoring(pulumi.ComponentResource):
+class TeamMonitoring(ComponentResource):
     """NetworkPolicy for Prometheus, monitor of a vCluster, and recording rules of one team.
 
     Args:
@@ -128,13 +128,13 @@ class TeamMonitoring(pulumi.ComponentResource):
         name: str,
         namespace: str,
         args: "TeamNamespaceArgs",
-        inside: pulumi.ResourceOptions,
-        opts: pulumi.ResourceOptions,
+        inside: ResourceOptions,
+        opts: ResourceOptions,
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, component_options(opts))
         monitoring = args["monitoring"]
         child = child_of(self, opts, ordered=False)
-        within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))
+        within = ResourceOptions.merge(inside, ResourceOptions(parent=self))
         if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
@@ -158,7 +158,7 @@ def _operator_objects(
     namespace: str,
     args: MonitoringArgs,
     rules: list[Rule],
-    opts: pulumi.ResourceOptions,
+    opts: ResourceOptions,
 ) -> None:
     """Declare a team's objects of the Prometheus operator."""
     if rules:
@@ -279,7 +279,7 @@ def _custom(
     namespace: str,
     args: MonitoringArgs,
     spec: Input[Spec],
-    opts: pulumi.ResourceOptions,
+    opts: ResourceOptions,
 ) -> None:
     """Declare object `kai-fleet` of the Prometheus operator."""
     CustomResource(
@@ -298,7 +298,7 @@ def _config_map(
     args: MonitoringArgs,
     labels: Mapping[str, str],
     data: Mapping[str, Input[str]],
-    opts: pulumi.ResourceOptions,
+    opts: ResourceOptions,
 ) -> None:
     """Declare ConfigMap `kai-fleet-NAME` for sidecars, where Prometheus and Grafana are."""
     namespace = args.get("namespace", _NAMESPACE)

@@ -13,6 +13,15 @@ from pathlib import Path
 from typing import Final, NotRequired, TypedDict, Unpack
 
 import pulumi
+from pulumi import (
+    Input,
+    Output,
+    ProviderResource,
+    Resource,
+    ResourceOptions,
+    ResourceTransformationArgs,
+    ResourceTransformationResult,
+)
 from pulumi_kubernetes import core
 from pulumi_kubernetes.helm import v3 as helm
 
@@ -29,7 +38,7 @@ _LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAc
 class ChildOptions(TypedDict, total=False):
     """Options of a child that do not follow from its component's."""
 
-    provider: pulumi.ProviderResource | None
+    provider: ProviderResource | None
     retain_on_delete: bool
     delete_before_replace: bool
     replace_on_changes: list[str]
@@ -68,7 +77,7 @@ def source_positions() -> Iterator[None]:
         sys.tracebacklimit = before
 
 
-def component_options(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions | None:
+def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
     """Options for the component itself: without `depends_on`, which its children get instead.
 
     With --continue-on-error the engine skips a component that depends on a failed resource, and all
@@ -82,18 +91,18 @@ def component_options(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOpt
 
 
 def child_of(
-    component: pulumi.Resource,
-    opts: pulumi.ResourceOptions | None,
+    component: Resource,
+    opts: ResourceOptions | None,
     *,
     ordered: bool = True,
     **more: Unpack[ChildOptions],
-) -> pulumi.ResourceOptions:
+) -> ResourceOptions:
     """Options for a child, with `depends_on` and `deleted_with` from its component's options.
 
     `ordered=False` leaves out `depends_on`, for a child that depends on another child that has it.
     """
-    opts = opts or pulumi.ResourceOptions()
-    return pulumi.ResourceOptions(
+    opts = opts or ResourceOptions()
+    return ResourceOptions(
         parent=component,
         depends_on=opts.depends_on if ordered else None,
         deleted_with=opts.deleted_with,
@@ -101,29 +110,29 @@ def child_of(
     )
 
 
-def after(opts: pulumi.ResourceOptions, *dependencies: pulumi.Resource) -> pulumi.ResourceOptions:
+def after(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
     """The same options with these resources added to `depends_on`."""
-    more = pulumi.ResourceOptions(depends_on=list(dependencies))
-    return pulumi.ResourceOptions.merge(opts, more)
+    more = ResourceOptions(depends_on=list(dependencies))
+    return ResourceOptions.merge(opts, more)
 
 
 def noted(
-    opts: pulumi.ResourceOptions | None,
-    labels: Mapping[str, pulumi.Input[str]],
-    annotations: Mapping[str, pulumi.Input[str]],
-) -> pulumi.ResourceOptions:
+    opts: ResourceOptions | None,
+    labels: Mapping[str, Input[str]],
+    annotations: Mapping[str, Input[str]],
+) -> ResourceOptions:
     """Options for a component that add labels and annotations to the Kubernetes objects below it.
 
     Labels and annotations that an object has already win. Pods and ServiceAccounts get labels only.
     Objects of a Helm chart are not reached; they get theirs by chart values.
     """
-    opts = opts or pulumi.ResourceOptions()
+    opts = opts or ResourceOptions()
     if not labels and not annotations:
         return opts
 
     def add_notes(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult | None:
+        args: ResourceTransformationArgs,
+    ) -> ResourceTransformationResult | None:
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None
@@ -133,20 +142,20 @@ def noted(
         if annotations and args.type_ not in _LABELLED_ONLY:
             merged["annotations"] = {**annotations, **(metadata.get("annotations") or {})}
         props = {**args.props, "metadata": merged}
-        return pulumi.ResourceTransformationResult(props, args.opts)
+        return ResourceTransformationResult(props, args.opts)
 
-    notes = pulumi.ResourceOptions(transformations=[add_notes])
-    return pulumi.ResourceOptions.merge(opts, notes)
+    notes = ResourceOptions(transformations=[add_notes])
+    return ResourceOptions.merge(opts, notes)
 
 
 def hide_values(
-    args: pulumi.ResourceTransformationArgs,
-) -> pulumi.ResourceTransformationResult | None:
+    args: ResourceTransformationArgs,
+) -> ResourceTransformationResult | None:
     """A transformation that makes the values of a Helm release secret."""
     if args.type_ != RELEASE:
         return None
-    props = {**args.props, "values": pulumi.Output.secret(args.props["values"])}
-    return pulumi.ResourceTransformationResult(props, args.opts)
+    props = {**args.props, "values": Output.secret(args.props["values"])}
+    return ResourceTransformationResult(props, args.opts)
 
 
 def chart_args(name: str, version: str, source: ChartSource, home: str) -> ReleaseChart:
@@ -171,7 +180,7 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
         if account:
             release["repository_opts"] = helm.RepositoryOptsArgs(
                 username=account["username"],
-                password=pulumi.Output.secret(account["password"]),
+                password=Output.secret(account["password"]),
             )
         return release
     mirror = os.environ.get(MIRROR)
@@ -230,14 +239,14 @@ def _refuse_if(why: str | None, name: str, version: str) -> None:
 def registry_secret(
     prefix: str,
     secret: str,
-    namespace: pulumi.Input[str],
+    namespace: Input[str],
     registries: Mapping[str, RegistryArgs],
-    opts: pulumi.ResourceOptions,
-) -> pulumi.Resource:
+    opts: ResourceOptions,
+) -> Resource:
     """Declare the image pull Secret `secret` in a namespace; the resource's name begins with
     `prefix`. The Secret is updated in place: the next pull uses a new password.
     """
-    config = pulumi.Output.secret(dict(registries)).apply(docker_config)
+    config = Output.secret(dict(registries)).apply(docker_config)
     return core.v1.Secret(
         f"{prefix}-{secret.removeprefix('kai-fleet-')}",
         metadata={"name": secret, "namespace": namespace},

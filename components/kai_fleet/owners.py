@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict
 
 import pulumi
+from pulumi import ComponentResource, Input
 from pulumi.runtime import invoke, is_dry_run
 
 from kai_fleet import deployed
@@ -55,12 +56,12 @@ class Answer(TypedDict, total=False):
 class Access(TypedDict):
     """How the package's provider reaches the host; empty texts are the user's defaults."""
 
-    kubeconfig: pulumi.Input[str]
+    kubeconfig: Input[str]
     context: str | None
 
 
 def refuse_others(
-    component: pulumi.ComponentResource,
+    component: ComponentResource,
     name: str,
     objects: Sequence[HostObject],
     instead: str,
@@ -97,7 +98,7 @@ def refuse_others(
 
 
 def require(
-    component: pulumi.ComponentResource, name: str, objects: Sequence[HostObject], instead: str
+    component: ComponentResource, name: str, objects: Sequence[HostObject], instead: str
 ) -> None:
     """Refuse to go on if one of the objects is not on the host; the arguments are those of
     `refuse_others`.
@@ -130,7 +131,7 @@ def _undecided(name: str, host_object: HostObject, problem: str) -> None:
     pulumi.log.warn(f"{cause}. The update asks again, and is refused where it cannot tell")
 
 
-def _ask(component: pulumi.ComponentResource, path: str) -> Answer:
+def _ask(component: ComponentResource, path: str) -> Answer:
     """Ask the package's provider about the object at this path of the host's API."""
     options = pulumi.InvokeOptions(parent=component)
     try:
@@ -141,7 +142,7 @@ def _ask(component: pulumi.ComponentResource, path: str) -> Answer:
     return answer or {}
 
 
-def _access(component: pulumi.ComponentResource) -> Access:
+def _access(component: ComponentResource) -> Access:
     """How to reach the host: as the component's Kubernetes provider does."""
     provider = component.get_provider(NAMESPACE)
     if provider is None:

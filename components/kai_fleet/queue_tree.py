@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
 
 import pulumi
-from pulumi import Input
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
@@ -105,7 +105,7 @@ ALLOWED: Final = Allowed(
 )
 
 
-class QueueTree(pulumi.ComponentResource):
+class QueueTree(ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
     All queues are one resource of `kai_fleet.cluster.provider`, because the engine writes its
@@ -118,21 +118,19 @@ class QueueTree(pulumi.ComponentResource):
             is invalid, or there is no way to the cluster.
     """
 
-    leaves: pulumi.Output[list[str]]
+    leaves: Output[list[str]]
     """Names of its leaf queues, which take pods."""
-    refused: pulumi.Output[dict[str, str]]
+    refused: Output[dict[str, str]]
     """Of a shared tree: by name, why a queue is not as declared. Others made or refused it."""
 
-    def __init__(
-        self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: QueueTreeArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__(QUEUE_TREE, name, None, component_options(opts))
         title = f"QueueTree {name}"
         check(title, QueueTreeArgs, args, ALLOWED, lambda: mistakes(args["queues"]))
         properties = _properties(title, name, args)
         leaf_names = leaves(args["queues"])
-        self.leaves = pulumi.Output.from_input(leaf_names)
-        self.refused = pulumi.Output.from_input({})
+        self.leaves = Output.from_input(leaf_names)
+        self.refused = Output.from_input({})
         if args["queues"]:
             tree = _Queues(QUEUES, name, properties, child_of(self, opts))
             self.refused = tree.refused.apply(lambda refused: refused or {})
@@ -140,10 +138,10 @@ class QueueTree(pulumi.ComponentResource):
 
 
 class _Queues(pulumi.CustomResource):
-    refused: pulumi.Output[dict[str, str] | None]
+    refused: Output[dict[str, str] | None]
 
     def __init__(
-        self, kind: str, name: str, properties: Mapping[str, object], opts: pulumi.ResourceOptions
+        self, kind: str, name: str, properties: Mapping[str, object], opts: ResourceOptions
     ) -> None:
         # A property without a value is an output.
         super().__init__(kind, name, {**properties, "refused": None}, opts)
@@ -187,8 +185,8 @@ def check_queues(
     name: str,
     queues: Sequence[Input[str]],
     refusal: Input[str],
-    opts: pulumi.ResourceOptions,
-) -> pulumi.Resource:
+    opts: ResourceOptions,
+) -> Resource:
     """Declare that these queues of a shared tree are as declared.
 
     The update fails here, with `refusal`, unless that is empty.

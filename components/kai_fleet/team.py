@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, NotRequired, TypedDict, cast
 
 import pulumi
-from pulumi import Input
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
 from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
 from kai_fleet.argument_check import Allowed, check
@@ -70,7 +70,7 @@ class TeamArgs(TypedDict):
     """Admission guard for queues inside its vCluster. Default: none."""
 
 
-class Team(pulumi.ComponentResource):
+class Team(ComponentResource):
     """A team's own Kubernetes on its nodes, with its own scheduler or one of the host's.
 
     In Python, declare workloads with the options of `vcluster.inside`, depending on `ready`: a pod
@@ -81,22 +81,20 @@ class Team(pulumi.ComponentResource):
             object that it declares on the host belongs to another program.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Its namespace on the host."""
-    server: pulumi.Output[str]
+    server: Output[str]
     """The address of its vCluster's API: `https://…`."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: Output[str]
     """Administrator's kubeconfig of its vCluster, a secret."""
-    leaves: pulumi.Output[list[str]]
+    leaves: Output[list[str]]
     """Names of its leaf queues, which pods may name."""
 
-    def __init__(
-        self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: TeamArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__(TEAM, name, None, component_options(opts))
         check(f"Team {name}", TeamArgs, args, _ALLOWED)
         on_host = self._host_options(name, args, opts)
-        self.ready = list[pulumi.Resource]()
+        self.ready = list[Resource]()
         if "host_queues" in args:
             self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], on_host))
         self.vcluster = VirtualCluster(name, args["vcluster"], on_host)
@@ -114,12 +112,12 @@ class Team(pulumi.ComponentResource):
         self.namespace = self.vcluster.namespace
         self.server = self.vcluster.server
         self.kubeconfig = self.vcluster.kubeconfig
-        self.leaves = pulumi.Output.from_input(_leaves(args))
+        self.leaves = Output.from_input(_leaves(args))
         self.register_outputs({"namespace": self.namespace})
 
     def _host_options(
-        self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None
-    ) -> pulumi.ResourceOptions:
+        self, name: str, args: TeamArgs, opts: ResourceOptions | None
+    ) -> ResourceOptions:
         """Declare the namespace, if there is one; return the options of what needs it on the host.
 
         `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
@@ -131,9 +129,7 @@ class Team(pulumi.ComponentResource):
         namespace = TeamNamespace(name, namespace_args, first)
         return after(child_of(self, opts, ordered=False), namespace)
 
-    def _guard(
-        self, name: str, args: TeamArgs, inside: pulumi.ResourceOptions
-    ) -> list[pulumi.Resource]:
+    def _guard(self, name: str, args: TeamArgs, inside: ResourceOptions) -> list[Resource]:
         """Declare the guard of the queues inside the vCluster, if there is one."""
         guard = args.get("guard")
         if guard is None:
@@ -148,11 +144,11 @@ class Team(pulumi.ComponentResource):
         policies, bindings = queue_guard.inside(name, queues, bounds)
         return declare(f"{name}-guard", policies, bindings, inside)
 
-    def _kai(self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions) -> KaiScheduler:
+    def _kai(self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions) -> KaiScheduler:
         environment = cast(dict[str, Input[str]], self.vcluster.probe_environment)
         return KaiScheduler(name, {"probe_environment": environment, **args}, opts)
 
-    def _queues(self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions) -> QueueTree:
+    def _queues(self, name: str, args: QueueTreeArgs, opts: ResourceOptions) -> QueueTree:
         in_vcluster: QueueTreeArgs = {
             "kubeconfig": self.vcluster.kubeconfig,
             "cluster": self.vcluster.cluster,
@@ -187,10 +183,10 @@ def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: 
             _declare(name, manifest, after(opts, *declared_first))
 
 
-def _declare(team: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
     """Declare one object; the data of a Secret are secret in the state, too."""
     properties = dict(manifest)
     if manifest["kind"] == "Secret":
         for key in {"data", "stringData"} & properties.keys():
-            properties[key] = pulumi.Output.secret(properties[key])
+            properties[key] = Output.secret(properties[key])
     return pulumi.CustomResource(type_of(manifest), name_of(team, manifest), properties, opts)

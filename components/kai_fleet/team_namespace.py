@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, Final, NotRequired, TypedDict
 
-import pulumi
-from pulumi import Input
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_kubernetes import core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
@@ -206,7 +205,7 @@ class TeamNamespaceArgs(TypedDict):
     """
 
 
-class TeamNamespace(pulumi.ComponentResource):
+class TeamNamespace(ComponentResource):
     """A namespace with a team's quotas, NetworkPolicies, guards and the RBAC of its vCluster.
 
     These are deleted with the namespace, never before it, so that no bound is lifted alone.
@@ -216,11 +215,11 @@ class TeamNamespace(pulumi.ComponentResource):
             that it declares belongs to another program.
     """
 
-    name: pulumi.Output[str]
+    name: Output[str]
     """Its name, known once its quotas, policies and guards exist."""
 
     def __init__(
-        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: TeamNamespaceArgs, opts: ResourceOptions | None = None
     ) -> None:
         title = f"TeamNamespace {name}"
         check(title, TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
@@ -235,7 +234,7 @@ class TeamNamespace(pulumi.ComponentResource):
         # which takes Kubernetes 5 s. Objects inside are deleted with a namespace that we declare,
         # and one by one in an existing one.
         beside = child_of(self, opts)
-        inside = pulumi.ResourceOptions(
+        inside = ResourceOptions(
             parent=self,
             depends_on=[namespace],
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
@@ -253,11 +252,11 @@ class TeamNamespace(pulumi.ComponentResource):
             monitored = after(child_of(self, opts, ordered=False), namespace)
             TeamMonitoring(name, self._namespace, args, inside, monitored)
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(resource.urn for resource in declared))
+        urns = Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: self._namespace)
         self.register_outputs({"name": self._namespace})
 
-    def _declare_namespace(self, name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    def _declare_namespace(self, name: str, opts: ResourceOptions) -> Resource:
         metadata: Any = namespace_metadata(name, self._args)
         if not self._args.get("use_existing"):
             return core.v1.Namespace(
@@ -269,14 +268,14 @@ class TeamNamespace(pulumi.ComponentResource):
         kept = child_of(self, opts, retain_on_delete=True)
         return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
 
-    def _queue_check(self, name: str, opts: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
         """Declare that the team's queue is as declared, if it is one of a shared tree."""
         refusal = self._args.get("queue_refusal")
         if refusal is None:
             return []
         return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
 
-    def _quotas(self, name: str, inside: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    def _quotas(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
         specs: Mapping[str, Any] = quotas(self._args)
         return [
             core.v1.ResourceQuota(
@@ -289,8 +288,8 @@ class TeamNamespace(pulumi.ComponentResource):
         ]
 
     def _isolation(
-        self, name: str, beside: pulumi.ResourceOptions, inside: pulumi.ResourceOptions
-    ) -> Sequence[pulumi.Resource]:
+        self, name: str, beside: ResourceOptions, inside: ResourceOptions
+    ) -> Sequence[Resource]:
         """Declare NetworkPolicies, the vCluster's rights and the nodes' guard, unless it is off."""
         if level(self._args) == "off":
             return []
@@ -300,9 +299,7 @@ class TeamNamespace(pulumi.ComponentResource):
             *self._node_guard(name, beside),
         ]
 
-    def _network_policies(
-        self, name: str, inside: pulumi.ResourceOptions
-    ) -> Sequence[pulumi.Resource]:
+    def _network_policies(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
         specs: Mapping[str, Any] = network_policies(name, self._args)
         return [
             networking.NetworkPolicy(
@@ -315,8 +312,8 @@ class TeamNamespace(pulumi.ComponentResource):
         ]
 
     def _vcluster_rights(
-        self, name: str, beside: pulumi.ResourceOptions, inside: pulumi.ResourceOptions
-    ) -> Sequence[pulumi.Resource]:
+        self, name: str, beside: ResourceOptions, inside: ResourceOptions
+    ) -> Sequence[Resource]:
         """Declare the vCluster's rights: it reads on the host, and writes in the namespace."""
         account = rights.service_account(f"vc-{name}", self._namespace)
         on_host = rights.declare_role(
@@ -335,12 +332,12 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         return [*on_host, *in_namespace]
 
-    def _node_guard(self, name: str, beside: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    def _node_guard(self, name: str, beside: ResourceOptions) -> Sequence[Resource]:
         """Declare the bindings that keep the team off other teams' nodes."""
         bindings = node_bindings(name, self._namespace, self._args)
         return policies.declare(f"{name}-host-guard", {}, bindings, beside)
 
-    def _queue_guard(self, name: str, beside: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    def _queue_guard(self, name: str, beside: ResourceOptions) -> Sequence[Resource]:
         """Declare the bindings of the guard of the host's queues, if the team's pods use them."""
         if not queue_guard.is_on_host(self._args):
             return []
@@ -348,9 +345,7 @@ class TeamNamespace(pulumi.ComponentResource):
         bindings = queue_guard.bindings(name, mode, namespace=self._namespace)
         return policies.declare(f"{name}-queue-guard", {}, bindings, beside)
 
-    def _account_rights(
-        self, name: str, inside: pulumi.ResourceOptions
-    ) -> Sequence[pulumi.Resource]:
+    def _account_rights(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
         """Declare the rights of the account of the team's own stack, if it has one."""
         if not self._args.get("account"):
             return []
@@ -363,7 +358,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         return [binding]
 
-    def _pull_secret(self, name: str, inside: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    def _pull_secret(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
         registries = self._args.get("registries")
         if not registries:
             return []

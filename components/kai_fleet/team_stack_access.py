@@ -8,7 +8,7 @@ on a host with a KAI. RBAC cannot restrict their names, so an admission policy d
 from collections.abc import Mapping
 from typing import Final, NotRequired, TypedDict
 
-import pulumi
+from pulumi import ComponentResource, Resource, ResourceOptions
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
@@ -40,7 +40,7 @@ class TeamAccess(TypedDict):
     """How many levels of queues KAI schedules below the parent queue. Default: no bound."""
 
 
-class TeamStackAccess(pulumi.ComponentResource):
+class TeamStackAccess(ComponentResource):
     """A ServiceAccount per team, and its rights outside the team's namespace.
 
     The accounts are in one namespace. Tokens are not declared: `fleet team credentials` requests
@@ -55,7 +55,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         self,
         name: str,
         teams: Mapping[str, TeamAccess],
-        opts: pulumi.ResourceOptions | None = None,
+        opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, component_options(opts))
         child = child_of(self, opts)
@@ -67,7 +67,7 @@ class TeamStackAccess(pulumi.ComponentResource):
             opts=child,
         )
         in_namespace = after(child, namespace)
-        specs_guard = list[pulumi.Resource]()
+        specs_guard = list[Resource]()
         if any(access.get("parent_queue") is not None for access in teams.values()):
             specs_guard = _specs_guard(name, in_namespace)
         for team, access in teams.items():
@@ -75,7 +75,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         self.register_outputs({"namespace": ACCOUNTS})
 
 
-def _specs_guard(name: str, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+def _specs_guard(name: str, opts: ResourceOptions) -> list[Resource]:
     """Declare the policy of queue specs, which holds for the accounts of all teams."""
     specs_policy = queue_specs_policy()
     policy_name = specs_policy["metadata"]["name"]
@@ -87,8 +87,8 @@ def _account(
     prefix: str,
     team: str,
     access: TeamAccess,
-    specs_guard: list[pulumi.Resource],
-    opts: pulumi.ResourceOptions,
+    specs_guard: list[Resource],
+    opts: ResourceOptions,
 ) -> None:
     """Declare a team's ServiceAccount and its rights; names of the resources begin with `prefix`.
 
@@ -97,7 +97,7 @@ def _account(
     account = core.v1.ServiceAccount(
         f"{prefix}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
     )
-    before: list[pulumi.Resource] = [account]
+    before: list[Resource] = [account]
     writes_queues = access.get("parent_queue") is not None
     if writes_queues:
         bounds, bounds_binding = queue_bounds(team, access)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pulumi
 import yaml
+from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
 from pulumi_kubernetes.rbac import v1 as rbac
@@ -74,22 +75,22 @@ class KubeconfigSecret:
     """
 
     name: str
-    component: pulumi.Resource
+    component: Resource
     host: ClusterConnection
-    namespace: pulumi.Input[str]
+    namespace: Input[str]
     values: Mapping[str, Any]
     access: str
-    endpoint: pulumi.Input[str]
+    endpoint: Input[str]
 
-    def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
+    def kubeconfig(self, server: Output[str]) -> Output[str]:
         """The administrator's kubeconfig for a server, built anew, a secret.
 
         Only certificates and key come from the Secret. If the Secret cannot be used, a preview has
         an unknown value, and an update warns and has a comment that says why.
         """
         context = context_name(self.name, self.namespace)
-        known = pulumi.Output.all(self._read(server), server, context)
-        return pulumi.Output.secret(known.apply(lambda values: self._built(*values)))
+        known = Output.all(self._read(server), server, context)
+        return Output.secret(known.apply(lambda values: self._built(*values)))
 
     def _built(self, reading: _Reading, server: str, context: str) -> Any:
         if not reading.problem:
@@ -107,7 +108,7 @@ class KubeconfigSecret:
         printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
         return printed
 
-    def since_last_wait(self, release_id: pulumi.Output[str]) -> pulumi.Output[SinceLastWait]:
+    def since_last_wait(self, release_id: Output[str]) -> Output[SinceLastWait]:
         """What became of the vCluster since the last wait; known once the release's id is.
 
         Warn in a preview if the update will wait again or refuse. If the wait runs again and fails,
@@ -119,7 +120,7 @@ class KubeconfigSecret:
         last_server = self.last_printed().get("server", "")
         reading = self._read(release_id, last_server)
         # Nothing in it shows the Secret's content.
-        return pulumi.Output.unsecret(reading.apply(partial(self._compared, number)))
+        return Output.unsecret(reading.apply(partial(self._compared, number)))
 
     def _compared(self, number: int, reading: _Reading) -> SinceLastWait:
         """Compare the vCluster with the one that the last wait, of this number, has seen."""
@@ -140,7 +141,7 @@ class KubeconfigSecret:
             pulumi.log.warn(refusal, self.component)
         return SinceLastWait(number + 1, refusal=refusal)
 
-    def warn_of_loss(self, printed: pulumi.Output[dict[str, str]]) -> None:
+    def warn_of_loss(self, printed: Output[dict[str, str]]) -> None:
         """Warn, in an update, if the wait found another vCluster: the host lost the last one."""
         last_uid = self.last_printed().get("uid")
         if not last_uid or is_dry_run():
@@ -154,7 +155,7 @@ class KubeconfigSecret:
 
         printed.apply(compare)
 
-    def _read(self, known: pulumi.Output[str], server: str = "") -> pulumi.Output[_Reading]:
+    def _read(self, known: Output[str], server: str = "") -> Output[_Reading]:
         """Read the Secret; if `server` is given, also the UID of the vCluster that answers there,
         and the URL by the vCluster's Service.
 
@@ -180,7 +181,7 @@ class KubeconfigSecret:
                 server=answer.get("server") or "",
             )
 
-        return pulumi.Output.all(query, known).apply(lambda values: read(values[0]))
+        return Output.all(query, known).apply(lambda values: read(values[0]))
 
     def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
         """Why the Secret has no usable kubeconfig, and what to run; "" if it has one."""
@@ -210,9 +211,7 @@ def another(name: str, stack: str) -> str:
     )
 
 
-def warn_of_dead(
-    name: str, last: str | None, kubeconfig: pulumi.Output[str], component: pulumi.Resource
-) -> None:
+def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
     """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
 
     That is so if the vCluster's server or certificate authority has changed. Without a last
@@ -243,7 +242,7 @@ def _cluster(kubeconfig: str | None) -> Any:
     return get(clusters[0], "cluster") if clusters else None
 
 
-def declare_groups(name: str, groups: Mapping[str, str], inside: pulumi.ResourceOptions) -> None:
+def declare_groups(name: str, groups: Mapping[str, str], inside: ResourceOptions) -> None:
     """Declare in a vCluster what groups of the identity provider may do: a role by group.
 
     All groups may read every namespace by ClusterRole `view`, which shows no Secrets. `edit` and

@@ -5,11 +5,11 @@ import json
 from functools import partial
 from typing import Any, Final, NotRequired, TypedDict, cast
 
-import pulumi
-import pulumi_command as command
 import pulumi_kubernetes as kubernetes
-from pulumi import Input
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi.runtime import is_dry_run
+from pulumi_command.local import Command, Logging
+from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
@@ -166,7 +166,7 @@ class VirtualClusterArgs(TypedDict):
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
-class VirtualCluster(pulumi.ComponentResource):
+class VirtualCluster(ComponentResource):
     """A vCluster named after the component, in an existing namespace.
 
     The name must be unique on the host: vCluster takes pods of another vCluster with the same name
@@ -179,19 +179,19 @@ class VirtualCluster(pulumi.ComponentResource):
             table, or there is no way to the host.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Its namespace on the host."""
-    server: pulumi.Output[str]
+    server: Output[str]
     """URL of its API server: `https://…`."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: Output[str]
     """Administrator's kubeconfig, a secret."""
-    cluster: pulumi.Output[str]
+    cluster: Output[str]
     """Its identity, the UID of namespace kube-system: a recreated vCluster has a new one."""
-    probe_environment: pulumi.Output[dict[str, str]]
+    probe_environment: Output[dict[str, str]]
     """Argument `probe_environment` of a KaiScheduler inside it."""
 
     def __init__(
-        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: VirtualClusterArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, component_options(opts))
         self._title = f"VirtualCluster {name}"
@@ -224,7 +224,7 @@ class VirtualCluster(pulumi.ComponentResource):
         printed = _printed(ready, secret, since_last_wait)
         secret.warn_of_loss(printed)
 
-        self.namespace = pulumi.Output.from_input(self._namespace)
+        self.namespace = Output.from_input(self._namespace)
         self.server = printed["server"]
         self.cluster = printed["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
@@ -238,19 +238,17 @@ class VirtualCluster(pulumi.ComponentResource):
             {"namespace": self._namespace, "server": self.server, "cluster": self.cluster}
         )
 
-    def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
+    def inside(self, parent: Resource) -> ResourceOptions:
         """Options for resources in the vCluster, children of `parent`.
 
         They are deleted with the vCluster, without a call to its API, and created again in a new
         vCluster of this name.
         """
-        return pulumi.ResourceOptions(
-            parent=parent, provider=self.provider, deleted_with=self.identity
-        )
+        return ResourceOptions(parent=parent, provider=self.provider, deleted_with=self.identity)
 
-    def _prerequisites(self, name: str, first: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _prerequisites(self, name: str, first: ResourceOptions) -> list[Resource]:
         """Declare what the release depends on: the clean-up, the issuer's CA, the pull Secret."""
-        declared: list[pulumi.Resource] = [self._clean_up(name, first)]
+        declared: list[Resource] = [self._clean_up(name, first)]
         oidc = self._args.get("oidc")
         if oidc and "ca" in oidc:
             declared.append(self._issuer_authority(name, oidc["ca"], first))
@@ -259,11 +257,11 @@ class VirtualCluster(pulumi.ComponentResource):
             declared.append(secret)
         return declared
 
-    def _clean_up(self, name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    def _clean_up(self, name: str, opts: ResourceOptions) -> Resource:
         """Declare the command that at its deletion, after the release's, deletes what the release
         leaves in the namespace.
         """
-        return command.local.Command(
+        return Command(
             f"{name}-pods",
             delete=probes.command("vcluster clean-up"),
             environment={
@@ -274,9 +272,7 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=opts,
         )
 
-    def _issuer_authority(
-        self, name: str, ca: Input[str], opts: pulumi.ResourceOptions
-    ) -> pulumi.Resource:
+    def _issuer_authority(self, name: str, ca: Input[str], opts: ResourceOptions) -> Resource:
         """Declare the ConfigMap with the CA of the OpenID Connect issuer."""
         return kubernetes.core.v1.ConfigMap(
             f"{name}-oidc",
@@ -285,12 +281,10 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=opts,
         )
 
-    def _release(
-        self, name: str, child: pulumi.ResourceOptions, dependencies: list[pulumi.Resource]
-    ) -> kubernetes.helm.v3.Release:
+    def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
         """Declare the vCluster's Helm release."""
         version = self._vcluster.chart_version
-        helm = kubernetes.helm.v3.Release(
+        helm = Release(
             f"{name}-release",
             **chart_args("vcluster", version, self._args, VCLUSTER_REPOSITORY),
             name=name,
@@ -319,18 +313,18 @@ class VirtualCluster(pulumi.ComponentResource):
 
     def _ready(
         self,
-        helm: kubernetes.helm.v3.Release,
+        helm: Release,
         secret: KubeconfigSecret,
-        since_last_wait: pulumi.Output[SinceLastWait],
-        opts: pulumi.ResourceOptions,
-    ) -> command.local.Command:
+        since_last_wait: Output[SinceLastWait],
+        opts: ResourceOptions,
+    ) -> Command:
         """Declare the wait until the vCluster's API answers.
 
         Helm returns long before the API answers and vCluster writes its Secret (V11), also if other
         values restart it. The wait prints the server's address and identity.
         """
         pool_labels = [joined("=", label) for label in self._args.get("node_pool", {}).items()]
-        return command.local.Command(
+        return Command(
             f"{secret.name}-ready",
             create=probes.command("vcluster wait"),
             environment={
@@ -346,11 +340,11 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_REFUSAL": since_last_wait.apply(lambda since: since.refusal),
             },
             triggers=[helm.id, since_last_wait.apply(lambda since: str(since.number))],
-            logging=command.local.Logging.STDERR,  # stdout is the server's address and identity
+            logging=Logging.STDERR,  # stdout is the server's address and identity
             opts=opts,
         )
 
-    def _probe_environment(self, name: str) -> pulumi.Output[dict[str, str]]:
+    def _probe_environment(self, name: str) -> Output[dict[str, str]]:
         environment = {
             **self._wait_environment,
             "PROBE_SECRET": joined("", [self._namespace, f"/vc-{name}"]),
@@ -358,9 +352,9 @@ class VirtualCluster(pulumi.ComponentResource):
             "PROBE_CLUSTER": self.cluster,
         }
         # Plain keys with an Output each: programs in other languages get it as one Output.
-        return cast(pulumi.Output[dict[str, str]], environment)
+        return cast(Output[dict[str, str]], environment)
 
-    def _identity(self, name: str, opts: pulumi.ResourceOptions) -> command.local.Command:
+    def _identity(self, name: str, opts: ResourceOptions) -> Command:
         """Declare the command that stands for this vCluster and runs nothing.
 
         Another vCluster, even at the same address, replaces it (S1), which deletes it first, and
@@ -368,14 +362,14 @@ class VirtualCluster(pulumi.ComponentResource):
         vCluster's namespace and server, because a component's outputs are unknown after a run in
         which it failed.
         """
-        return command.local.Command(
+        return Command(
             f"{name}{IDENTITY}",
             environment={"VCLUSTER_NAMESPACE": self._namespace, "VCLUSTER_SERVER": self.server},
             triggers=[self.cluster],
             opts=opts,
         )
 
-    def _provider_inside(self, name: str, opts: pulumi.ResourceOptions) -> kubernetes.Provider:
+    def _provider_inside(self, name: str, opts: ResourceOptions) -> kubernetes.Provider:
         """Declare the provider for resources in the vCluster.
 
         It is never replaced: if the provider of a resource is gone because the run that replaced
@@ -385,7 +379,7 @@ class VirtualCluster(pulumi.ComponentResource):
         """
         last_kubeconfig = deployed.read().output("kubeconfigs", name)
         kubeconfig = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
-        connection = ClusterConnection(kubeconfig=pulumi.Output.secret(kubeconfig))
+        connection = ClusterConnection(kubeconfig=Output.secret(kubeconfig))
         return kubernetes_provider(name, connection, opts, cluster_identifier=name, inside=True)
 
 
@@ -393,7 +387,7 @@ def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
     """The arguments with the URL of an external store as a secret."""
     store = args.get("store", {})
     if "data_source" in store:
-        data_source = pulumi.Output.secret(store["data_source"])
+        data_source = Output.secret(store["data_source"])
         store = {**store, "data_source": data_source}
     return {**args, "store": store}
 
@@ -407,10 +401,10 @@ def _endpoint(access: AccessArgs) -> Input[str]:
 
 
 def _printed(
-    ready: command.local.Command,
+    ready: Command,
     secret: KubeconfigSecret,
-    since_last_wait: pulumi.Output[SinceLastWait],
-) -> pulumi.Output[dict[str, str]]:
+    since_last_wait: Output[SinceLastWait],
+) -> Output[dict[str, str]]:
     """What the wait printed: `server` and `uid` of the vCluster.
 
     In a preview it is what the last wait printed, with the UID of the vCluster that is there now. A
@@ -421,7 +415,7 @@ def _printed(
     if last and is_dry_run():
         return since_last_wait.apply(lambda since: {**last, "uid": since.uid or last["uid"]})
     # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
-    return pulumi.Output.unsecret(ready.stdout).apply(json.loads)
+    return Output.unsecret(ready.stdout).apply(json.loads)
 
 
 def _digest(values: Values) -> str:
