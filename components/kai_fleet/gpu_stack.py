@@ -1,7 +1,7 @@
 """GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
@@ -17,6 +17,8 @@ from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.sections.access import OF_STACK
+
+Values: TypeAlias = dict[str, Any]
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 _ALLOWED: Final = Allowed(
@@ -66,8 +68,8 @@ class GpuStack(ComponentResource):
     """The chart of a GPU provider, with its namespace, RuntimeClass, pull Secret and quota.
 
     Raises:
-        pulumi.RunError: an argument is not one that it takes, or its namespace belongs to another
-            program; or, in an update, the host cannot be read.
+        pulumi.RunError: an argument is not one that it takes, the chart is another one, or its
+            namespace belongs to another program; or, in an update, the host cannot be read.
     """
 
     namespace: Output[str]
@@ -98,8 +100,9 @@ class GpuStack(ComponentResource):
         return what in self._args.get("use_existing", [])
 
     def _refuse_other_namespace(self, name: str) -> None:
-        """Refuse a namespace that another program made. A RuntimeClass may be another's: it stays
-        on deletion in any case.
+        """Refuse a namespace that another program made.
+
+        A RuntimeClass that exists is not refused: it stays on deletion, whoever made it.
         """
         chart = self._gpu_provider.chart
         if not chart or self._uses_existing("namespace"):
@@ -166,7 +169,7 @@ class GpuStack(ComponentResource):
         hold_to(self._title, helm, chart, version)
 
 
-def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> dict[str, Any]:
+def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> Values:
     """Chart values of a provider for the arguments, with `values` of the arguments over all."""
     return merged(
         provider.in_kind if args.get("in_kind") else {},
@@ -176,9 +179,7 @@ def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> dict[str, Any]:
     )
 
 
-def _toleration_values(
-    provider: GpuProvider, tolerations: Sequence[TolerationArgs]
-) -> dict[str, Any]:
+def _toleration_values(provider: GpuProvider, tolerations: Sequence[TolerationArgs]) -> Values:
     """The chart's tolerations and these: a tainted node without DaemonSets advertises no GPUs."""
     if not tolerations:
         return {}
@@ -187,7 +188,7 @@ def _toleration_values(
     return merged(*lists)
 
 
-def _pull_secret_values(provider: GpuProvider) -> dict[str, Any]:
+def _pull_secret_values(provider: GpuProvider) -> Values:
     """The pull Secret under each key of the chart that takes one, as a name or as an object."""
     names = [nested(key, [OF_STACK]) for key in provider.pull_names]
     objects = [nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects]

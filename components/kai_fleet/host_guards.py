@@ -13,6 +13,11 @@ from kai_fleet.owners import HostObject, refuse_others, require
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
 READY: Final = "declared"
 _PATH: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
+_INSTEAD: Final = (
+    "Guards are once on a host, for the teams of every program: write use_existing: true, and give"
+    " its ready to the TeamNamespaces. If this stack made them in an update that was cut off, or"
+    " nobody has them any more, write use_existing: false"
+)
 
 
 class HostGuardsArgs(TypedDict):
@@ -65,10 +70,3 @@ class HostGuards(ComponentResource):
         urns = Output.all(*(resource.urn for resource in declared))
         self.ready = urns.apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})
-
-
-_INSTEAD: Final = (
-    "Guards are once on a host, for the teams of every program: write use_existing: true, and give"
-    " its ready to the TeamNamespaces. If this stack made them in an update that was cut off, or"
-    " nobody has them any more, write use_existing: false"
-)

@@ -58,7 +58,7 @@ ALLOWED: Final = Allowed(
 
 
 class ShardArgs(TypedDict):
-    """Nodes with a scheduler of their own: a SchedulingShard of KAI."""
+    """Nodes that one of KAI's schedulers has for itself: a SchedulingShard."""
 
     placement: NotRequired[dict[str, Input[str]]]
     """How pods with GPUs (`gpu`) and without (`cpu`) are placed: `binpack` or `spread`. Default:
@@ -147,8 +147,9 @@ class KaiScheduler(ComponentResource):
 
     Raises:
         pulumi.RunError: an argument is not one that it takes, the version is not in the release
-            table, there is no way to its cluster, or an object that it declares on a host belongs
-            to another program.
+            table, the chart is another one, there is no way to its cluster, or an object that it
+            declares on a host belongs to another program; or, in an update, the host cannot be
+            read.
     """
 
     namespace: Output[str]
@@ -320,7 +321,7 @@ class KaiScheduler(ComponentResource):
     ) -> Command:
         """Declare a command that runs these probes with the environment.
 
-        It is replaced with the release, and where `rerun` changes.
+        The command is replaced with the release, and if `rerun` changes.
         """
         return Command(
             name,
@@ -411,7 +412,7 @@ class KaiScheduler(ComponentResource):
 def _joined_environment(
     base: Environment | Output[Environment], more: Environment
 ) -> Environment | Output[Environment]:
-    """Both environments; one Output in programs of other languages, where `base` is an Output."""
+    """The variables of `base` and `more`; one Output if `base` is one, as in other languages."""
     if isinstance(base, Output):
         known = Output.all(base, more)
         return known.apply(lambda values: {**values[0], **values[1]})
@@ -452,7 +453,7 @@ def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
 
 
 def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
-    """Values that chart-values.yaml names beside the arguments; empty ones are left out there."""
+    """Values that chart-values.yaml takes in addition to the arguments; it drops empty ones."""
     computed: Values = {
         "tolerations": [toleration_spec(taint) for taint in args.get("tolerations", [])],
         "pull_secrets": None,

@@ -7,10 +7,10 @@ with the stack that took it over. Later releases refuse, but only in the update.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 import pulumi
-from pulumi import ComponentResource, Input
+from pulumi import ComponentResource
 from pulumi.runtime import invoke, is_dry_run
 
 from kai_fleet import deployed
@@ -56,7 +56,7 @@ class Answer(TypedDict, total=False):
 class Access(TypedDict):
     """How the package's provider reaches the host; empty texts are the user's defaults."""
 
-    kubeconfig: Input[str]
+    kubeconfig: object
     context: str | None
 
 
@@ -154,7 +154,7 @@ def _access(component: ComponentResource) -> Access:
     return {"kubeconfig": _content(state.get("kubeconfig")), "context": state.get("context") or ""}
 
 
-def _content(kubeconfig: object) -> Any:
+def _content(kubeconfig: object) -> object:
     """The content of a provider's kubeconfig.
 
     "" for the user's default one, which Pulumi's Python SDK writes as the path in $KUBECONFIG.

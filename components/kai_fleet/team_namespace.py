@@ -212,7 +212,7 @@ class TeamNamespace(ComponentResource):
 
     Raises:
         pulumi.RunError: an argument is not one that it takes, `guards` is missing, or an object
-            that it declares belongs to another program.
+            that it declares belongs to another program; or, in an update, the host cannot be read.
     """
 
     name: Output[str]
@@ -233,24 +233,24 @@ class TeamNamespace(ComponentResource):
         # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
         # which takes Kubernetes 5 s. Objects inside are deleted with a namespace that we declare,
         # and one by one in an existing one.
-        beside = child_of(self, opts)
-        inside = ResourceOptions(
+        cluster_wide = child_of(self, opts)
+        in_namespace = ResourceOptions(
             parent=self,
             depends_on=[namespace],
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
         )
         declared = [
             namespace,
-            *self._queue_check(name, beside),
-            *self._quotas(name, inside),
-            *self._isolation(name, beside, inside),
-            *self._queue_guard(name, beside),
-            *self._account_rights(name, inside),
-            *self._pull_secret(name, inside),
+            *self._queue_check(name, cluster_wide),
+            *self._quotas(name, in_namespace),
+            *self._isolation(name, cluster_wide, in_namespace),
+            *self._queue_guard(name, cluster_wide),
+            *self._account_rights(name, in_namespace),
+            *self._pull_secret(name, in_namespace),
         ]
         if "monitoring" in args:
             monitored = after(child_of(self, opts, ordered=False), namespace)
-            TeamMonitoring(name, self._namespace, args, inside, monitored)
+            TeamMonitoring(name, self._namespace, args, in_namespace, monitored)
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: self._namespace)
@@ -275,44 +275,44 @@ class TeamNamespace(ComponentResource):
             return []
         return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
 
-    def _quotas(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
+    def _quotas(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
         specs: Mapping[str, Any] = quotas(self._args)
         return [
             core.v1.ResourceQuota(
                 f"{name}-{quota}",
                 metadata={"name": quota, "namespace": self._namespace},
                 spec=spec,
-                opts=inside,
+                opts=in_namespace,
             )
             for quota, spec in specs.items()
         ]
 
     def _isolation(
-        self, name: str, beside: ResourceOptions, inside: ResourceOptions
+        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
     ) -> Sequence[Resource]:
         """Declare NetworkPolicies, the vCluster's rights and the nodes' guard, unless it is off."""
         if level(self._args) == "off":
             return []
         return [
-            *self._network_policies(name, inside),
-            *self._vcluster_rights(name, beside, inside),
-            *self._node_guard(name, beside),
+            *self._network_policies(name, in_namespace),
+            *self._vcluster_rights(name, cluster_wide, in_namespace),
+            *self._node_guard(name, cluster_wide),
         ]
 
-    def _network_policies(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
+    def _network_policies(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
         specs: Mapping[str, Any] = network_policies(name, self._args)
         return [
             networking.NetworkPolicy(
                 f"{name}-network-{policy.removeprefix('kai-fleet-')}",
                 metadata={"name": policy, "namespace": self._namespace},
                 spec=spec,
-                opts=inside,
+                opts=in_namespace,
             )
             for policy, spec in specs.items()
         ]
 
     def _vcluster_rights(
-        self, name: str, beside: ResourceOptions, inside: ResourceOptions
+        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
     ) -> Sequence[Resource]:
         """Declare the vCluster's rights: it reads on the host, and writes in the namespace."""
         account = rights.service_account(f"vc-{name}", self._namespace)
@@ -321,31 +321,31 @@ class TeamNamespace(ComponentResource):
             {"name": f"{rights.VCLUSTER}-{name}"},
             rights.vcluster_on_host(self._args),
             account,
-            beside,
+            cluster_wide,
         )
-        in_namespace = rights.declare_role(
+        inside = rights.declare_role(
             f"{name}-vcluster-inside",
             {"name": rights.VCLUSTER, "namespace": self._namespace},
             rights.vcluster_in_namespace(name, self._args),
             account,
-            inside,
+            in_namespace,
         )
-        return [*on_host, *in_namespace]
+        return [*on_host, *inside]
 
-    def _node_guard(self, name: str, beside: ResourceOptions) -> Sequence[Resource]:
+    def _node_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
         """Declare the bindings that keep the team off other teams' nodes."""
         bindings = node_bindings(name, self._namespace, self._args)
-        return policies.declare(f"{name}-host-guard", {}, bindings, beside)
+        return policies.declare(f"{name}-host-guard", {}, bindings, cluster_wide)
 
-    def _queue_guard(self, name: str, beside: ResourceOptions) -> Sequence[Resource]:
+    def _queue_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
         """Declare the bindings of the guard of the host's queues, if the team's pods use them."""
         if not queue_guard.is_on_host(self._args):
             return []
         mode = self._args.get("guard", "deny")
         bindings = queue_guard.bindings(name, mode, namespace=self._namespace)
-        return policies.declare(f"{name}-queue-guard", {}, bindings, beside)
+        return policies.declare(f"{name}-queue-guard", {}, bindings, cluster_wide)
 
-    def _account_rights(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
+    def _account_rights(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
         """Declare the rights of the account of the team's own stack, if it has one."""
         if not self._args.get("account"):
             return []
@@ -354,15 +354,15 @@ class TeamNamespace(ComponentResource):
             metadata={"name": IN_NAMESPACE, "namespace": self._namespace},
             role_ref=rights.role_ref("ClusterRole", IN_NAMESPACE),
             subjects=[rights.service_account(name, policies.ACCOUNTS)],
-            opts=inside,
+            opts=in_namespace,
         )
         return [binding]
 
-    def _pull_secret(self, name: str, inside: ResourceOptions) -> Sequence[Resource]:
+    def _pull_secret(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
         registries = self._args.get("registries")
         if not registries:
             return []
-        return [registry_secret(name, OF_STACK, self._namespace, registries, inside)]
+        return [registry_secret(name, OF_STACK, self._namespace, registries, in_namespace)]
 
 
 def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:

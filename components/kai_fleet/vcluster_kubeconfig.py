@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypedDict, cast
 
 import pulumi
 import yaml
@@ -47,6 +47,19 @@ class SinceLastWait:
     refusal: str = ""
 
 
+class SecretAnswer(TypedDict, total=False):
+    """What the package's provider says about the Secret, as its `read_secret`."""
+
+    data: dict[str, str]
+    """Data of the Secret, base64 by key."""
+    problem: str
+    """Why the Secret cannot be used, as a predicate."""
+    cluster: str
+    """UID of the vCluster that answers at the server that was asked."""
+    server: str
+    """URL of the vCluster by its Service."""
+
+
 @dataclass(frozen=True)
 class _Reading:
     """What the host has of a vCluster.
@@ -58,7 +71,7 @@ class _Reading:
         server: URL of the vCluster by its Service; "" if that is not asked or known.
     """
 
-    data: Mapping[str, Any] | None
+    data: Mapping[str, str] | None
     problem: str
     uid: str
     server: str
@@ -92,11 +105,11 @@ class KubeconfigSecret:
         known = Output.all(self._read(server), server, context)
         return Output.secret(known.apply(lambda values: self._built(*values)))
 
-    def _built(self, reading: _Reading, server: str, context: str) -> Any:
+    def _built(self, reading: _Reading, server: str, context: str) -> str:
         if not reading.problem:
             return of_secret(reading.data or {}, server, context)
         if is_dry_run():
-            return UNKNOWN  # the update waits for it
+            return cast(str, UNKNOWN)  # the update waits for it
         # Somebody changed the Secret since the wait. An error here would end the program and every
         # other team's update; with this text only the resources inside fail.
         pulumi.log.warn(reading.problem, self.component)
@@ -123,7 +136,10 @@ class KubeconfigSecret:
         return Output.unsecret(reading.apply(partial(self._compared, number)))
 
     def _compared(self, number: int, reading: _Reading) -> SinceLastWait:
-        """Compare the vCluster with the one that the last wait, of this number, has seen."""
+        """Compare the vCluster with the one that the last wait saw; `number` is that wait's.
+
+        Warn in a preview if the update will wait again or refuse.
+        """
         if reading.problem:
             if is_dry_run():
                 pulumi.log.warn(f"{reading.problem}. The update waits for it", self.component)
@@ -155,13 +171,14 @@ class KubeconfigSecret:
 
         printed.apply(compare)
 
-    def _read(self, known: Output[str], server: str = "") -> Output[_Reading]:
+    def _read(self, dependency: Output[str], server: str = "") -> Output[_Reading]:
         """Read the Secret; if `server` is given, also the UID of the vCluster that answers there,
         and the URL by the vCluster's Service.
 
-        It is read once `known` is known. The state does not have the Secret. By a provider function
-        and not as a read resource (`.get`), for which the engine writes its complete state twice in
-        each run, even if nothing changed; with fifteen teams that was half of its work.
+        They are read once the value of `dependency` is known. The state does not have the Secret: a
+        provider function reads it. For a read resource (`.get`) the engine would write its complete
+        state twice in each run, even if nothing changed; with fifteen teams that was half of its
+        work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         if server:
@@ -171,8 +188,8 @@ class KubeconfigSecret:
 
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        async def read(plain: dict[str, Any]) -> _Reading:
-            answer = await invoke_async(SECRET, plain, options)
+        async def read(plain: dict[str, str]) -> _Reading:
+            answer: SecretAnswer = await invoke_async(SECRET, plain, options)
             problem = self._problem(answer, plain["namespace"])
             return _Reading(
                 answer.get("data"),
@@ -181,9 +198,9 @@ class KubeconfigSecret:
                 server=answer.get("server") or "",
             )
 
-        return Output.all(query, known).apply(lambda values: read(values[0]))
+        return Output.all(query, dependency).apply(lambda values: read(values[0]))
 
-    def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
+    def _problem(self, answer: SecretAnswer, namespace: str) -> str:
         """Why the Secret has no usable kubeconfig, and what to run; "" if it has one."""
         name = self.name
         workload = store_of(self.values).workload
@@ -236,10 +253,11 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
     kubeconfig.apply(compare)
 
 
-def _cluster(kubeconfig: str | None) -> Any:
+def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
     """Server and certificate authority in a kubeconfig; None if the text has no cluster."""
     clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
-    return get(clusters[0], "cluster") if clusters else None
+    cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
+    return cluster
 
 
 def declare_groups(name: str, groups: Mapping[str, str], inside: ResourceOptions) -> None:

@@ -176,7 +176,7 @@ class VirtualCluster(ComponentResource):
 
     Raises:
         pulumi.RunError: an argument is not one that it takes, the version is not in the release
-            table, or there is no way to the host.
+            table, the chart is another one, or there is no way to the host.
     """
 
     namespace: Output[str]
@@ -195,8 +195,8 @@ class VirtualCluster(ComponentResource):
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, component_options(opts))
         self._title = f"VirtualCluster {name}"
-        unknown = partial(unknown_version, vcluster, args)
-        check(self._title, VirtualClusterArgs, args, ALLOWED, unknown)
+        version_mistakes = partial(unknown_version, vcluster, args)
+        check(self._title, VirtualClusterArgs, args, ALLOWED, version_mistakes)
         self._args = _with_secret_store(args)
         self._vcluster = vcluster(
             args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
