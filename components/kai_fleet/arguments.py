@@ -12,7 +12,7 @@ import pulumi
 from pydantic import BaseModel, SecretStr
 
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, resolved, toleration_text, without_none
-from kai_fleet.queue_specs import UNLIMITED, every_spec
+from kai_fleet.queue_specs import UNLIMITED, named_specs
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
@@ -151,7 +151,7 @@ class Arguments:
         queues = _queue_args(settings.queues)
         gpus_by_queue = self._gpus_by_queue()
         # Computed before a limit is written, which would change the sums of the queues above.
-        specs = every_spec(queues)
+        specs = named_specs(queues)
         quotas = [spec["resources"]["gpu"]["quota"] for _, spec in specs]
         for (name, queue), quota in zip(walk_args(queues), quotas, strict=True):
             most = gpus_by_queue.get(name)

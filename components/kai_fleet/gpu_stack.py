@@ -12,7 +12,13 @@ from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import NAMESPACE
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
@@ -84,14 +90,14 @@ class GpuStack(ComponentResource):
         self._args = args
         self._gpu_provider = GPU_PROVIDERS[args["provider"]]
         version = args.get("version", self._gpu_provider.version)
-        child = child_of(self, opts)
+        child = child_options(self, opts)
         self._refuse_other_namespace(name)
-        declared = self._runtime_class(name, child_of(self, opts, retain_on_delete=True))
+        declared = self._runtime_class(name, child_options(self, opts, retain_on_delete=True))
         if self._gpu_provider.chart:
             declared += self._namespace(name, child)
-            declared += self._pull_secret(name, after(child, *declared))
-            declared += self._priority_quota(name, after(child, *declared))
-            self._release(name, version, after(child, *declared))
+            declared += self._pull_secret(name, depending_on(child, *declared))
+            declared += self._priority_quota(name, depending_on(child, *declared))
+            self._release(name, version, depending_on(child, *declared))
         self.namespace = Output.from_input(self._gpu_provider.chart)
         self.version = Output.from_input(version)
         self.register_outputs({"namespace": self._gpu_provider.chart, "version": version})

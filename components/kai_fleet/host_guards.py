@@ -7,7 +7,7 @@ from pulumi import ComponentResource, Output, ResourceOptions
 from kai_fleet.argument_check import check
 from kai_fleet.guards import policies
 from kai_fleet.names import POLICY
-from kai_fleet.options import child_of, component_options
+from kai_fleet.options import child_options, component_options
 from kai_fleet.owners import HostObject, refuse_others, require
 
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
@@ -65,7 +65,7 @@ class HostGuards(ComponentResource):
             return
         if "use_existing" not in args:
             refuse_others(self, title, objects, _INSTEAD, together=True)
-        declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
+        declared = policies.declare(name, host_policies, bindings, child_options(self, opts))
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.ready = urns.apply(lambda _: READY)

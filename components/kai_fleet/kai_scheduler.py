@@ -19,7 +19,13 @@ from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import (
     DISABLED,
@@ -168,16 +174,16 @@ class KaiScheduler(ComponentResource):
         self._environment = self._probe_environment()
         provider = provider_options(self, self._prefix, args).get("provider")
         self._refuse_wrong_cluster(name, provider)
-        first = child_of(self, opts, provider=provider)
-        child = child_of(self, opts, ordered=False, provider=provider)
-        step = child_of(self, opts, ordered=False, delete_before_replace=True)
+        first = child_options(self, opts, provider=provider)
+        child = child_options(self, opts, ordered=False, provider=provider)
+        step = child_options(self, opts, ordered=False, delete_before_replace=True)
 
         helm = self._release(child, dependencies=self._prerequisites(first))
-        self._reservation_secret(after(child, helm))
+        self._reservation_secret(depending_on(child, helm))
         self._clean_up(helm, step)
         ready = self._ready(helm, step)
-        self._shards(name, helm, after(step, ready))
-        self._topologies(name, after(child, ready))
+        self._shards(name, helm, depending_on(step, ready))
+        self._topologies(name, depending_on(child, ready))
         self.namespace = Output.from_input(KAI_NAMESPACE)
         # The version is the release's; registered here, it would have the complete state written
         # once more before a switch begins.
@@ -211,7 +217,7 @@ class KaiScheduler(ComponentResource):
         if self._kai.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
             declared.append(self._cluster_policy_crd(first))
         if registries := self._args.get("registries"):
-            opts = after(first, *declared)
+            opts = depending_on(first, *declared)
             secret = registry_secret(self._prefix, OF_STACK, KAI_NAMESPACE, registries, opts)
             declared.append(secret)
         return declared

@@ -19,7 +19,7 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
-from kai_fleet.options import child_of, component_options
+from kai_fleet.options import child_options, component_options
 from kai_fleet.releases import KAI, version_key
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class FleetMonitoring(ComponentResource):
         self, name: str, args: FleetMonitoringArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, component_options(opts))
-        child = child_of(self, opts, ordered=False)
+        child = child_options(self, opts, ordered=False)
         namespace = args.get("namespace", _NAMESPACE)
         prefix = f"{name}-monitoring"
         rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
@@ -133,7 +133,7 @@ class TeamMonitoring(ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, component_options(opts))
         monitoring = args["monitoring"]
-        child = child_of(self, opts, ordered=False)
+        child = child_options(self, opts, ordered=False)
         within = ResourceOptions.merge(inside, ResourceOptions(parent=self))
         if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(

@@ -90,7 +90,7 @@ def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
     return unordered
 
 
-def child_of(
+def child_options(
     component: Resource,
     opts: ResourceOptions | None,
     *,
@@ -110,13 +110,13 @@ def child_of(
     )
 
 
-def after(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
+def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
     """The same options with these resources added to `depends_on`."""
     more = ResourceOptions(depends_on=list(dependencies))
     return ResourceOptions.merge(opts, more)
 
 
-def noted(
+def labelled(
     opts: ResourceOptions | None,
     labels: Mapping[str, Input[str]],
     annotations: Mapping[str, Input[str]],

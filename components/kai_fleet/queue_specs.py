@@ -172,20 +172,20 @@ def specs_of(
 ) -> dict[str, Spec]:
     """The `spec` of each Queue object by its name, parents before their children.
 
-    The arguments are those of `every_spec`.
+    The arguments are those of `named_specs`.
 
     Raises:
         ValueError: an invalid quantity, or two queues with one name.
     """
     specs = dict[str, Spec]()
-    for name, spec in every_spec(queues, gpus, pools, parent):
+    for name, spec in named_specs(queues, gpus, pools, parent):
         if name in specs:
             raise ValueError(_repeated(name))
         specs[name] = spec
     return specs
 
 
-def every_spec(
+def named_specs(
     queues: Queues,
     gpus: float | None = None,
     pools: Mapping[str, float] | None = None,

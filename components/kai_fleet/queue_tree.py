@@ -10,7 +10,7 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.inputs import resolved, without_none
 from kai_fleet.names import QUEUE_CHECK, QUEUES
-from kai_fleet.options import child_of, component_options
+from kai_fleet.options import child_options, component_options
 from kai_fleet.queue_specs import Queues, Spec, labels_of, leaves, mistakes, specs_of
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
@@ -132,7 +132,7 @@ class QueueTree(ComponentResource):
         self.leaves = Output.from_input(leaf_names)
         self.refused = Output.from_input({})
         if args["queues"]:
-            tree = _Queues(QUEUES, name, properties, child_of(self, opts))
+            tree = _Queues(QUEUES, name, properties, child_options(self, opts))
             self.refused = tree.refused.apply(lambda refused: refused or {})
         self.register_outputs({"leaves": leaf_names, "refused": self.refused})
 

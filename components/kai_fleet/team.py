@@ -13,7 +13,7 @@ from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
-from kai_fleet.options import after, child_of, component_options
+from kai_fleet.options import child_options, component_options, depending_on
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import takes_external_pod_groups
@@ -103,11 +103,11 @@ class Team(ComponentResource):
         scheduling = self._guard(name, args, inside)
         if "kai" in args:
             # After the guard, so that it checks every pod that KAI places.
-            kai = self._kai(name, args["kai"], after(inside, *scheduling))
+            kai = self._kai(name, args["kai"], depending_on(inside, *scheduling))
             self.ready.append(kai)
             scheduling = [kai]
         if "queues" in args:
-            queues = self._queues(name, args["queues"], after(inside, *scheduling))
+            queues = self._queues(name, args["queues"], depending_on(inside, *scheduling))
             self.ready.append(queues)
         self.namespace = self.vcluster.namespace
         self.server = self.vcluster.server
@@ -122,12 +122,12 @@ class Team(ComponentResource):
 
         `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
         """
-        first = child_of(self, opts)
+        first = child_options(self, opts)
         namespace_args = args.get("namespace")
         if namespace_args is None:
             return first
         namespace = TeamNamespace(name, namespace_args, first)
-        return after(child_of(self, opts, ordered=False), namespace)
+        return depending_on(child_options(self, opts, ordered=False), namespace)
 
     def _guard(self, name: str, args: TeamArgs, inside: ResourceOptions) -> list[Resource]:
         """Declare the guard of the queues inside the vCluster, if there is one."""
@@ -172,7 +172,7 @@ def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: 
     vCluster have none.
     """
     manifests = list(chain.from_iterable(files.values()))
-    opts = after(team.vcluster.inside(team), *team.ready)
+    opts = depending_on(team.vcluster.inside(team), *team.ready)
     declared_first = [
         _declare(name, manifest, opts)
         for manifest in manifests
@@ -180,7 +180,7 @@ def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: 
     ]
     for manifest in manifests:
         if manifest["kind"] not in _DECLARED_FIRST:
-            _declare(name, manifest, after(opts, *declared_first))
+            _declare(name, manifest, depending_on(opts, *declared_first))
 
 
 def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:

@@ -16,7 +16,13 @@ from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
-from kai_fleet.options import after, child_of, component_options, noted, registry_secret
+from kai_fleet.options import (
+    child_options,
+    component_options,
+    depending_on,
+    labelled,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
@@ -223,7 +229,7 @@ class TeamNamespace(ComponentResource):
     ) -> None:
         title = f"TeamNamespace {name}"
         check(title, TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
-        opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
+        opts = labelled(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, component_options(opts))
         if "use_existing" not in args:
             refuse_others(self, title, _host_objects(name, args), _INSTEAD)
@@ -233,7 +239,7 @@ class TeamNamespace(ComponentResource):
         # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
         # which takes Kubernetes 5 s. Objects inside are deleted with a namespace that we declare,
         # and one by one in an existing one.
-        cluster_wide = child_of(self, opts)
+        cluster_wide = child_options(self, opts)
         in_namespace = ResourceOptions(
             parent=self,
             depends_on=[namespace],
@@ -249,7 +255,7 @@ class TeamNamespace(ComponentResource):
             *self._pull_secret(name, in_namespace),
         ]
         if "monitoring" in args:
-            monitored = after(child_of(self, opts, ordered=False), namespace)
+            monitored = depending_on(child_options(self, opts, ordered=False), namespace)
             TeamMonitoring(name, self._namespace, args, in_namespace, monitored)
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
@@ -260,12 +266,12 @@ class TeamNamespace(ComponentResource):
         metadata: Any = namespace_metadata(name, self._args)
         if not self._args.get("use_existing"):
             return core.v1.Namespace(
-                f"{name}-namespace", metadata=metadata, opts=child_of(self, opts)
+                f"{name}-namespace", metadata=metadata, opts=child_options(self, opts)
             )
         # Only these labels and annotations are ours. They stay on deletion: in a component some
         # releases of the plugin delete the namespace with its patch.
         metadata["labels"] |= USED
-        kept = child_of(self, opts, retain_on_delete=True)
+        kept = child_options(self, opts, retain_on_delete=True)
         return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
 
     def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:

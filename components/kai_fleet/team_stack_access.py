@@ -14,7 +14,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards.policies import ACCOUNTS, Object, binding, content, declare, policy
 from kai_fleet.guards.rights import declare_role, service_account, team_stack_on_host
-from kai_fleet.options import after, child_of, component_options
+from kai_fleet.options import child_options, component_options, depending_on
 from kai_fleet.releases.queue_bounds import NAME, display_pattern, queue_spec_bounds
 
 # The ClusterRole with the account's rights in the team's namespace.
@@ -58,7 +58,7 @@ class TeamStackAccess(ComponentResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, component_options(opts))
-        child = child_of(self, opts)
+        child = child_options(self, opts)
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
         rbac.ClusterRole(
             f"{name}-role",
@@ -66,7 +66,7 @@ class TeamStackAccess(ComponentResource):
             rules=content("rights")["team_stack_in_namespace"],
             opts=child,
         )
-        in_namespace = after(child, namespace)
+        in_namespace = depending_on(child, namespace)
         specs_guard = list[Resource]()
         if any(access.get("parent_queue") is not None for access in teams.values()):
             specs_guard = _specs_guard(name, in_namespace)
@@ -108,7 +108,7 @@ def _account(
         {"name": f"{IN_NAMESPACE}-{team}"},
         team_stack_on_host(team, host_mode=writes_queues),
         service_account(team, ACCOUNTS),
-        after(opts, *before),
+        depending_on(opts, *before),
     )
 
 

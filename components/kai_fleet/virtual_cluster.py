@@ -23,7 +23,13 @@ from kai_fleet.cluster.connection import (
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
@@ -204,8 +210,8 @@ class VirtualCluster(ComponentResource):
         self._namespace = args.get("namespace", f"team-{name}")
         self._host = connection_of(self._title, args)
         provider = provider_options(self, f"{name}-host", args).get("provider")
-        first = child_of(self, opts, provider=provider)
-        child = child_of(self, opts, ordered=False, provider=provider)
+        first = child_options(self, opts, provider=provider)
+        child = child_options(self, opts, ordered=False, provider=provider)
         self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)
 
         helm = self._release(name, child, dependencies=self._prerequisites(name, first))
@@ -229,9 +235,9 @@ class VirtualCluster(ComponentResource):
         self.cluster = printed["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
         self.probe_environment = self._probe_environment(name)
-        replaced_first = child_of(self, opts, ordered=False, delete_before_replace=True)
+        replaced_first = child_options(self, opts, ordered=False, delete_before_replace=True)
         self.identity = self._identity(name, replaced_first)
-        kept = child_of(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
+        kept = child_options(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
         self.provider = self._provider_inside(name, kept)
         declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs(
@@ -296,7 +302,7 @@ class VirtualCluster(ComponentResource):
             disable_crd_hooks=True,
             timeout=self._timeout_seconds,
             skip_await=True,  # the next step waits, and says for what
-            opts=after(child, *dependencies),
+            opts=depending_on(child, *dependencies),
         )
         hold_to(self._title, helm, "vcluster", version)
         return helm
