@@ -215,16 +215,7 @@ class VirtualCluster(ComponentResource):
         self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)
 
         helm = self._release(name, child, dependencies=self._prerequisites(name, first))
-        access = args.get("access", {})
-        secret = KubeconfigSecret(
-            name,
-            self,
-            self._host,
-            self._namespace,
-            self._values,
-            access=access.get("type", "LoadBalancer"),
-            endpoint=_endpoint(access),
-        )
+        secret = self._kubeconfig_secret(name)
         since_last_wait = secret.since_last_wait(helm.id)
         ready = self._ready(helm, secret, since_last_wait, child)
         printed = _printed(ready, secret, since_last_wait)
@@ -306,6 +297,18 @@ class VirtualCluster(ComponentResource):
         )
         hold_to(self._title, helm, "vcluster", version)
         return helm
+
+    def _kubeconfig_secret(self, name: str) -> KubeconfigSecret:
+        access = self._args.get("access", {})
+        return KubeconfigSecret(
+            name,
+            self,
+            self._host,
+            self._namespace,
+            self._values,
+            access=access.get("type", "LoadBalancer"),
+            endpoint=_endpoint(access),
+        )
 
     @property
     def _timeout_seconds(self) -> int:
