@@ -5,7 +5,6 @@ from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
-from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
@@ -163,7 +162,7 @@ class GpuStack(ComponentResource):
 
     def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
         chart = self._gpu_provider.chart
-        helm = Release(
+        helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(chart, version, self._args, self._gpu_provider.repository),
             name=chart,

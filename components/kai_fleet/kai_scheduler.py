@@ -10,7 +10,6 @@ import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, ProviderResource, Resource, ResourceOptions
 from pulumi_command.local import Command
 from pulumi_kubernetes.apiextensions import CustomResource
-from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
@@ -245,7 +244,9 @@ class KaiScheduler(ComponentResource):
             opts=opts,
         )
 
-    def _release(self, child: ResourceOptions, dependencies: list[Resource]) -> Release:
+    def _release(
+        self, child: ResourceOptions, dependencies: list[Resource]
+    ) -> kubernetes.helm.v3.Release:
         """Declare KAI's Helm release, which a new version upgrades or replaces."""
         name = f"{self._prefix}-release"
         installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, name))
@@ -254,7 +255,7 @@ class KaiScheduler(ComponentResource):
             replace_on_changes=self._replacing_properties(installed),
             delete_before_replace=True,
         )
-        helm = Release(
+        helm = kubernetes.helm.v3.Release(
             name,
             **chart_args("kai-scheduler", self._kai.version, self._args, self._kai.chart),
             name="kai-scheduler",
@@ -316,7 +317,7 @@ class KaiScheduler(ComponentResource):
     def _probe(
         self,
         name: str,
-        helm: Release,
+        helm: kubernetes.helm.v3.Release,
         environment: Environment,
         opts: ResourceOptions,
         *,
@@ -339,7 +340,7 @@ class KaiScheduler(ComponentResource):
             opts=opts,
         )
 
-    def _clean_up(self, helm: Release, step: ResourceOptions) -> None:
+    def _clean_up(self, helm: kubernetes.helm.v3.Release, step: ResourceOptions) -> None:
         """Declare the command whose deletion cleans up what uninstalling the release leaves.
 
         It is deleted before the release, also if that is replaced, because the release is its
@@ -349,7 +350,7 @@ class KaiScheduler(ComponentResource):
         environment = {"KAI_CONFIG": config}
         self._probe(f"{self._prefix}-clean-up", helm, environment, step, delete="kai clean-up")
 
-    def _ready(self, helm: Release, step: ResourceOptions) -> Command:
+    def _ready(self, helm: kubernetes.helm.v3.Release, step: ResourceOptions) -> Command:
         """Declare the wait until KAI is ready.
 
         A finished release is not a ready KAI (K16): its operator creates the other parts, and the
@@ -373,7 +374,7 @@ class KaiScheduler(ComponentResource):
             rerun=[str(number)] if number else [],
         )
 
-    def _shards(self, name: str, helm: Release, opts: ResourceOptions) -> None:
+    def _shards(self, name: str, helm: kubernetes.helm.v3.Release, opts: ResourceOptions) -> None:
         """Declare the command that applies the shards and fairness, if the arguments have any.
 
         The chart creates the shard `default` and the Config; the command owns single fields of them

@@ -9,7 +9,6 @@ import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi.runtime import is_dry_run
 from pulumi_command.local import Command, Logging
-from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
@@ -278,10 +277,12 @@ class VirtualCluster(ComponentResource):
             opts=opts,
         )
 
-    def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
+    def _release(
+        self, name: str, child: ResourceOptions, dependencies: list[Resource]
+    ) -> kubernetes.helm.v3.Release:
         """Declare the vCluster's Helm release."""
         version = self._vcluster.chart_version
-        helm = Release(
+        helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args("vcluster", version, self._args, VCLUSTER_REPOSITORY),
             name=name,
@@ -322,7 +323,7 @@ class VirtualCluster(ComponentResource):
 
     def _ready(
         self,
-        helm: Release,
+        helm: kubernetes.helm.v3.Release,
         secret: KubeconfigSecret,
         since_last_wait: Output[SinceLastWait],
         opts: ResourceOptions,
