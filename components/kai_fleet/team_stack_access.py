@@ -28,9 +28,9 @@ class TeamAccess(TypedDict):
     Without `parent_queue` the account writes no queues, and the other keys have no meaning.
     """
 
-    parent_queue: NotRequired[str | None]
+    parent_queue: NotRequired[str]
     """The queue of the host's KAI that is the parent of the team's queues."""
-    foreign_queues: NotRequired[list[str]]
+    foreign_queues: list[str]
     """Names that begin with `TEAM-` and are others': queues of the platform, and other teams, whose
     queues begin with these names. `TEAM` itself, if it is a queue of the platform.
     """
@@ -122,8 +122,8 @@ def queue_bounds(team: str, access: TeamAccess) -> tuple[Object, Object]:
     """
     bounds = {
         "team": team,
-        "parentQueue": access["parent_queue"] or "",
-        "foreignQueues": ",".join(sorted(access.get("foreign_queues", []))),
+        "parentQueue": access["parent_queue"],
+        "foreignQueues": ",".join(sorted(access["foreign_queues"])),
         "shard": access.get("shard", ""),
         "levels": str(access.get("levels", "")),
         "name": str(NAME),
