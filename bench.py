@@ -203,7 +203,7 @@ class ByHand:
         """Install or upgrade KAI, and wait until it accepts a queue."""
         chart = str(self.sandbox.directory / "charts" / f"kai-scheduler-{version}.tgz")
         command = ("helm", verb, "kai-scheduler", chart, *IN_KAI, "--wait", *flags)
-        values = json.dumps(kai_values(KAI[version], {}))
+        values = json.dumps(kai_values(KAI[version], {"version": version}))
         run(self.sandbox, *command, "--values", "-", stdin=values, **self._at)
         until(lambda: set(KAI[version].deployments) <= self._rolled_out(), PATIENCE)
         for name in KAI[version].ready_conditions:

@@ -1,14 +1,13 @@
 """GPU platforms for many teams, as code: the components and their arguments.
 
-The names of this module are what other programs use. Each is imported when it is first asked for,
-so that a command starts without the whole of Pulumi.
+Other programs use the names of this module. A name is imported when it is first used, so that a
+command starts without Pulumi's SDK and its Kubernetes package.
 """
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStack as GpuStack
@@ -26,15 +25,22 @@ if TYPE_CHECKING:
     from kai_fleet.virtual_cluster import VirtualCluster as VirtualCluster
     from kai_fleet.virtual_cluster import VirtualClusterArgs as VirtualClusterArgs
 
-COMPONENTS: Final = (
-    *("GpuStack", "HostGuards", "KaiScheduler", "QueueTree"),
-    *("Team", "TeamNamespace", "VirtualCluster"),
-)
-__all__ = [name for component in COMPONENTS for name in (component, f"{component}Args")]
+# Modules of the components; a module has a component's arguments, too: `TeamArgs`.
+_MODULES: Final = {
+    "GpuStack": "gpu_stack",
+    "HostGuards": "host_guards",
+    "KaiScheduler": "kai_scheduler",
+    "QueueTree": "queue_tree",
+    "Team": "team",
+    "TeamNamespace": "team_namespace",
+    "VirtualCluster": "virtual_cluster",
+}
+COMPONENTS: Final = tuple(_MODULES)
+__all__ = [*COMPONENTS, *(f"{component}Args" for component in COMPONENTS)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name.removesuffix("Args"))
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = re.sub(r"\B([A-Z])", r"_\1", name.removesuffix("Args")).lower()
     return getattr(import_module(f"kai_fleet.{module}"), name)

@@ -12,7 +12,7 @@ import pulumi
 from pydantic import BaseModel, SecretStr
 
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, resolved, toleration_text, without_none
-from kai_fleet.queue_specs import UNLIMITED, every_spec
+from kai_fleet.queue_specs import UNLIMITED, named_specs
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
@@ -25,6 +25,7 @@ from kai_fleet.settings.sections.platform import HostKai, Monitoring
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Oidc, Vcluster
+from kai_fleet.team_stack_access import TeamAccess
 from kai_fleet.vcluster_values import argument_values
 
 if TYPE_CHECKING:  # rules use this module without the components
@@ -56,17 +57,6 @@ class UseExisting(TypedDict):
     gpu: NotRequired[list[str]]
     kai: NotRequired[list[str]]
     teams: NotRequired[list[str]]
-
-
-class AccountArgs(TypedDict):
-    """The account of a team's own stack, for TeamStackAccess. Without `levels` the depth of its
-    queues is not bounded.
-    """
-
-    foreign_queues: list[str]
-    parent_queue: NotRequired[str]
-    shard: NotRequired[str]
-    levels: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -151,7 +141,7 @@ class Arguments:
         queues = _queue_args(settings.queues)
         gpus_by_queue = self._gpus_by_queue()
         # Computed before a limit is written, which would change the sums of the queues above.
-        specs = every_spec(queues)
+        specs = named_specs(queues)
         quotas = [spec["resources"]["gpu"]["quota"] for _, spec in specs]
         for (name, queue), quota in zip(walk_args(queues), quotas, strict=True):
             most = gpus_by_queue.get(name)
@@ -195,17 +185,17 @@ class Arguments:
             "parent_queues": [*_parents(settings.queues)],
         }
 
-    def accounts(self) -> dict[str, AccountArgs]:
+    def accounts(self) -> dict[str, TeamAccess]:
         """Argument `teams` of TeamStackAccess: an account for each team with a stack of its own."""
-        accounts = dict[str, AccountArgs]()
+        accounts = dict[str, TeamAccess]()
         for name, grant in self.settings.team_stacks.items():
-            account: AccountArgs = {"foreign_queues": self._foreign_queues(name)}
+            account: TeamAccess = {"foreign_queues": self._foreign_queues(name)}
             if self.settings.kai is not None and grant.parent_queue is not None:
                 self._grant_queue(account, name, grant.parent_queue, self.settings.kai)
             accounts[name] = account
         return accounts
 
-    def _grant_queue(self, account: AccountArgs, team: str, granted: str, kai: HostKai) -> None:
+    def _grant_queue(self, account: TeamAccess, team: str, granted: str, kai: HostKai) -> None:
         """Let a team stack's account write queues below the one that it is granted."""
         queues = {queue.name: queue for queue in walk(self.settings.queues)}
         account["parent_queue"] = granted

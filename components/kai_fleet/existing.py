@@ -20,7 +20,7 @@ from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.guards.policies import policy_name
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.queue_specs import every_spec
+from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
@@ -240,7 +240,7 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
     sets_classes = "defaultPriorityClasses" in args.get("values", {})
     if not sets_classes and _uses_priority_classes(release.version, host):
         use_existing.append("priorityClasses")
-    for name, spec in every_spec(queues["queues"]):
+    for name, spec in named_specs(queues["queues"]):
         if name in DEFAULT_QUEUES:
             _refuse_other_queue(name, spec, host)
     return use_existing

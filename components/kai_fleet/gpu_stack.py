@@ -1,21 +1,29 @@
-"""GpuStack: the chart by which the nodes of a host cluster advertise GPUs."""
+"""GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
-from collections.abc import Mapping
-from typing import Any, Final, NotRequired, TypedDict
+from collections.abc import Sequence
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
-import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import NAMESPACE
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.sections.access import OF_STACK
+
+Values: TypeAlias = dict[str, Any]
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 _ALLOWED: Final = Allowed(
@@ -27,19 +35,20 @@ _INSTEAD: Final = (
 )
 # Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
-# GKE admits system priority classes only beside such a quota; it bounds nothing (gpu-operator#660).
+# GKE admits system priority classes only in a namespace with such a quota (gpu-operator#660). It
+# bounds nothing.
 _SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
 class GpuStackArgs(TypedDict):
-    """Which GPU stack a cluster gets, and how."""
+    """The GPU stack of a host cluster."""
 
     provider: str
     """`operator`: NVIDIA's GPU operator. `device-plugin`: NVIDIA's device plugin, on nodes with
     drivers. `none`: nodes advertise GPUs already, or have none.
     """
     version: NotRequired[str]
-    """Version of the chart. Default: the one tested for the provider."""
+    """Version of the chart. Default: the version tested for the provider."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
     chart_account: NotRequired[RegistryArgs]
@@ -47,95 +56,145 @@ class GpuStackArgs(TypedDict):
     values: NotRequired[dict[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     tolerations: NotRequired[list[TolerationArgs]]
-    """Taints of the teams' nodes, where the DaemonSets have to run. Default: the chart's own."""
+    """Taints of the teams' nodes, which the DaemonSets have to tolerate. Default: the chart's."""
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials to pull its images, by registry: `nvcr.io`. Default: none."""
     system_priorities: NotRequired[bool]
-    """Declare a ResourceQuota that admits system priority classes in its namespace, for GKE.
+    """For GKE: declare a ResourceQuota that admits system priority classes in its namespace.
     Default: false.
     """
     in_kind: NotRequired[bool]
-    """The nodes are those of a kind cluster, with the machine's driver. Default: false."""
+    """The nodes are containers of a kind cluster with the machine's driver. Default: false."""
     use_existing: NotRequired[list[str]]
-    """Objects of others, used and not declared: `namespace`, `runtimeClass`. Default: none."""
+    """What others own, used and not declared: `namespace`, `runtimeClass`. Default: none."""
 
 
-class GpuStack(pulumi.ComponentResource):
+class GpuStack(ComponentResource):
     """The chart of a GPU provider, with its namespace, RuntimeClass, pull Secret and quota.
 
     Raises:
-        pulumi.RunError: arguments that it does not take, or what it declares is others' already.
+        pulumi.RunError: an argument is not one that it takes, the chart is another one, or its
+            namespace belongs to another program; or, in an update, the host cannot be read.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Namespace of its pods; empty with provider `none`."""
-    version: pulumi.Output[str]
+    version: Output[str]
     """Version of its chart; empty with provider `none`."""
 
-    def __init__(
-        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: GpuStackArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__(GPU_STACK, name, None, component_options(opts))
-        check(f"GpuStack {name}", GpuStackArgs, args, _ALLOWED)
-        provider = GPU_PROVIDERS[args["provider"]]
-        if provider.chart and "namespace" not in args.get("use_existing", ()):
-            # A RuntimeClass stays when the stack goes, whoever made it.
-            path = f"/api/v1/namespaces/{provider.chart}"
-            spaces = [HostObject(NAMESPACE, f"{name}-namespace", path)]
-            refuse_others(self, f"GpuStack {name}", spaces, _INSTEAD)
-        version, chart = args.get("version", provider.version), provider.chart
-        child, before = child_of(self, opts), list[pulumi.Resource]()
-        existing = args.get("use_existing", ())
-        if provider.runtime_class and "runtimeClass" not in existing:
-            runtime_class = kubernetes.node.v1.RuntimeClass(
-                f"{name}-runtime-class",
-                metadata={"name": provider.runtime_class},
-                handler=provider.runtime_class,
-                # Pods that share GPUs and vClusters need it (V8); others may use it by then.
-                opts=child_of(self, opts, retain_on_delete=True),
-            )
-            before.append(runtime_class)
-        if chart and "namespace" not in existing:
-            metadata: Any = {"name": chart, "labels": PRIVILEGED}
-            before.append(
-                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
-            )
-        if chart and (registries := args.get("registries")):
-            before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
-        if chart and args.get("system_priorities"):  # GKE admits such pods nowhere else
-            quota = kubernetes.core.v1.ResourceQuota(
-                f"{name}-system-priorities",
-                metadata={"name": "system-priorities", "namespace": chart},
-                spec=_SYSTEM_PRIORITIES,
-                opts=after(child, *before),
-            )
-            before.append(quota)
-        if chart:
-            helm = kubernetes.helm.v3.Release(
-                f"{name}-release",
-                **chart_args(chart, version, args, provider.repository),
-                name=chart,
-                namespace=chart,
-                values=gpu_values(provider, args),
-                timeout=900,  # drivers are built on the nodes
-                opts=after(child, *before),
-            )
-            hold_to(f"GpuStack {name}", helm, chart, version)
-        self.namespace = pulumi.Output.from_input(chart)
-        self.version = pulumi.Output.from_input(version)
-        self.register_outputs({"namespace": chart, "version": version})
+        self._title = f"GpuStack {name}"
+        check(self._title, GpuStackArgs, args, _ALLOWED)
+        self._args = args
+        self._gpu_provider = GPU_PROVIDERS[args["provider"]]
+        version = args.get("version", self._gpu_provider.version)
+        child = child_options(self, opts)
+        self._refuse_other_namespace(name)
+        declared = self._runtime_class(name, child_options(self, opts, retain_on_delete=True))
+        if self._gpu_provider.chart:
+            declared += self._namespace(name, child)
+            declared += self._pull_secret(name, depending_on(child, *declared))
+            declared += self._priority_quota(name, depending_on(child, *declared))
+            self._release(name, version, depending_on(child, *declared))
+        self.namespace = Output.from_input(self._gpu_provider.chart)
+        self.version = Output.from_input(version)
+        self.register_outputs({"namespace": self._gpu_provider.chart, "version": version})
+
+    def _uses_existing(self, what: str) -> bool:
+        return what in self._args.get("use_existing", [])
+
+    def _refuse_other_namespace(self, name: str) -> None:
+        """Refuse a namespace that another program made.
+
+        A RuntimeClass that exists is not refused: it stays on deletion, whoever made it.
+        """
+        chart = self._gpu_provider.chart
+        if not chart or self._uses_existing("namespace"):
+            return
+        path = f"/api/v1/namespaces/{chart}"
+        namespace = HostObject(NAMESPACE, f"{name}-namespace", path)
+        refuse_others(self, self._title, [namespace], _INSTEAD)
+
+    def _runtime_class(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        """Declare the RuntimeClass, if the provider has one.
+
+        Pods that share GPUs and vClusters need it (V8). It stays on deletion, because others may
+        use it by then.
+        """
+        runtime_class = self._gpu_provider.runtime_class
+        if not runtime_class or self._uses_existing("runtimeClass"):
+            return []
+        declared = kubernetes.node.v1.RuntimeClass(
+            f"{name}-runtime-class",
+            metadata={"name": runtime_class},
+            handler=runtime_class,
+            opts=opts,
+        )
+        return [declared]
+
+    def _namespace(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        if self._uses_existing("namespace"):
+            return []
+        namespace = kubernetes.core.v1.Namespace(
+            f"{name}-namespace",
+            metadata={"name": self._gpu_provider.chart, "labels": PRIVILEGED},
+            opts=opts,
+        )
+        return [namespace]
+
+    def _pull_secret(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        registries = self._args.get("registries")
+        if not registries:
+            return []
+        return [registry_secret(name, OF_STACK, self._gpu_provider.chart, registries, opts)]
+
+    def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        if not self._args.get("system_priorities"):
+            return []
+        quota = kubernetes.core.v1.ResourceQuota(
+            f"{name}-system-priorities",
+            metadata={"name": "system-priorities", "namespace": self._gpu_provider.chart},
+            spec=_SYSTEM_PRIORITIES,
+            opts=opts,
+        )
+        return [quota]
+
+    def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
+        chart = self._gpu_provider.chart
+        helm = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(chart, version, self._args, self._gpu_provider.repository),
+            name=chart,
+            namespace=chart,
+            values=gpu_values(self._gpu_provider, self._args),
+            timeout=900,  # seconds; drivers are built on the nodes
+            opts=opts,
+        )
+        hold_to(self._title, helm, chart, version)
 
 
-def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Chart values of a provider for GpuStackArgs; their `values` are merged last."""
-    tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
-    lists = provider.tolerations.items() if tolerations else ()
-    pull = bool(args.get("registries"))
+def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> Values:
+    """Chart values of a provider for the arguments, with `values` of the arguments over all."""
     return merged(
         provider.in_kind if args.get("in_kind") else {},
-        # A tainted node without the DaemonSets advertises no GPUs.
-        *(nested(key, [*own, *tolerations]) for key, own in lists),
-        *(nested(key, [OF_STACK]) for key in provider.pull_names if pull),
-        *(nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects if pull),
+        _toleration_values(provider, args.get("tolerations", [])),
+        _pull_secret_values(provider) if args.get("registries") else {},
         args.get("values", {}),
     )
+
+
+def _toleration_values(provider: GpuProvider, tolerations: Sequence[TolerationArgs]) -> Values:
+    """The chart's tolerations and these: a tainted node without DaemonSets advertises no GPUs."""
+    if not tolerations:
+        return {}
+    specs = [toleration_spec(toleration) for toleration in tolerations]
+    lists = [nested(key, [*chart, *specs]) for key, chart in provider.tolerations.items()]
+    return merged(*lists)
+
+
+def _pull_secret_values(provider: GpuProvider) -> Values:
+    """The pull Secret under each key of the chart that takes one, as a name or as an object."""
+    names = [nested(key, [OF_STACK]) for key in provider.pull_names]
+    objects = [nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects]
+    return merged(*names, *objects)

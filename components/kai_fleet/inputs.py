@@ -1,105 +1,117 @@
-"""Helpers for pulumi.Input: compute with plain values and Outputs; the Args types that several
-components share.
-"""
+"""Compute with plain values and Outputs alike, and the Args types that several components share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, Final, NotRequired, TypedDict, TypeVar, cast
+from typing import Final, NotRequired, TypedDict, TypeVar, cast
 
-import pulumi
+from pulumi import Input, Output
 from pulumi.runtime import is_dry_run
 
 T = TypeVar("T")
-LEVELS: Final = ("baseline", "restricted", "off")  # of isolation
+# Levels of a team's isolation, as texts of arguments.
+LEVELS: Final = ("baseline", "restricted", "off")
 
 
 class TolerationArgs(TypedDict):
     """A taint of nodes that pods tolerate, as in a pod's `spec.tolerations`."""
 
-    key: pulumi.Input[str]
+    key: Input[str]
     """The taint's key: `nvidia.com/gpu`."""
-    operator: NotRequired[pulumi.Input[str]]
+    operator: NotRequired[Input[str]]
     """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
-    value: NotRequired[pulumi.Input[str]]
+    value: NotRequired[Input[str]]
     """The taint's value. Default: any."""
-    effect: NotRequired[pulumi.Input[str]]
+    effect: NotRequired[Input[str]]
     """`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect."""
 
 
-def toleration_spec(toleration: TolerationArgs) -> pulumi.Input[dict[str, str]]:
-    """A toleration as in a pod's spec, with its operator."""
-
-    def spec(known: Mapping[str, str]) -> dict[str, str]:
-        operator = known.get("operator") or ("Equal" if "value" in known else "Exists")
-        value = {"value": known.get("value") or ""} if operator == "Equal" else {}
-        effect = {"effect": known["effect"]} if known.get("effect") else {}
-        return {"key": known["key"], "operator": operator, **value, **effect}
-
-    return resolved(spec, toleration)
+def toleration_spec(toleration: TolerationArgs) -> Input[dict[str, str]]:
+    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
+    return resolved(_spec, toleration)
 
 
-def toleration_text(toleration: TolerationArgs) -> pulumi.Input[str]:
-    """A toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
+def _spec(toleration: Mapping[str, str]) -> dict[str, str]:
+    operator = toleration.get("operator")
+    if not operator:
+        operator = "Equal" if "value" in toleration else "Exists"
+    spec = {"key": toleration["key"], "operator": operator}
+    if operator == "Equal":
+        spec["value"] = toleration.get("value") or ""
+    if effect := toleration.get("effect"):
+        spec["effect"] = effect
+    return spec
 
-    The colon is needed without an effect, too: vCluster reads a bare key as an empty value.
+
+def toleration_text(toleration: TolerationArgs) -> Input[str]:
+    """The toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
+
+    The colon is written without an effect, too: vCluster reads a bare key as an empty value.
     """
+    return resolved(_text, toleration_spec(toleration))
 
-    def text(spec: Mapping[str, str]) -> str:
-        value = f"={spec['value']}" if "value" in spec else ""
-        return f"{spec['key']}{value}:{spec.get('effect', '')}"
 
-    return resolved(text, toleration_spec(toleration))
+def _text(spec: Mapping[str, str]) -> str:
+    text = spec["key"]
+    if "value" in spec:
+        text += f"={spec['value']}"
+    effect = spec.get("effect", "")
+    return f"{text}:{effect}"
 
 
 class RegistryArgs(TypedDict):
     """Credentials to pull images from one registry."""
 
-    username: pulumi.Input[str]
+    username: Input[str]
     """Name of an account that only reads, without a colon."""
-    password: pulumi.Input[str]
+    password: Input[str]
     """Password or token of the account. It is kept as a secret."""
 
 
-def has_output(value: Any) -> bool:
-    """Whether a value is or contains an Output or an awaitable."""
+def has_output(value: object) -> bool:
+    """Whether the value is an Output or an awaitable, or has one at any depth."""
     if isinstance(value, Mapping):
-        return any(map(has_output, value.values()))
+        value = list(value.values())
     if isinstance(value, list | tuple):
         return any(map(has_output, value))
-    return isinstance(value, pulumi.Output) or isawaitable(value)
+    return isinstance(value, Output) or isawaitable(value)
 
 
-def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
-    """Apply `f` to inputs: at once if all are plain, else by `Output.apply`.
+def resolved(function: Callable[..., T], *inputs: object) -> Input[T]:
+    """Call `function` with the inputs: at once if all are plain, else in `Output.apply`.
 
-    Declare no resource in `f`: a preview may not show it.
+    Declare no resource in `function`: a preview might not show it.
     """
     if not has_output(inputs):
-        return f(*inputs)
-    return pulumi.Output.all(*inputs).apply(lambda values: f(*values))
+        return function(*inputs)
+    values = Output.all(*inputs)
+    return values.apply(lambda known: function(*known))
 
 
-def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
-    """Join texts in their order."""
-    return resolved(between.join, list(parts))
+def joined(separator: str, texts: Iterable[Input[str]]) -> Input[str]:
+    """Join the texts in their order."""
+    return resolved(separator.join, list(texts))
 
 
-def or_last(value: pulumi.Output[T], last: T) -> pulumi.Output[T]:
-    """The value, without what it depends on; the last one where this update left it unknown,
-    because a resource failed. In a preview an unknown value stays unknown.
+def or_last(value: Output[T], last: T) -> Output[T]:
+    """An Output with the same value and no dependencies.
+
+    In an update it is `last` if the value stays unknown because a resource failed. In a preview an
+    unknown value stays unknown.
     """
 
-    async def present() -> T:
+    async def result() -> T:
         return cast(T, await value.future())
 
-    async def known() -> T:
-        return await present() if await value.is_known() else last
+    async def result_or_last() -> T:
+        if await value.is_known():
+            return await result()
+        return last
 
     if is_dry_run():
-        return pulumi.Output(set(), present(), value.is_known(), value.is_secret())
-    return pulumi.Output.from_input(known())
+        return Output(set(), result(), value.is_known(), value.is_secret())
+    return Output.from_input(result_or_last())
 
 
-def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop keys whose value is None. Outputs are kept, whatever their value."""
+def without_none(mapping: Mapping[str, T | None]) -> dict[str, T]:
+    """The mapping without keys whose value is None; an Output stays, whatever its value."""
     return {key: value for key, value in mapping.items() if value is not None}

@@ -1,13 +1,14 @@
 """KaiScheduler: one KAI release, its values by version, and the wait until it is ready."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict, cast
 
 import pulumi
-import pulumi_command as command
 import pulumi_kubernetes as kubernetes
+from pulumi import ComponentResource, Input, Output, ProviderResource, Resource, ResourceOptions
+from pulumi_command.local import Command
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet import deployed
@@ -17,7 +18,13 @@ from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import (
     DISABLED,
@@ -31,9 +38,12 @@ from kai_fleet.releases import (
 )
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
-from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
+from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.values import value_at
+
+Values: TypeAlias = dict[str, Any]
+Environment: TypeAlias = Mapping[str, Input[str]]
 
 _TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
 _INSTEAD: Final = (
@@ -41,8 +51,8 @@ _INSTEAD: Final = (
     " give topologies names of your own; if only the namespace was made before, write use_existing:"
     ' ["namespace"]'
 )
-# The first chart with labels for the namespace in which shared GPUs are held.
-_LABELS_SINCE: Final = (0, 16, 7)
+# The first chart with labels for the namespace of the pods that reserve shared GPUs.
+_RESERVATION_LABELS_SINCE: Final = (0, 16, 7)
 ALLOWED: Final = Allowed(
     choices={
         "isolation": LEVELS,
@@ -53,33 +63,36 @@ ALLOWED: Final = Allowed(
 
 
 class ShardArgs(TypedDict):
-    """Nodes with a scheduler of their own: a SchedulingShard of KAI."""
+    """Nodes that one of KAI's schedulers has for itself: a SchedulingShard."""
 
-    placement: NotRequired[dict[str, pulumi.Input[str]]]
-    """Of pods with GPUs, `gpu`, and without, `cpu`: `binpack` or `spread`. Default: `binpack`."""
-    min_runtime: NotRequired[dict[str, pulumi.Input[str]]]
-    """How long a job runs before `preempt`, by its own queue, or `reclaim`: `4h`. Default: KAI's.
+    placement: NotRequired[dict[str, Input[str]]]
+    """How pods with GPUs (`gpu`) and without (`cpu`) are placed: `binpack` or `spread`. Default:
+    `binpack`.
     """
-    queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
+    min_runtime: NotRequired[dict[str, Input[str]]]
+    """How long a job runs before its own queue may `preempt` it, or another one `reclaim` it: `4h`.
+    Default: KAI's.
+    """
+    queue_depth: NotRequired[dict[str, Input[float]]]
     """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
 
 class FairshareArgs(TypedDict):
-    """Fairness over time: past usage counts when over-quota is given out. From KAI v0.10."""
+    """Fairness over time: past usage counts when KAI shares out over-quota. From KAI v0.10."""
 
-    window: NotRequired[pulumi.Input[str]]
-    """How far back usage counts, as h, m, s. Default: `168h`, a week."""
-    window_type: NotRequired[pulumi.Input[str]]
+    window: NotRequired[Input[str]]
+    """How far back usage counts, in h, m, s. Default: `168h`, a week."""
+    window_type: NotRequired[Input[str]]
     """`sliding`; `tumbling`, from `start` on; `cron`, by `cron`. Default: `sliding`."""
-    start: NotRequired[pulumi.Input[str]]
+    start: NotRequired[Input[str]]
     """tumbling: when the first window begins: `2026-01-05T00:00:00Z`. Required there."""
-    cron: NotRequired[pulumi.Input[str]]
+    cron: NotRequired[Input[str]]
     """cron: when a window begins: `0 0 * * 1`. Required there."""
-    half_life: NotRequired[pulumi.Input[str]]
-    """Age at which usage counts half, as h, m, s. Default: no decay."""
-    k_value: NotRequired[pulumi.Input[float]]
+    half_life: NotRequired[Input[str]]
+    """Age at which usage counts half, in h, m, s. Default: no decay."""
+    k_value: NotRequired[Input[float]]
     """How much past usage weighs; 0 is nothing. Default: 1."""
-    prometheus: NotRequired[pulumi.Input[str]]
+    prometheus: NotRequired[Input[str]]
     """URL of the Prometheus with the usage. Default: KAI runs one, by the Prometheus operator."""
 
 
@@ -101,12 +114,12 @@ class KaiSchedulerArgs(TypedDict):
     gpu_sharing_mode: NotRequired[str]
     """`NonMemoryEnforced`; `HamiCore` from v0.16, `NvFractions` from v0.18. Default: the first."""
     isolation: NotRequired[str]
-    """How its own pods run: `baseline`, `restricted` or `off`. Default: `baseline`."""
+    """Pod Security level of KAI's pods: `baseline`, `restricted`, `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Taints that all of its pods tolerate. Default: none."""
     affinity: NotRequired[dict[str, Any]]
     """Affinity of all of its pods, as in a pod's spec. Default: none."""
-    labels: NotRequired[dict[str, pulumi.Input[str]]]
+    labels: NotRequired[dict[str, Input[str]]]
     """Labels of its namespaces. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
@@ -114,251 +127,397 @@ class KaiSchedulerArgs(TypedDict):
     """Shards by label `kai.scheduler/node-pool` of their nodes; from v0.10. Default: `default`."""
     fairshare: NotRequired[FairshareArgs]
     """Fairness over time. Default: past usage does not count."""
-    topologies: NotRequired[dict[str, list[pulumi.Input[str]]]]
+    topologies: NotRequired[dict[str, list[Input[str]]]]
     """Node labels by name, from the widest domain to the narrowest; from v0.12. Default: none."""
     use_existing: NotRequired[list[str]]
-    """What others own: `namespace`, `clusterPolicyCrd`, `priorityClasses`. Default: none."""
+    """What others own, used and not declared: `namespace`, `clusterPolicyCrd`, `priorityClasses`.
+    Default: none.
+    """
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until KAI is ready. Default: 300."""
-    probe_environment: NotRequired[dict[str, pulumi.Input[str]]]
-    """That of the VirtualCluster around it. Default: of `kubeconfig` or `context`, on a host."""
-    kubeconfig: NotRequired[pulumi.Input[str]]
+    probe_environment: NotRequired[dict[str, Input[str]]]
+    """`probe_environment` of the VirtualCluster that it runs in. Default: it runs on a host."""
+    kubeconfig: NotRequired[Input[str]]
     """Content of its cluster's kubeconfig, a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
-class KaiScheduler(pulumi.ComponentResource):
+class KaiScheduler(ComponentResource):
     """One KAI release, its prerequisites, the wait until it is ready, its shards and topologies.
 
-    A new version upgrades the release in place where that is known to work; else the old release is
-    deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and running
-    pods stay. Let queues depend on it.
+    A new version upgrades the release in place if that is known to work. Otherwise the old release
+    is deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and
+    running pods stay either way. Let queues depend on this component.
 
     Raises:
-        pulumi.RunError: arguments that it does not take, a version that is not in the release
-            table, or what it declares on a host is others' already.
+        pulumi.RunError: an argument is not one that it takes, the version is not in the release
+            table, the chart is another one, there is no way to its cluster, or an object that it
+            declares on a host belongs to another program; or, in an update, the host cannot be
+            read.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Namespace of its pods."""
 
     def __init__(
-        self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, component_options(opts))
-        component, inside = f"KaiScheduler {name}", args.get("probe_environment")
-        of_version = partial(unknown_version, kai, args)
-        check(component, KaiSchedulerArgs, args, ALLOWED, of_version)
-        release = kai(args["version"], untested=bool(args.get("untested")))
-        timeout = int(args.get("ready_timeout", 300))
-        environment: Any = inside or connection_of(component, args).environment()
-        component_name, name = name, f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
-        provider: Any = provider_options(self, name, args)
-        if inside and not (provider or self.get_provider("kubernetes:core/v1:Namespace")):
-            # Without a provider it would be created on the host.
-            raise pulumi.RunError(
-                f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
-                " of the same VirtualCluster"
-            )
-        if not inside and not deployed.read().has(RELEASE, f"{name}-release"):
-            refuse_others(self, component, _on_host(name, args), _INSTEAD)
-        child = child_of(self, opts, ordered=False, **provider)
-        step = child_of(self, opts, ordered=False, delete_before_replace=True)
-        replacing = pulumi.ResourceOptions(
-            depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
-            replace_on_changes=self._replacing(name, release),
+        self._title = f"KaiScheduler {name}"
+        check(self._title, KaiSchedulerArgs, args, ALLOWED, partial(unknown_version, kai, args))
+        self._args = args
+        self._prefix = f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
+        self._kai = kai(args["version"], untested=bool(args.get("untested")))
+        self._is_inside = bool(args.get("probe_environment"))
+        self._environment = self._probe_environment()
+        provider = provider_options(self, self._prefix, args).get("provider")
+        self._refuse_wrong_cluster(name, provider)
+        first = child_options(self, opts, provider=provider)
+        child = child_options(self, opts, ordered=False, provider=provider)
+        step = child_options(self, opts, ordered=False, delete_before_replace=True)
+
+        helm = self._release(child, dependencies=self._prerequisites(first))
+        self._reservation_secret(depending_on(child, helm))
+        self._clean_up(helm, step)
+        ready = self._ready(helm, step)
+        self._shards(name, helm, depending_on(step, ready))
+        self._topologies(name, depending_on(child, ready))
+        self.namespace = Output.from_input(KAI_NAMESPACE)
+        # The version is the release's; registered here, it would have the complete state written
+        # once more before a switch begins.
+        self.register_outputs({"version": args["version"]})
+
+    def _probe_environment(self) -> Environment | Output[Environment]:
+        """Environment variables by which the probes reach KAI's cluster."""
+        if self._is_inside:
+            return self._args["probe_environment"]
+        return connection_of(self._title, self._args).environment()
+
+    def _refuse_wrong_cluster(self, name: str, provider: ProviderResource | None) -> None:
+        """Refuse KAI for a vCluster without the vCluster's provider, and a second KAI on a host."""
+        if self._is_inside:
+            if provider is None and self.get_provider(NAMESPACE) is None:
+                # Without a provider it would be created on the host.
+                raise pulumi.RunError(
+                    f"{self._title}: probe_environment is that of a vCluster; write kubeconfig: the"
+                    " one of the same VirtualCluster"
+                )
+            return
+        if not deployed.read().has(RELEASE, f"{self._prefix}-release"):
+            refuse_others(self, self._title, _host_objects(name, self._args), _INSTEAD)
+
+    def _prerequisites(self, first: ResourceOptions) -> list[Resource]:
+        """Declare what the release depends on: its namespace, a CRD and the pull Secret."""
+        existing = self._args.get("use_existing", [])
+        declared = list[Resource]()
+        if "namespace" not in existing:
+            declared.append(self._namespace(first))
+        if self._kai.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
+            declared.append(self._cluster_policy_crd(first))
+        if registries := self._args.get("registries"):
+            opts = depending_on(first, *declared)
+            secret = registry_secret(self._prefix, OF_STACK, KAI_NAMESPACE, registries, opts)
+            declared.append(secret)
+        return declared
+
+    def _namespace(self, opts: ResourceOptions) -> Resource:
+        # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
+        timeouts = pulumi.CustomTimeouts(delete="2m")
+        soon = ResourceOptions(custom_timeouts=timeouts)
+        return kubernetes.core.v1.Namespace(
+            f"{self._prefix}-namespace",
+            metadata={"name": KAI_NAMESPACE},
+            opts=ResourceOptions.merge(opts, soon),
+        )
+
+    def _cluster_policy_crd(self, opts: ResourceOptions) -> Resource:
+        if "probe_environment" not in self._args:
+            # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
+            # own it, and deleting the CRD deletes its ClusterPolicy.
+            kept = ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+            opts = ResourceOptions.merge(opts, kept)
+        return kubernetes.apiextensions.v1.CustomResourceDefinition(
+            f"{self._prefix}-cluster-policy",
+            metadata={"name": "clusterpolicies.nvidia.com"},
+            spec=table("cluster-policy"),
+            opts=opts,
+        )
+
+    def _release(
+        self, child: ResourceOptions, dependencies: list[Resource]
+    ) -> kubernetes.helm.v3.Release:
+        """Declare KAI's Helm release, which a new version upgrades or replaces."""
+        name = f"{self._prefix}-release"
+        installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, name))
+        replacing = ResourceOptions(
+            depends_on=dependencies,
+            replace_on_changes=self._replacing_properties(installed),
             delete_before_replace=True,
         )
         helm = kubernetes.helm.v3.Release(
-            f"{name}-release",
-            **chart_args("kai-scheduler", release.version, args, release.chart),
+            name,
+            **chart_args("kai-scheduler", self._kai.version, self._args, self._kai.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
-            values=kai_values(release, args),
-            timeout=timeout,
+            values=kai_values(self._kai, self._args),
+            timeout=self._timeout_seconds,
             # The wait below says what is missing. Helm would only report its timeout, and after an
             # upgrade that timed out, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=pulumi.ResourceOptions.merge(child, replacing),
+            opts=ResourceOptions.merge(child, replacing),
         )
-        installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
-        hold_to(component, helm, "kai-scheduler", release.version, installed)
-        if registries := args.get("registries"):
-            # The chart creates this namespace, and leaves it on uninstall.
-            reservations = value_at(args.get("values", {}), "global.resourceReservation.namespace")
-            reservations, secret = reservations or RESERVATIONS, f"{name}-reservation"
-            registry_secret(secret, OF_STACK, reservations, registries, after(child, helm))
+        hold_to(self._title, helm, "kai-scheduler", self._kai.version, installed)
+        return helm
 
-        def probe(
-            name: str, variables: Any, opts: pulumi.ResourceOptions, *triggers: str, **verbs: str
-        ) -> Any:
-            if isinstance(environment, pulumi.Output):  # in programs of other languages
-                known = pulumi.Output.all(environment, variables)
-                every: Any = known.apply(lambda both: {**both[0], **both[1]})
-            else:
-                every = {**environment, **variables}
-            commands: Any = {event: probes.command(verb) for event, verb in verbs.items()}
-            return command.local.Command(
-                name, environment=every, triggers=[helm.id, *triggers], opts=opts, **commands
-            )
+    @property
+    def _timeout_seconds(self) -> int:
+        return int(self._args.get("ready_timeout", 300))
 
-        # Deleting this command cleans up what uninstalling the release leaves. It is deleted before
-        # the release, also when that is replaced, because the release is its trigger; and it exists
-        # even if KAI never becomes ready.
-        config = "remove" if release.clean_up_config else "keep"
-        probe(f"{name}-clean-up", {"KAI_CONFIG": config}, step, delete="kai clean-up")
-        # A finished release is not a ready KAI (K16): its operator creates the other parts, and the
-        # queue webhook refuses every Queue until they run.
-        desired: dict[str, Any] = {
-            "KAI_VERSION": release.version,
-            "KAI_CHART": helm.version,
-            "KAI_DEPLOYMENTS": ",".join(release.deployments),
-            "KAI_CONDITIONS": ",".join(release.ready_conditions),
-            "KAI_TIMEOUT": str(timeout),
+    def _replacing_properties(self, installed: str | None) -> list[str]:
+        """Properties of the release whose change replaces it.
+
+        Log, if the version changes, whether the release is upgraded in place or replaced, and why.
+        `installed` is the version that the stack has.
+        """
+        if installed is not None and installed != self._kai.version:
+            why = self._log_switch(installed)
+            if not why:
+                return []
+        if not self._kai.recreates_config:
+            return ["version"]
+        # Where an upgrade recreates kai-config, so does a change of values (K12).
+        return ["version", "values", "chart", "repositoryOpts"]
+
+    def _log_switch(self, installed: str) -> str:
+        """Log how the release gets to its new version; return why it is replaced, "" if not."""
+        version = self._kai
+        before = KAI.get(installed)
+        why = f"{installed} is not in the table"
+        if before is not None:
+            why = why_replaced(before, version)
+        verb = "replaced" if why else "upgraded in place"
+        step = f"{installed} → {version.version}: {why or 'helm upgrades it in place'}"
+        more = ""
+        if version.groups_deployments and not (before and before.groups_deployments):
+            more = "; a Deployment made after it is one PodGroup"
+        pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
+        return why
+
+    def _reservation_secret(self, opts: ResourceOptions) -> None:
+        """Declare the pull Secret of the pods that reserve shared GPUs, if there are registries."""
+        registries = self._args.get("registries")
+        if not registries:
+            return
+        # The chart creates this namespace, and leaves it on uninstall.
+        values = self._args.get("values", {})
+        namespace = value_at(values, "global.resourceReservation.namespace") or RESERVATIONS
+        registry_secret(f"{self._prefix}-reservation", OF_STACK, namespace, registries, opts)
+
+    def _probe(
+        self,
+        name: str,
+        helm: kubernetes.helm.v3.Release,
+        environment: Environment,
+        opts: ResourceOptions,
+        *,
+        create: str | None = None,
+        update: str | None = None,
+        delete: str | None = None,
+        rerun: Sequence[str] = (),
+    ) -> Command:
+        """Declare a command that runs these probes with the environment.
+
+        The command is replaced with the release, and if `rerun` changes.
+        """
+        return Command(
+            name,
+            create=create and probes.command(create),
+            update=update and probes.command(update),
+            delete=delete and probes.command(delete),
+            environment=_joined_environment(self._environment, environment),
+            triggers=[helm.id, *rerun],
+            opts=opts,
+        )
+
+    def _clean_up(self, helm: kubernetes.helm.v3.Release, step: ResourceOptions) -> None:
+        """Declare the command whose deletion cleans up what uninstalling the release leaves.
+
+        It is deleted before the release, also if that is replaced, because the release is its
+        trigger; and it exists even if KAI never becomes ready.
+        """
+        config = "remove" if self._kai.clean_up_config else "keep"
+        environment = {"KAI_CONFIG": config}
+        self._probe(f"{self._prefix}-clean-up", helm, environment, step, delete="kai clean-up")
+
+    def _ready(self, helm: kubernetes.helm.v3.Release, step: ResourceOptions) -> Command:
+        """Declare the wait until KAI is ready.
+
+        A finished release is not a ready KAI (K16): its operator creates the other parts, and the
+        queue webhook refuses every Queue until they run.
+        """
+        environment: Environment = {
+            "KAI_VERSION": self._kai.version,
+            "KAI_CHART": cast(Output[str], helm.version),
+            "KAI_DEPLOYMENTS": ",".join(self._kai.deployments),
+            "KAI_CONDITIONS": ",".join(self._kai.ready_conditions),
+            "KAI_TIMEOUT": str(self._timeout_seconds),
         }
-        number = deployed.read().again(KAI_SCHEDULER, name)
-        rerun = [str(number)] if number else []
-        ready = probe(f"{name}-ready", desired, step, *rerun, create="kai wait", update="kai wait")
-        if args.get("shards") or "fairshare" in args:
-            # The chart creates the shard `default` and the Config; this owns single fields of them
-            # by server-side apply, which Helm's upgrades and the operator leave alone. A Patch
-            # resource would not be applied again after a release was replaced with its objects,
-            # because no input of it changes; this command has the release as a trigger.
-            objects = resolved(partial(json.dumps, sort_keys=True), kai_objects(release, args))
-            applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
-            apply = "shards apply"
-            verbs = {"create": apply, "update": apply, "delete": "shards remove"}
-            probe(f"{component_name}-shards-apply", applied, after(step, ready), **verbs)
-        # Workloads name a topology in the annotation kai.scheduler/topology. Its levels are
-        # immutable: a new list replaces it.
-        replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
-        for topology, levels in args.get("topologies", {}).items():
+        number = deployed.read().again(KAI_SCHEDULER, self._prefix)
+        return self._probe(
+            f"{self._prefix}-ready",
+            helm,
+            environment,
+            step,
+            create="kai wait",
+            update="kai wait",
+            rerun=[str(number)] if number else [],
+        )
+
+    def _shards(self, name: str, helm: kubernetes.helm.v3.Release, opts: ResourceOptions) -> None:
+        """Declare the command that applies the shards and fairness, if the arguments have any.
+
+        The chart creates the shard `default` and the Config; the command owns single fields of them
+        by server-side apply, which Helm's upgrades and the operator leave alone. A Patch resource
+        would not be applied again after a release was replaced with its objects, because no input
+        of it changes; this command has the release as a trigger.
+        """
+        if not self._args.get("shards") and "fairshare" not in self._args:
+            return
+        objects = kai_objects(self._kai, self._args)
+        environment: Environment = {
+            "KAI_VERSION": self._kai.version,
+            "KAI_OBJECTS": resolved(partial(json.dumps, sort_keys=True), objects),
+        }
+        self._probe(
+            f"{name}-shards-apply",
+            helm,
+            environment,
+            opts,
+            create="shards apply",
+            update="shards apply",
+            delete="shards remove",
+        )
+
+    def _topologies(self, name: str, opts: ResourceOptions) -> None:
+        """Declare the topologies, which workloads name in the annotation kai.scheduler/topology.
+
+        The levels of a topology are immutable: a new list replaces it.
+        """
+        replaced = ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
+        for topology, labels in self._args.get("topologies", {}).items():
             CustomResource(
-                f"{component_name}-topologies-{topology}",
+                f"{name}-topologies-{topology}",
                 api_version="kai.scheduler/v1alpha1",
                 kind="Topology",
                 metadata={"name": topology},
-                spec={"levels": [{"nodeLabel": label} for label in levels]},
-                opts=after(child_of(self, opts, ordered=False, **provider, **replaced), ready),
+                spec={"levels": [{"nodeLabel": label} for label in labels]},
+                opts=ResourceOptions.merge(opts, replaced),
             )
-        self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
-        # The version is the release's; registered here, it would have the whole state written once
-        # more before a switch begins.
-        self.register_outputs({"version": args["version"]})
-
-    def _before(
-        self, name: str, args: KaiSchedulerArgs, release: KaiRelease, first: pulumi.ResourceOptions
-    ) -> list[pulumi.Resource]:
-        """Declare what the release depends on."""
-        existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
-        metadata: Any = {"name": KAI_NAMESPACE}
-        if "namespace" not in existing:
-            # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
-            soon = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
-            opts = pulumi.ResourceOptions.merge(first, soon)
-            before.append(
-                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=opts)
-            )
-        if release.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
-            # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
-            # own it, and deleting the CRD deletes its ClusterPolicy.
-            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-            inside = "probe_environment" in args
-            crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
-                f"{name}-cluster-policy",
-                metadata={"name": "clusterpolicies.nvidia.com"},
-                spec=table("cluster-policy"),
-                opts=first if inside else pulumi.ResourceOptions.merge(first, kept),
-            )
-            before.append(crd)
-        if registries := args.get("registries"):
-            last = after(first, *before)
-            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, last))
-        return before
-
-    def _replacing(self, name: str, release: KaiRelease) -> list[str]:
-        """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
-        before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
-        known = KAI.get(before or "")
-        if before is not None and before != release.version:
-            why = why_replaced(known, release) if known else f"{before} is not in the table"
-            verb = "replaced" if why else "upgraded in place"
-            step = f"{before} → {release.version}: {why or 'helm upgrades it in place'}"
-            grouped = release.groups_deployments and not (known and known.groups_deployments)
-            more = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
-            if not why:
-                return []
-        # Where an upgrade recreates kai-config, so does a change of values (K12).
-        other = ["values", "chart", "repositoryOpts"]
-        return ["version", *other] if release.recreates_config else ["version"]
 
 
-def _on_host(name: str, args: KaiSchedulerArgs) -> list[HostObject]:
-    """What goes with the stack; the CRD of a GPU operator stays. `name` begins the resources'."""
+def _joined_environment(
+    base: Environment | Output[Environment], more: Environment
+) -> Environment | Output[Environment]:
+    """The variables of `base` and `more`; one Output if `base` is one, as in other languages."""
+    if isinstance(base, Output):
+        known = Output.all(base, more)
+        return known.apply(lambda values: {**values[0], **values[1]})
+    return {**base, **more}
+
+
+def _host_objects(name: str, args: KaiSchedulerArgs) -> list[HostObject]:
+    """Objects on the host that are deleted with the stack; the CRD of a GPU operator stays."""
     objects = []
-    if "namespace" not in args.get("use_existing", ()):
+    if "namespace" not in args.get("use_existing", []):
         path = f"/api/v1/namespaces/{KAI_NAMESPACE}"
-        objects.append(HostObject(NAMESPACE, f"{name}-namespace", path))
+        objects.append(HostObject(NAMESPACE, f"{name}-kai-namespace", path))
     for topology in args.get("topologies", {}):
         path = f"/apis/kai.scheduler/v1alpha1/topologies/{topology}"
-        resource = f"{name.removesuffix('-kai')}-topologies-{topology}"
-        objects.append(HostObject(_TOPOLOGY, resource, path))
+        objects.append(HostObject(_TOPOLOGY, f"{name}-topologies-{topology}", path))
     return objects
 
 
-def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
-    """What the chart of that version gets for KaiSchedulerArgs; their `values` come last.
+def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
+    """Chart values of this version for the arguments, with `values` of the arguments over all.
 
     Through v0.17 the charts share no GPUs by themselves. Without a RuntimeClass the pods that
-    reserve a shared GPU see none where the container runtime's default is not NVIDIA's.
+    reserve a shared GPU see none if the container runtime's default is not NVIDIA's.
     """
-    shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
-    level, runtime_class = args.get("isolation", "baseline"), release.runtime_class_key
-    labelled = version_key(release.version) >= _LABELS_SINCE
-    computed = {
-        "tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
-        "pull_secrets": [{"name": OF_STACK}] if args.get("registries") else None,
-        "reservation_labels": dict(args.get("labels", {})) if labelled else None,
-    }
-    layers = {
-        "every": True,
-        "hidden GPUs": level != "off" and release.hides_gpus,
-        "restricted": level == "restricted",
-        "prometheus": release.prometheus_values and "fairshare" in args,
-        "existing priority classes": "priorityClasses" in args.get("use_existing", ()),
-    }
+    mode: SharingMode = DISABLED
+    if args.get("gpu_sharing", True):
+        mode = cast(SharingMode, args.get("gpu_sharing_mode", NOT_ENFORCED))
+    runtime_class = {}
+    if release.runtime_class_key:
+        runtime_class = nested(release.runtime_class_key, "nvidia")
     return merged(
-        sharing_values(release.version, mode if shares else DISABLED),
-        nested(runtime_class, "nvidia") if runtime_class else {},
+        sharing_values(release.version, mode),
+        runtime_class,
         release.values,
-        values_of("kai", (layer for layer in layers if layers[layer]), {**args, **computed}),
+        values_of("kai", _layers(release, args), {**args, **_computed(release, args)}),
         args.get("values", {}),
     )
 
 
-def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The `spec` of each SchedulingShard, and of the Config where the chart has no values for it,
-    by plural kind and name.
-    """
-    shards, fairshare = args.get("shards", {}), args.get("fairshare")
-    if fairshare is None:
-        return {"schedulingshards": {name: _shard(name, shard) for name, shard in shards.items()}}
-    over_time = values_of("kai", ["shard over time"], fairshare)
-    named = {DEFAULT_SHARD: {}, **shards}
-    specs = {name: _shard(name, shard) | over_time for name, shard in named.items()}
-    config = {} if release.prometheus_values else values_of("kai", ["prometheus"], args)
-    return {"schedulingshards": specs} | ({"configs": {"kai-config": config}} if config else {})
-
-
-def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
-    # KAI takes integers; other languages send every number as a fraction.
-    depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
-    computed: dict[str, Any] = {
-        "partition": None if name == DEFAULT_SHARD else name,
-        "queue_depth": depth,
+def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
+    """Values that chart-values.yaml takes in addition to the arguments; it drops empty ones."""
+    computed: Values = {
+        "tolerations": [toleration_spec(taint) for taint in args.get("tolerations", [])],
+        "pull_secrets": None,
+        "reservation_labels": None,
     }
-    if shard.get("placement"):
-        computed["placement"] = {"gpu": "binpack", "cpu": "binpack", **shard["placement"]}
+    if args.get("registries"):
+        computed["pull_secrets"] = [{"name": OF_STACK}]
+    if version_key(release.version) >= _RESERVATION_LABELS_SINCE:
+        computed["reservation_labels"] = dict(args.get("labels", {}))
+    return computed
+
+
+def _layers(release: KaiRelease, args: KaiSchedulerArgs) -> list[str]:
+    """Layers of chart-values.yaml, the later ones over the earlier ones."""
+    level = args.get("isolation", "baseline")
+    layers = ["every"]
+    if release.hides_gpus and level != "off":
+        layers.append("hidden GPUs")
+    if level == "restricted":
+        layers.append("restricted")
+    if release.prometheus_values and "fairshare" in args:
+        layers.append("prometheus")
+    if "priorityClasses" in args.get("use_existing", []):
+        layers.append("existing priority classes")
+    return layers
+
+
+def kai_objects(release: KaiRelease, args: KaiSchedulerArgs) -> dict[str, dict[str, Values]]:
+    """The `spec` of each SchedulingShard, and of the Config if the chart has no values for it.
+
+    By the resource in KAI's API (`schedulingshards`, `configs`) and the object's name.
+    """
+    shards = args.get("shards", {})
+    specs = {name: _shard_spec(name, shard) for name, shard in shards.items()}
+    fairshare = args.get("fairshare")
+    if fairshare is None:
+        return {"schedulingshards": specs}
+    over_time = values_of("kai", ["shard over time"], fairshare)
+    specs.setdefault(DEFAULT_SHARD, {})
+    objects = {"schedulingshards": {name: spec | over_time for name, spec in specs.items()}}
+    if not release.prometheus_values:
+        config = values_of("kai", ["prometheus"], args)
+        if config:
+            objects["configs"] = {"kai-config": config}
+    return objects
+
+
+def _shard_spec(name: str, shard: ShardArgs) -> Values:
+    """The `spec` of a SchedulingShard; the chart's own `default` selects nodes without a label."""
+    # KAI takes integers; other languages send every number as a fraction.
+    queue_depth = {
+        action: resolved(int, jobs) for action, jobs in shard.get("queue_depth", {}).items()
+    }
+    computed: Values = {
+        "partition": None if name == DEFAULT_SHARD else name,
+        "queue_depth": queue_depth,
+    }
+    if placement := shard.get("placement"):
+        computed["placement"] = {"gpu": "binpack", "cpu": "binpack", **placement}
     return values_of("kai", ["shard"], {**shard, **computed})

@@ -1,4 +1,6 @@
-"""Resource options of child resources; the chart of Helm releases, and its image pull Secrets."""
+"""What components give their children: resource options, the chart of a Helm release, and image
+pull Secrets.
+"""
 
 import base64
 import json
@@ -8,9 +10,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict, Unpack
 
 import pulumi
+from pulumi import (
+    Input,
+    Output,
+    ProviderResource,
+    Resource,
+    ResourceOptions,
+    ResourceTransformationArgs,
+    ResourceTransformationResult,
+)
 from pulumi_kubernetes import core
 from pulumi_kubernetes.helm import v3 as helm
 
@@ -19,19 +30,44 @@ from kai_fleet.names import RELEASE
 from kai_fleet.releases import charts
 from kai_fleet.releases.sources import MIRROR
 
-# Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
-# annotations of ServiceAccounts.
+# Types of objects that get no annotations: guards admit few domains on pods, and clouds grant IAM
+# roles by annotations of ServiceAccounts.
 _LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
+
+
+class ChildOptions(TypedDict, total=False):
+    """Options of a child that do not follow from its component's."""
+
+    provider: ProviderResource | None
+    retain_on_delete: bool
+    delete_before_replace: bool
+    replace_on_changes: list[str]
+    ignore_changes: list[str]
+
+
+class ChartSource(TypedDict):
+    """The arguments of a component that say where the chart of its release is."""
+
+    chart: NotRequired[str]
+    chart_account: NotRequired[RegistryArgs]
+
+
+class ReleaseChart(TypedDict):
+    """The arguments of a Helm release that say which chart it installs."""
+
+    chart: str
+    version: str
+    repository_opts: NotRequired[helm.RepositoryOptsArgs]
 
 
 @contextmanager
 def source_positions() -> Iterator[None]:
-    """Limit the stack trace that is recorded for each resource to the line that declares it.
+    """Limit the stack trace that the SDK records for each resource to the line that declares it.
 
-    The SDK sends the whole call stack with each resource, and the engine (from v3.195) keeps it in
+    The SDK sends the complete call stack with each resource. The engine (from v3.195) keeps it in
     the state, shows it nowhere, and writes it again twice for each changed resource: with 15 teams
     of 20 resources the state was twice as large and an update took twice as long. The SDK (3.272)
-    has no option for this; `sys.tracebacklimit` limits it.
+    has no option for this; `sys.tracebacklimit`, which this sets while it is open, limits it.
     """
     before = getattr(sys, "tracebacklimit", 1000)  # Python's default
     sys.tracebacklimit = 7  # six frames are the SDK's own
@@ -41,11 +77,11 @@ def source_positions() -> Iterator[None]:
         sys.tracebacklimit = before
 
 
-def component_options(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions | None:
-    """The options of a component itself: without `depends_on`, which its children have.
+def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
+    """Options for the component itself: without `depends_on`, which its children get instead.
 
-    With --continue-on-error the engine skips a component that depends on what failed, and with it
-    every child. It (v3.274) panics where that is a provider that exists.
+    With --continue-on-error the engine skips a component that depends on a failed resource, and all
+    of its children with it. If one of them is a provider that exists, the engine (v3.274) panics.
     """
     if opts is None:
         return None
@@ -54,20 +90,19 @@ def component_options(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOpt
     return unordered
 
 
-def child_of(
-    component: pulumi.Resource,
-    opts: pulumi.ResourceOptions | None,
+def child_options(
+    component: Resource,
+    opts: ResourceOptions | None,
     *,
     ordered: bool = True,
-    **more: Any,
-) -> pulumi.ResourceOptions:
-    """Options of a child, with `depends_on` and `deleted_with` of its component.
+    **more: Unpack[ChildOptions],
+) -> ResourceOptions:
+    """Options for a child, with `depends_on` and `deleted_with` from its component's options.
 
-    `ordered=False` leaves out `depends_on`: for a child that depends on one that has it. `more` are
-    further options, by their names.
+    `ordered=False` leaves out `depends_on`, for a child that depends on another child that has it.
     """
-    opts = opts or pulumi.ResourceOptions()
-    return pulumi.ResourceOptions(
+    opts = opts or ResourceOptions()
+    return ResourceOptions(
         parent=component,
         depends_on=opts.depends_on if ordered else None,
         deleted_with=opts.deleted_with,
@@ -75,78 +110,104 @@ def child_of(
     )
 
 
-def after(opts: pulumi.ResourceOptions, *before: pulumi.Resource) -> pulumi.ResourceOptions:
-    """The same options with more `depends_on`."""
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
+def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
+    """The same options with these resources added to `depends_on`."""
+    more = ResourceOptions(depends_on=list(dependencies))
+    return ResourceOptions.merge(opts, more)
 
 
-def noted(
-    opts: pulumi.ResourceOptions | None,
-    labels: Mapping[str, pulumi.Input[str]],
-    annotations: Mapping[str, pulumi.Input[str]],
-) -> pulumi.ResourceOptions:
-    """Options of a component that add labels and annotations to its Kubernetes objects.
+def labelled(
+    opts: ResourceOptions | None,
+    labels: Mapping[str, Input[str]],
+    annotations: Mapping[str, Input[str]],
+) -> ResourceOptions:
+    """Options for a component that add labels and annotations to the Kubernetes objects below it.
 
-    An object's own values win. Objects of a Helm chart get theirs by chart values.
+    Labels and annotations that an object has already win. Pods and ServiceAccounts get labels only.
+    Objects of a Helm chart are not reached; they get theirs by chart values.
     """
+    opts = opts or ResourceOptions()
+    if not labels and not annotations:
+        return opts
 
-    def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+    def add_notes(
+        args: ResourceTransformationArgs,
+    ) -> ResourceTransformationResult | None:
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None
-        notes = {"labels": labels, "annotations": annotations}
-        if args.type_ in _LABELLED_ONLY:
-            del notes["annotations"]
-        both = {key: {**more, **(metadata.get(key) or {})} for key, more in notes.items() if more}
-        props = {**args.props, "metadata": {**metadata, **both}}
-        return pulumi.ResourceTransformationResult(props, args.opts)
+        merged = dict(metadata)
+        if labels:
+            merged["labels"] = {**labels, **(metadata.get("labels") or {})}
+        if annotations and args.type_ not in _LABELLED_ONLY:
+            merged["annotations"] = {**annotations, **(metadata.get("annotations") or {})}
+        props = {**args.props, "metadata": merged}
+        return ResourceTransformationResult(props, args.opts)
 
-    opts = opts or pulumi.ResourceOptions()
-    notes = pulumi.ResourceOptions(transformations=[note])
-    return pulumi.ResourceOptions.merge(opts, notes) if labels or annotations else opts
+    notes = ResourceOptions(transformations=[add_notes])
+    return ResourceOptions.merge(opts, notes)
 
 
 def hide_values(
-    args: pulumi.ResourceTransformationArgs,
-) -> pulumi.ResourceTransformationResult | None:
-    """Make the values of a Helm release secret."""
+    args: ResourceTransformationArgs,
+) -> ResourceTransformationResult | None:
+    """A transformation that makes the values of a Helm release secret."""
     if args.type_ != RELEASE:
         return None
-    props = {**args.props, "values": pulumi.Output.secret(args.props["values"])}
-    return pulumi.ResourceTransformationResult(props, args.opts)
+    props = {**args.props, "values": Output.secret(args.props["values"])}
+    return ResourceTransformationResult(props, args.opts)
 
 
-def chart_args(name: str, version: str, args: Mapping[str, Any], home: str) -> dict[str, Any]:
-    """Arguments of a Release for chart `name` at `version`: `chart` of a component's arguments
-    (OCI, URL or path) with `chart_account`, else the mirror, else `home`, its OCI reference or the
-    URL of its repository. A local alias of the repository differs by machine.
+def chart_args(name: str, version: str, source: ChartSource, home: str) -> ReleaseChart:
+    """Arguments of a Helm release for chart `name` at `version`.
 
-    Raises pulumi.RunError where Helm would install a file of that name in the project's folder,
-    and for a chart that is another one by its location, or by the Chart.yaml of a package here.
+    The chart is the first of: `chart` of the component's arguments, with the login of
+    `chart_account`; the package in the folder that the environment variable of `MIRROR` names; and
+    `home`, an OCI reference or the URL of a repository. A URL and not a local alias of the
+    repository, because aliases differ by machine.
+
+    Raises:
+        pulumi.RunError: the chart's location or the Chart.yaml of a local package names another
+            chart or version, the package cannot be read, or Helm would install a file of the
+            chart's name in the current folder instead.
     """
-    mirror, override, account = os.environ.get(MIRROR), args.get("chart"), args.get("chart_account")
-    of_mirror = str(Path(mirror) / f"{name}-{version}.tgz") if mirror else None
-    of_home = home if home.startswith("oci:") else name
-    chart = override or of_mirror or of_home
+    override = source.get("chart")
     if override:
-        _refuse(charts.mismatch(override, (name,), version), name, version)
-    by_name = chart == name and not override
-    if "://" in chart or by_name:
+        _refuse_if(charts.mismatch(override, (name,), version), name, version)
+        _refuse_other_file(override, name, version, home)
+        release = ReleaseChart(chart=override, version=version)
+        account = source.get("chart_account")
+        if account:
+            release["repository_opts"] = helm.RepositoryOptsArgs(
+                username=account["username"],
+                password=Output.secret(account["password"]),
+            )
+        return release
+    mirror = os.environ.get(MIRROR)
+    if mirror:
+        chart = str(Path(mirror) / f"{name}-{version}.tgz")
+        _refuse_other_file(chart, name, version, home)
+        return ReleaseChart(chart=chart, version=version)
+    if home.startswith("oci:"):
+        _refuse_beside(home, name, home)
+        return ReleaseChart(chart=home, version=version)
+    _refuse_beside(name, name, home)
+    repository = helm.RepositoryOptsArgs(repo=home)
+    return ReleaseChart(chart=name, version=version, repository_opts=repository)
+
+
+def _refuse_other_file(chart: str, name: str, version: str, home: str) -> None:
+    """Refuse a URL that Helm would read as a file, and a local package of another chart."""
+    if "://" in chart:
         _refuse_beside(chart, name, home)
     else:
-        _refuse(_content(chart, name, version), name, version)
-    found = {"chart": chart, "version": version}
-    if override and account:
-        password = pulumi.Output.secret(account["password"])
-        login = helm.RepositoryOptsArgs(username=account["username"], password=password)
-        return {**found, "repository_opts": login}
-    if by_name:
-        return {**found, "repository_opts": helm.RepositoryOptsArgs(repo=home)}
-    return found
+        _refuse_if(_wrong_content(chart, name, version), name, version)
 
 
 def _refuse_beside(chart: str, name: str, home: str) -> None:
-    """Helm looks for a file of a chart's name first, and of `oci://…` for a folder `oci:`."""
+    """Refuse a chart that is also a file: Helm looks for a file of a chart's name first, and for
+    `oci://…` in a folder `oci:`.
+    """
     if (file := Path(chart)).exists():
         raise pulumi.RunError(
             f"{file} beside Pulumi.yaml would be installed in place of the chart {name} of"
@@ -154,18 +215,20 @@ def _refuse_beside(chart: str, name: str, home: str) -> None:
         )
 
 
-def _content(chart: str, name: str, version: str) -> str | None:
-    """What is wrong with what a package or folder of this machine has."""
+def _wrong_content(chart: str, name: str, version: str) -> str | None:
+    """Why a package or folder on this machine is not that chart; None if it is, or is not there."""
     try:
-        found = charts.packaged(chart)
+        packaged = charts.packaged(chart)
     except charts.UnreadableChartError as why:
         return str(why)
-    if found is None or (found.name == name and charts.same_version(str(found.version), version)):
+    if packaged is None:
         return None
-    return f"is {found.name} {found.version} by its Chart.yaml"
+    if packaged.name == name and charts.same_version(str(packaged.version), version):
+        return None
+    return f"is {packaged.name} {packaged.version} by its Chart.yaml"
 
 
-def _refuse(why: str | None, name: str, version: str) -> None:
+def _refuse_if(why: str | None, name: str, version: str) -> None:
     if why is not None:
         raise pulumi.RunError(
             f"the chart for {name} {version} {why}; write oci://…/{name},"
@@ -174,32 +237,36 @@ def _refuse(why: str | None, name: str, version: str) -> None:
 
 
 def registry_secret(
-    name: str,
+    prefix: str,
     secret: str,
-    namespace: pulumi.Input[str],
+    namespace: Input[str],
     registries: Mapping[str, RegistryArgs],
-    opts: pulumi.ResourceOptions,
-) -> pulumi.Resource:
-    """Declare the image pull Secret `secret` in a namespace; `name` is the prefix of the resource.
-    It is updated in place: the next pull uses a new password.
+    opts: ResourceOptions,
+) -> Resource:
+    """Declare the image pull Secret `secret` in a namespace; the resource's name begins with
+    `prefix`. The Secret is updated in place: the next pull uses a new password.
     """
-    accounts: Any = dict(registries)
-    metadata: Any = {"name": secret, "namespace": namespace}
+    config = Output.secret(dict(registries)).apply(docker_config)
     return core.v1.Secret(
-        f"{name}-{secret.removeprefix('kai-fleet-')}",
-        metadata=metadata,
+        f"{prefix}-{secret.removeprefix('kai-fleet-')}",
+        metadata={"name": secret, "namespace": namespace},
         type="kubernetes.io/dockerconfigjson",
-        data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(docker_config)},
+        data={".dockerconfigjson": config},
         opts=opts,
     )
 
 
-def docker_config(accounts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Content of `.dockerconfigjson` in base64: user and password of each registry."""
+def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:
+    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry."""
     auths = {}
     for registry, account in accounts.items():
+        username = account["username"]
         # A password from another resource may be a number.
-        name, password = account["username"], str(account["password"])
-        pair = base64.b64encode(f"{name}:{password}".encode()).decode()
-        auths[registry] = {"username": name, "password": password, "auth": pair}
-    return base64.b64encode(json.dumps({"auths": auths}, sort_keys=True).encode()).decode()
+        password = str(account["password"])
+        pair = _base64(f"{username}:{password}")
+        auths[registry] = {"username": username, "password": password, "auth": pair}
+    return _base64(json.dumps({"auths": auths}, sort_keys=True))
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

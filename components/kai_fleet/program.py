@@ -15,7 +15,7 @@ from kai_fleet.inputs import or_last
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import after, hide_values, noted, source_positions
+from kai_fleet.options import depending_on, hide_values, labelled, source_positions
 from kai_fleet.queue_tree import QueueTree, check_queues
 from kai_fleet.settings import Settings, secrets
 from kai_fleet.settings.files.project import ROOT
@@ -79,7 +79,7 @@ def declare_teams(
     """Declare the teams, which depend on `ready`, and their workloads."""
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
-        opts = noted(after(on_host, *ready), team.labels, team.annotations)
+        opts = labelled(depending_on(on_host, *ready), team.labels, team.annotations)
         teams[name] = Team(name, args.team(name), opts)
         manifests = settings.workloads.get(name, {})
         declare_manifests(name, manifests, teams[name])
@@ -98,7 +98,7 @@ def check_unused_queues(
     """
     if settings.queues:
         refusals = args.refusals_of_nobody()
-        opts = after(on_host, *teams)
+        opts = depending_on(on_host, *teams)
         check_queues("host-queues-unused", [], refusals, opts)
 
 
@@ -110,22 +110,22 @@ def declare_host(
     Returns:
         The resources on which teams depend, and the arguments with the refused queues of the host.
     """
-    on_host = noted(opts, settings.labels, settings.annotations)
+    on_host = labelled(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
     guards = HostGuards("host-guards", args.host_guards(), on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
     if settings.kai is not None:
-        kai = KaiScheduler(existing.KAI, args.host_kai(), after(on_host, gpu))
-        tree = QueueTree("host-queues", args.host_queues(), after(on_host, kai))
+        kai = KaiScheduler(existing.KAI, args.host_kai(), depending_on(on_host, gpu))
+        tree = QueueTree("host-queues", args.host_queues(), depending_on(on_host, kai))
         ready += [kai, tree]
         args = replace(args, refused=tree.refused)
     if settings.monitoring is not None:
-        FleetMonitoring("host", args.monitoring(), after(on_host, *ready))
+        FleetMonitoring("host", args.monitoring(), depending_on(on_host, *ready))
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
         for name, grant in settings.team_stacks.items():
-            after_accounts = after(opts, *ready, accounts)
-            granted = noted(after_accounts, grant.labels, grant.annotations)
+            after_accounts = depending_on(opts, *ready, accounts)
+            granted = labelled(after_accounts, grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
     return ready, args
 

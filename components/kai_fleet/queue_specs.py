@@ -1,33 +1,113 @@
-"""Queue specs for a tree of QueueArgs, in KAI's units: millicores, 10^6 bytes, GPUs.
+"""Specs of KAI's Queue objects for a tree of QueueArgs.
 
-Defaults of quotas:
+Amounts are in KAI's units: CPU in millicores, memory in 10⁶ bytes, GPUs in devices. Quotas that
+are left out:
 
-- `cpu` and `memory` of a leaf: unlimited, or its own limit; 0 below a queue with a quota or limit,
-  whose share it then uses.
-- `gpu` of a leaf: 0; it gets over-quota only.
-- A queue with children: the sum of theirs.
+- `cpu` and `memory` of a leaf: unlimited, or the leaf's limit; 0 below a queue with a quota or
+  limit, whose share the leaf then uses.
+- `gpu` of a leaf: 0; the leaf gets over-quota only.
+- A queue with children: the sum of the children's quotas.
 - `gpu` of the only top-level queue without a quota: the team's GPUs minus the quotas of the other
-  top-level queues. For a team with several pools this is done for each pool.
+  top-level queues. For a team with several shards this is computed for each shard.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kai_fleet.inputs import has_output, without_none
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kai_fleet.values import WORD, parse_quantity, whole_numbers
 
-UNLIMITED: Final = -1.0
-# KAI's units per core, byte and device, and the decimal digits that are kept.
-_UNITS: Final = {"cpu": (Decimal(1000), 3), "memory": (Decimal("1e-6"), 0), "gpu": (Decimal(1), 6)}
-Queues = Mapping[str, Mapping[str, Any]]
-Spec = dict[str, Any]
+# QueueArgs by name. Python and stack files may write a quota in place of a share.
+Queue: TypeAlias = Mapping[str, Any]
+Queues: TypeAlias = Mapping[str, Queue]
+Spec: TypeAlias = dict[str, Any]
+Q = TypeVar("Q", bound=Mapping[str, Any])
+
+UNLIMITED: Final = -1.0  # as KAI reads it; here it is `inf`
 
 
-def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
-    """Name and args of every queue of a tree, parents before their children."""
+@dataclass(frozen=True)
+class _Unit:
+    """KAI's units per core, byte or device, and how many decimal digits an amount keeps."""
+
+    factor: Decimal
+    digits: int
+
+
+_UNITS: Final = {
+    "cpu": _Unit(Decimal(1000), digits=3),
+    "memory": _Unit(Decimal("1e-6"), digits=0),
+    "gpu": _Unit(Decimal(1), digits=6),
+}
+
+
+@dataclass
+class _Share:
+    """A queue's share of one resource, in KAI's units.
+
+    `written_quota` is None if the arguments have none; `quota` is filled in later.
+    """
+
+    written_quota: float | None
+    limit: float
+    has_written_limit: bool
+    quota: float = 0.0
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the arguments have a quota or a limit that is a number."""
+        return self.written_quota not in (None, inf) or self.limit != inf
+
+    def to_kai(self, weight: float | None) -> dict[str, float]:
+        """The share in a Queue's spec. KAI reads an unset limit as 0: nothing ever runs (Q2)."""
+        return {
+            "quota": _amount_for_kai(self.quota),
+            "limit": _amount_for_kai(self.limit),
+            "overQuotaWeight": 1.0 if weight is None else float(weight),
+        }
+
+
+@dataclass
+class _QueueNode:
+    """A queue of the tree while its quotas and limits are computed."""
+
+    name: str
+    args: Queue
+    parent: str | None
+    shares: dict[str, _Share]
+    children: list[_QueueNode]
+
+    def descendants(self) -> Iterator[_QueueNode]:
+        """This queue and all below it, parents before their children."""
+        yield self
+        for child in self.children:
+            yield from child.descendants()
+
+    def to_kai(self) -> Spec:
+        """The `spec` of the Queue object; numbers that are whole are integers."""
+        resources = {}
+        for resource, share in self.shares.items():
+            weight = share_of(self.args, resource).get("weight")
+            resources[resource] = share.to_kai(weight)
+        optional = {
+            "displayName": self.args.get("display_name"),
+            "parentQueue": self.parent,
+            "priority": self.args.get("priority"),
+            "preemptMinRuntime": self.args.get("preempt_min_runtime"),
+            "reclaimMinRuntime": self.args.get("reclaim_min_runtime"),
+        }
+        spec: Spec = whole_numbers({"resources": resources, **without_none(optional)})
+        return spec
+
+
+def walk(queues: Mapping[str, Q]) -> Iterator[tuple[str, Q]]:
+    """Name and arguments of each queue of the tree, parents before their children."""
     for name, queue in queues.items():
         yield name, queue
         yield from walk(queue.get("children") or {})
@@ -39,140 +119,197 @@ def leaves(queues: Queues) -> list[str]:
 
 
 def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
-    """Labels of the Queue objects by name: a shard selects its queues by the label
-    `kai.scheduler/node-pool`, the default one those without it.
+    """Labels of the Queue objects, by the queue's name, for those that need one.
+
+    A shard selects its queues by the label `kai.scheduler/node-pool`; the default shard takes the
+    queues without it. A top-level queue's shard holds for all queues below.
     """
-    return {
-        name: {NODE_POOL: top["shard"]}
-        for top_name, top in queues.items()
-        if top.get("shard", DEFAULT_SHARD) != DEFAULT_SHARD
-        for name, _ in walk({top_name: top})
-    }
-
-
-def specs_of(queues: Queues, *given: Any, **named: Any) -> dict[str, Spec]:
-    """`every_spec` by name. Raises ValueError for two queues with one name, too."""
-    specs = dict[str, Spec]()
-    for name, spec in every_spec(queues, *given, **named):
-        if name in specs:
-            raise ValueError(f"queue {name} is there twice; names are unique in a cluster")
-        specs[name] = spec
-    return specs
+    labels = {}
+    for top_name, top_queue in queues.items():
+        shard = top_queue.get("shard", DEFAULT_SHARD)
+        if shard == DEFAULT_SHARD:
+            continue
+        for name, _ in walk({top_name: top_queue}):
+            labels[name] = {NODE_POOL: shard}
+    return labels
 
 
 def mistakes(queues: Queues) -> Iterator[str]:
-    """Names that are there twice, and quantities that are none and known by now."""
+    """Sentences about queue names that occur twice, and about invalid quantities.
+
+    Outputs are not checked: their values are not known yet.
+    """
     seen = set[str]()
     for name, queue in walk(queues):
         if name in seen:
-            yield f"queue {name} is there twice; names are unique in a cluster"
+            yield _repeated(name)
         seen.add(name)
         for resource in _UNITS:
             share = share_of(queue, resource)
             for key in ("quota", "limit"):
+                amount = share.get(key)
+                if has_output(amount):
+                    continue
                 try:
-                    if not has_output(share.get(key)):
-                        _share(resource, {key: share.get(key)})
+                    _amount(resource, amount)
                 except ValueError as why:
                     yield f"queue {name}: {resource}.{key}: {why}"
 
 
-def share_of(queue: Mapping[str, Any], resource: str) -> Mapping[str, Any]:
-    """A queue's share of a resource; a plain value in place of one is its quota."""
+def share_of(queue: Queue, resource: str) -> Mapping[str, Any]:
+    """The queue's share of a resource; a plain value in place of a mapping is its quota."""
     share = queue.get(resource)
     if share is None:
         return {}
     return share if isinstance(share, Mapping) else {"quota": share}
 
 
-def every_spec(
+def specs_of(
+    queues: Queues,
+    gpus: float | None = None,
+    pools: Mapping[str, float] | None = None,
+    parent: str | None = None,
+) -> dict[str, Spec]:
+    """The `spec` of each Queue object by its name, parents before their children.
+
+    The arguments are those of `named_specs`.
+
+    Raises:
+        ValueError: an invalid quantity, or two queues with one name.
+    """
+    specs = dict[str, Spec]()
+    for name, spec in named_specs(queues, gpus, pools, parent):
+        if name in specs:
+            raise ValueError(_repeated(name))
+        specs[name] = spec
+    return specs
+
+
+def named_specs(
     queues: Queues,
     gpus: float | None = None,
     pools: Mapping[str, float] | None = None,
     parent: str | None = None,
 ) -> list[tuple[str, Spec]]:
-    """Name and `spec` of each Queue object, in the order of `walk`.
+    """Name and `spec` of each Queue object, in the order of `walk`. Names may occur twice.
 
     Args:
-        queues: the top-level queues, as QueueArgs.
+        queues: the top-level queues by name, as QueueArgs without Outputs.
         gpus: the team's GPUs, the limit of top-level queues without one: a scheduler inside a
-            vCluster sees every GPU of its nodes.
-        pools: in place of `gpus`, the GPUs of each shard.
-        parent: the queue of another tree that is the parent of the top-level ones.
+            vCluster sees every GPU of its nodes. None: unlimited.
+        pools: in place of `gpus`, the GPUs of each shard. A shard that is not named has `gpus`.
+        parent: the queue of another tree that is the parent of the top-level queues.
 
     Raises:
         ValueError: an invalid quantity.
     """
-    trees = {name: _specs(name, queue, parent, frozenset()) for name, queue in queues.items()}
-    shards = {name: queue.get("shard") or DEFAULT_SHARD for name, queue in queues.items()}
-    by_shard = {**dict.fromkeys(shards.values(), gpus), **pools} if pools else {None: gpus}
-    for shard, most in by_shard.items():
-        if most is not None:
-            top = [name for name in trees if shard in (None, shards[name])]
-            shares = [trees[name][0][1]["resources"]["gpu"] for name in top]
-            _bound([share_of(queues[name], "gpu") for name in top], shares, float(most))
-    every = [named_spec for specs in trees.values() for named_spec in specs]
-    for share in (share for _, spec in every for share in spec["resources"].values()):
-        # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
-        share.update((key, UNLIMITED) for key, amount in share.items() if amount == inf)
-    return [(name, whole_numbers(spec)) for name, spec in every]
+    trees = [_read(name, queue, parent) for name, queue in queues.items()]
+    for tree in trees:
+        _fill_in_quotas(tree, bounded=frozenset())
+    for shard_trees, shard_gpus in _trees_by_shard(trees, gpus, pools or {}):
+        if shard_gpus is not None:
+            _share_out([tree.shares["gpu"] for tree in shard_trees], float(shard_gpus))
+    specs = list[tuple[str, Spec]]()
+    for tree in trees:
+        specs += [(queue.name, queue.to_kai()) for queue in tree.descendants()]
+    return specs
 
 
-def _specs(
-    name: str, args: Mapping[str, Any], parent: str | None, bound: frozenset[str]
-) -> list[tuple[str, Spec]]:
-    """A queue and its descendants, with default quotas filled in; `bound` are the resources with a
-    quota or limit in a queue above.
+def _read(name: str, queue: Queue, parent: str | None) -> _QueueNode:
+    """The queue and its descendants, with quotas and limits as they are written.
+
+    Raises:
+        ValueError: an invalid quantity, with the queue's name.
     """
     try:
-        shares = {key: _share(key, share_of(args, key)) for key in _UNITS}
+        shares = {resource: _read_share(queue, resource) for resource in _UNITS}
     except ValueError as why:
         raise ValueError(f"queue {name}: {why}") from None
-    finite = {key for key, share in shares.items() if not {*share.values()} <= {None, inf}}
-    children = [
-        _specs(child, own, name, bound | finite)
-        for child, own in (args.get("children") or {}).items()
-    ]
-    for key, share in shares.items():
-        default = 0.0 if key == "gpu" or key in bound else inf
-        if children:
-            default = sum(specs[0][1]["resources"][key]["quota"] for specs in children)
-        if share["quota"] is None:
-            share["quota"] = min(default, share["limit"])
-        weight = share_of(args, key).get("weight")
-        share["overQuotaWeight"] = 1.0 if weight is None else float(weight)
-    optional = {
-        "displayName": args.get("display_name"),
-        "parentQueue": parent,
-        "priority": args.get("priority"),
-        "preemptMinRuntime": args.get("preempt_min_runtime"),
-        "reclaimMinRuntime": args.get("reclaim_min_runtime"),
-    }
-    own = (name, {"resources": shares, **without_none(optional)})
-    return [own, *(named_spec for specs in children for named_spec in specs)]
+    children = queue.get("children") or {}
+    below = [_read(child_name, child, name) for child_name, child in children.items()]
+    return _QueueNode(name, queue, parent, shares, below)
 
 
-def _share(resource: str, args: Mapping[str, Any]) -> Spec:
-    """Quota and limit of one resource, in KAI's units; a quota that is not set is None."""
-    per_unit, digits = _UNITS[resource]
-
-    def amount(value: Any, unset: float | None) -> float | None:
-        if value is None:
-            return unset
-        unlimited = value in (WORD, -1, "-1")
-        return inf if unlimited else float(round(parse_quantity(value) * per_unit, digits))
-
-    return {"quota": amount(args.get("quota"), None), "limit": amount(args.get("limit"), inf)}
+def _read_share(queue: Queue, resource: str) -> _Share:
+    share = share_of(queue, resource)
+    quota = _amount(resource, share.get("quota"))
+    limit = _amount(resource, share.get("limit"))
+    return _Share(
+        written_quota=quota,
+        limit=inf if limit is None else limit,
+        has_written_limit=limit is not None,
+    )
 
 
-def _bound(args: Sequence[Mapping[str, Any]], shares: Sequence[Spec], gpus: float) -> None:
-    """Give the only top-level queue without a GPU quota what the others leave of these GPUs, and
-    limit to them those without a limit.
+def _amount(resource: str, quantity: object) -> float | None:
+    """The quantity in KAI's units; `inf` if it is unlimited, None if there is none.
+
+    Raises:
+        ValueError: it is no Kubernetes quantity.
     """
-    unset = [share for own, share in zip(args, shares, strict=True) if own.get("quota") is None]
-    if len(unset) == 1:
-        rest = gpus - sum(share["quota"] for share in shares if share is not unset[0])
-        unset[0]["quota"] = min(max(rest, unset[0]["quota"]), unset[0]["limit"])
-    for own, share in zip(args, shares, strict=True):
-        if own.get("limit") is None:
-            share["limit"] = max(gpus, share["quota"] if share["quota"] < inf else 0.0)
+    if quantity is None:
+        return None
+    if quantity in (WORD, -1, "-1"):
+        return inf
+    unit = _UNITS[resource]
+    return float(round(parse_quantity(quantity) * unit.factor, unit.digits))
+
+
+def _fill_in_quotas(queue: _QueueNode, bounded: frozenset[str]) -> None:
+    """Fill in the quotas of the queue and its descendants.
+
+    `bounded` has the resources with a quota or limit in a queue above.
+    """
+    bounded_here = {resource for resource, share in queue.shares.items() if share.is_bounded}
+    for child in queue.children:
+        _fill_in_quotas(child, bounded | bounded_here)
+    for resource, share in queue.shares.items():
+        if share.written_quota is not None:
+            share.quota = share.written_quota
+            continue
+        if queue.children:
+            default = sum(child.shares[resource].quota for child in queue.children)
+        elif resource == "gpu" or resource in bounded:
+            default = 0.0
+        else:
+            default = inf
+        share.quota = min(default, share.limit)
+
+
+def _trees_by_shard(
+    trees: Sequence[_QueueNode], gpus: float | None, pools: Mapping[str, float]
+) -> list[tuple[list[_QueueNode], float | None]]:
+    """The top-level queues of each shard with its GPUs; without `pools` all of them together."""
+    if not pools:
+        return [(list(trees), gpus)]
+    by_shard = dict[str, list[_QueueNode]]()
+    for tree in trees:
+        shard = tree.args.get("shard") or DEFAULT_SHARD
+        by_shard.setdefault(shard, []).append(tree)
+    return [(shard_trees, pools.get(shard, gpus)) for shard, shard_trees in by_shard.items()]
+
+
+def _share_out(shares: Sequence[_Share], gpus: float) -> None:
+    """Bound top-level GPU shares to these GPUs.
+
+    The only share without a written quota gets the rest, if that is more than its quota. A share
+    without a written limit is limited to the GPUs, or to its quota if that is larger.
+    """
+    open_shares = [share for share in shares if share.written_quota is None]
+    if len(open_shares) == 1:
+        share = open_shares[0]
+        rest = gpus - sum(other.quota for other in shares if other is not share)
+        share.quota = min(max(rest, share.quota), share.limit)
+    for share in shares:
+        if share.has_written_limit:
+            continue
+        finite_quota = share.quota if share.quota < inf else 0.0
+        share.limit = max(gpus, finite_quota)
+
+
+def _amount_for_kai(amount: float) -> float:
+    return UNLIMITED if amount == inf else amount
+
+
+def _repeated(name: str) -> str:
+    return f"queue {name} is there twice; names are unique in a cluster"

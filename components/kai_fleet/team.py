@@ -1,9 +1,11 @@
-"""A team: its namespace, its vCluster, its scheduler and its queues together; its workloads."""
+"""Team: a team's namespace, vCluster, scheduler and queues together; and the team's workloads."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from itertools import chain
+from typing import Final, NotRequired, TypedDict, cast
 
 import pulumi
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
 from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
 from kai_fleet.argument_check import Allowed, check
@@ -11,16 +13,16 @@ from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
-from kai_fleet.options import after, child_of, component_options
+from kai_fleet.options import child_options, component_options, depending_on
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.settings.files.manifests import name_of, type_of
+from kai_fleet.settings.files.manifests import Manifest, name_of, type_of
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
-# Kinds of manifests that other objects depend on: declared first.
-_FIRST: Final = ("Namespace", "CustomResourceDefinition")
+# Kinds of Kubernetes objects that other objects need: declared first.
+_DECLARED_FIRST: Final = ("Namespace", "CustomResourceDefinition")
 _ALLOWED: Final = Allowed(
     choices={
         **virtual_cluster.ALLOWED.below("vcluster"),
@@ -36,110 +38,155 @@ _ALLOWED: Final = Allowed(
 
 
 class QueueGuardArgs(TypedDict):
-    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team, and
-    share GPUs where its KAI does.
+    """The ValidatingAdmissionPolicies inside a vCluster: pods have to name a leaf queue of the
+    team, and may share GPUs if its KAI does.
     """
 
     mode: NotRequired[str]
-    """Pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default: `deny`."""
+    """What happens to pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default:
+    `deny`.
+    """
     outside: NotRequired[str]
-    """Pods that ask for GPUs without KAI: `deny`, `warn` or `allow`. Default: `deny`."""
+    """What happens to pods that ask for GPUs without KAI: `deny`, `warn`, `allow`. Default: `deny`.
+    """
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
 
 
 class TeamArgs(TypedDict):
-    """The parts of a team. What one needs of another, such as the kubeconfig, is filled in."""
+    """The components of a team. Team fills in what one needs from another: the kubeconfig."""
 
     vcluster: VirtualClusterArgs
     """Its vCluster, with the kubeconfig or context of the host."""
     namespace: NotRequired[TeamNamespaceArgs]
-    """Its namespace on the host. Default: `vcluster.namespace`, which exists."""
+    """Its namespace on the host. Default: `vcluster.namespace`, which exists already."""
     kai: NotRequired[KaiSchedulerArgs]
-    """KAI inside its vCluster. Default: none; a scheduler of the host places its pods."""
+    """KAI inside its vCluster. Default: none; a scheduler on the host places its pods."""
     queues: NotRequired[QueueTreeArgs]
     """Queues inside its vCluster, created once its KAI is ready. Default: none."""
     host_queues: NotRequired[QueueTreeArgs]
-    """Queues of the host's KAI that a team with a stack of its own declares. Default: none."""
+    """Queues of the host's KAI, declared by a team that has its own stack. Default: none."""
     guard: NotRequired[QueueGuardArgs]
     """Admission guard for queues inside its vCluster. Default: none."""
 
 
-class Team(pulumi.ComponentResource):
-    """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
+class Team(ComponentResource):
+    """A team's own Kubernetes on its nodes, with its own scheduler or one of the host's.
 
     In Python, declare workloads with the options of `vcluster.inside`, depending on `ready`: a pod
     without its queue stays Pending.
+
+    Raises:
+        pulumi.RunError: an argument is not one that the team or one of its components takes, or an
+            object that it declares on the host belongs to another program.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Its namespace on the host."""
-    server: pulumi.Output[str]
+    server: Output[str]
     """The address of its vCluster's API: `https://…`."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: Output[str]
     """Administrator's kubeconfig of its vCluster, a secret."""
-    leaves: pulumi.Output[list[str]]
+    leaves: Output[list[str]]
     """Names of its leaf queues, which pods may name."""
 
-    def __init__(
-        self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, args: TeamArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__(TEAM, name, None, component_options(opts))
         check(f"Team {name}", TeamArgs, args, _ALLOWED)
-        first, self.ready = child_of(self, opts), list[pulumi.Resource]()
-        if (namespace_args := args.get("namespace")) is not None:
-            # `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
-            namespace = TeamNamespace(name, namespace_args, first)
-            first = after(child_of(self, opts, ordered=False), namespace)
+        on_host = self._host_options(name, args, opts)
+        self.ready = list[Resource]()
         if "host_queues" in args:
-            self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], first))
-        vcluster = self.vcluster = VirtualCluster(name, args["vcluster"], first)
-        self.ready.append(vcluster)
-        inside, before = vcluster.inside(self), list[pulumi.Resource]()
-        queues = leaves(args.get("queues", {}).get("queues", {}))
-        if (guard := args.get("guard")) is not None:
-            kai: Any = args.get("kai", {"version": ""})
-            bounds = {**guard, "gpu_sharing": kai.get("gpu_sharing", True)}
-            bounds["pod_groups"] = takes_external_pod_groups(kai["version"])
-            before = declare(f"{name}-guard", *queue_guard.inside(name, queues, bounds), inside)
+            self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], on_host))
+        self.vcluster = VirtualCluster(name, args["vcluster"], on_host)
+        self.ready.append(self.vcluster)
+        inside = self.vcluster.inside(self)
+        scheduling = self._guard(name, args, inside)
         if "kai" in args:
-            probes: Any = {"probe_environment": vcluster.probe_environment, **args["kai"]}
             # After the guard, so that it checks every pod that KAI places.
-            before = [KaiScheduler(name, probes, after(inside, *before))]
-            self.ready += before
+            kai = self._kai(name, args["kai"], depending_on(inside, *scheduling))
+            self.ready.append(kai)
+            scheduling = [kai]
         if "queues" in args:
-            access = {"kubeconfig": vcluster.kubeconfig, "cluster": vcluster.cluster}
-            tree: Any = {**access, **args["queues"]}
-            self.ready.append(QueueTree(f"{name}-queues", tree, after(inside, *before)))
-        elif "host_queues" in args:
-            queues = leaves(args["host_queues"]["queues"])
-        self.namespace, self.server = vcluster.namespace, vcluster.server
-        self.kubeconfig, self.leaves = vcluster.kubeconfig, pulumi.Output.from_input(queues)
+            queues = self._queues(name, args["queues"], depending_on(inside, *scheduling))
+            self.ready.append(queues)
+        self.namespace = self.vcluster.namespace
+        self.server = self.vcluster.server
+        self.kubeconfig = self.vcluster.kubeconfig
+        self.leaves = Output.from_input(_leaves(args))
         self.register_outputs({"namespace": self.namespace})
 
+    def _host_options(
+        self, name: str, args: TeamArgs, opts: ResourceOptions | None
+    ) -> ResourceOptions:
+        """Declare the namespace, if there is one; return the options of what needs it on the host.
 
-def declare_manifests(
-    name: str, files: Mapping[str, Sequence[Mapping[str, Any]]], team: Team
-) -> None:
-    """Declare the objects of these files, after the team's queues.
+        `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
+        """
+        first = child_options(self, opts)
+        namespace_args = args.get("namespace")
+        if namespace_args is None:
+            return first
+        namespace = TeamNamespace(name, namespace_args, first)
+        return depending_on(child_options(self, opts, ordered=False), namespace)
 
-    Each is one resource, so that a preview shows it, rules check it, and removing it from a file
-    deletes it. Not by `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline
-    plan and a new vCluster have none.
+    def _guard(self, name: str, args: TeamArgs, inside: ResourceOptions) -> list[Resource]:
+        """Declare the guard of the queues inside the vCluster, if there is one."""
+        guard = args.get("guard")
+        if guard is None:
+            return []
+        kai = args.get("kai") or KaiSchedulerArgs(version="")
+        bounds = {
+            **guard,
+            "gpu_sharing": kai.get("gpu_sharing", True),
+            "pod_groups": takes_external_pod_groups(kai["version"]),
+        }
+        queues = leaves(args.get("queues", {"queues": {}})["queues"])
+        policies, bindings = queue_guard.inside(name, queues, bounds)
+        return declare(f"{name}-guard", policies, bindings, inside)
+
+    def _kai(self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions) -> KaiScheduler:
+        environment = cast(dict[str, Input[str]], self.vcluster.probe_environment)
+        return KaiScheduler(name, {"probe_environment": environment, **args}, opts)
+
+    def _queues(self, name: str, args: QueueTreeArgs, opts: ResourceOptions) -> QueueTree:
+        in_vcluster: QueueTreeArgs = {
+            "kubeconfig": self.vcluster.kubeconfig,
+            "cluster": self.vcluster.cluster,
+            **args,
+        }
+        return QueueTree(f"{name}-queues", in_vcluster, opts)
+
+
+def _leaves(args: TeamArgs) -> list[str]:
+    """Names of the leaf queues inside the vCluster; if it has none, of those on the host."""
+    tree = args.get("queues") or args.get("host_queues")
+    return leaves(tree["queues"]) if tree else []
+
+
+def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: Team) -> None:
+    """Declare the objects of these files inside the team's vCluster, after the team's queues.
+
+    Namespaces and CustomResourceDefinitions come before the others. Each object is one resource, so
+    that a preview shows it, rules check it, and removing it from a file deletes it. Not by
+    `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline plan and a new
+    vCluster have none.
     """
-    documents = [document for file in files.values() for document in file]
-    opts = after(team.vcluster.inside(team), *team.ready)
-    first = [_declare(name, manifest, opts) for manifest in documents if manifest["kind"] in _FIRST]
-    for manifest in documents:
-        if manifest["kind"] not in _FIRST:
-            _declare(name, manifest, after(opts, *first))
+    manifests = list(chain.from_iterable(files.values()))
+    opts = depending_on(team.vcluster.inside(team), *team.ready)
+    declared_first = [
+        _declare(name, manifest, opts)
+        for manifest in manifests
+        if manifest["kind"] in _DECLARED_FIRST
+    ]
+    for manifest in manifests:
+        if manifest["kind"] not in _DECLARED_FIRST:
+            _declare(name, manifest, depending_on(opts, *declared_first))
 
 
-def _declare(
-    team: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions
-) -> pulumi.Resource:
-    """Declare one object."""
-    props = dict(manifest)
-    hidden = {"data", "stringData"} if manifest["kind"] == "Secret" else set[str]()
-    props |= {key: pulumi.Output.secret(props[key]) for key in hidden & props.keys()}
-    return pulumi.CustomResource(type_of(manifest), name_of(team, manifest), props, opts)
+def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
+    """Declare one object; the data of a Secret are secret in the state, too."""
+    properties = dict(manifest)
+    if manifest["kind"] == "Secret":
+        for key in {"data", "stringData"} & properties.keys():
+            properties[key] = Output.secret(properties[key])
+    return pulumi.CustomResource(type_of(manifest), name_of(team, manifest), properties, opts)

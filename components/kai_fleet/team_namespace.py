@@ -1,10 +1,10 @@
 """TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, Final, NotRequired, TypedDict
 
-import pulumi
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_kubernetes import core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
@@ -16,7 +16,13 @@ from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
-from kai_fleet.options import after, child_of, component_options, noted, registry_secret
+from kai_fleet.options import (
+    child_options,
+    component_options,
+    depending_on,
+    labelled,
+    registry_secret,
+)
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
 from kai_fleet.settings.sections.access import OF_STACK
@@ -35,22 +41,24 @@ _INSTEAD: Final = (
     " goes, write use_existing: true; if an update of this stack that was cut off made it, write"
     " use_existing: false"
 )
-_NETWORKS: Final = ("private", "cidrs", "api_cidrs", "ingress_cidrs")
 _WITH_MASK: Final = "a network with its mask: 10.20.0.0/16, or 10.20.0.1/32 for one address"
+# The label of a namespace that existed before the stack, beside the team's labels.
 USED: Final = {USED_LABEL: "used"}
 
 
 class NetworkArgs(TypedDict):
-    """NetworkPolicies. Pods of one team always reach each other and their vCluster's API."""
+    """The team's NetworkPolicies. Its pods always reach each other and the vCluster's API."""
 
     enabled: NotRequired[bool]
     """Declare NetworkPolicies in the namespace. Default: true."""
     internet: NotRequired[bool]
     """Pods reach public addresses. Default: true."""
     private: NotRequired[list[str]]
-    """Public networks (CIDRs) to treat as private: of nodes, of IPv6 pods. Default: none."""
+    """Public networks (CIDRs) to treat as private, such as those of nodes or of IPv6 pods. Default:
+    none.
+    """
     cidrs: NotRequired[list[str]]
-    """More networks (CIDRs) that pods reach: 10.20.0.0/16. Default: none."""
+    """More networks (CIDRs) that pods reach: `10.20.0.0/16`. Default: none."""
     namespaces: NotRequired[list[str]]
     """Namespaces of the host that pods reach. Default: none."""
     attachments: NotRequired[bool]
@@ -68,33 +76,37 @@ class NetworkArgs(TypedDict):
 
 
 class BoundsArgs(TypedDict):
-    """ResourceQuotas of the namespace, which count its vCluster, too."""
+    """ResourceQuotas of the namespace. The vCluster's pods and objects count, too."""
 
-    cpu: NotRequired[pulumi.Input[str]]
-    """Sum of CPU requests, in cores: `200`, `500m`. With it each pod needs one. Default: none."""
-    memory: NotRequired[pulumi.Input[str]]
-    """Sum of memory requests: `512Gi`. With it each pod needs one. Default: none."""
-    ephemeral_storage: NotRequired[pulumi.Input[str]]
-    """Sum of requests of ephemeral storage: `200Gi`. With it each pod needs one. Default: none."""
-    storage: NotRequired[pulumi.Input[str]]
+    cpu: NotRequired[Input[str]]
+    """Sum of CPU requests, in cores: `200`, `500m`. If it is set, each pod needs a request.
+    Default: none.
+    """
+    memory: NotRequired[Input[str]]
+    """Sum of memory requests: `512Gi`. If it is set, each pod needs a request. Default: none."""
+    ephemeral_storage: NotRequired[Input[str]]
+    """Sum of requests of ephemeral storage: `200Gi`. If it is set, each pod needs a request.
+    Default: none.
+    """
+    storage: NotRequired[Input[str]]
     """Sum of all volume claims: `10Ti`. Default: none."""
-    pods: NotRequired[pulumi.Input[float]]
+    pods: NotRequired[Input[float]]
     """Number of pods. Default: 2000."""
-    volumes: NotRequired[pulumi.Input[float]]
+    volumes: NotRequired[Input[float]]
     """Number of volume claims, and of snapshots. Default: 500."""
-    load_balancers: NotRequired[pulumi.Input[float]]
+    load_balancers: NotRequired[Input[float]]
     """Number of Services of type LoadBalancer, and of Gateways. Default: 10."""
-    node_ports: NotRequired[pulumi.Input[float]]
+    node_ports: NotRequired[Input[float]]
     """Number of node ports of all Services. Default: 50."""
-    services: NotRequired[pulumi.Input[float]]
+    services: NotRequired[Input[float]]
     """Number of Services. Default: 500."""
-    huge_pages: NotRequired[pulumi.Input[str]]
+    huge_pages: NotRequired[Input[str]]
     """Sum of requests of huge pages, of each size: `64Gi`. Default: on shared nodes 0, else none.
     """
-    objects: NotRequired[pulumi.Input[float]]
-    """Number of objects of each other kind, and of pods that run or ended. Default: 5000."""
-    grace_seconds: NotRequired[pulumi.Input[float]]
-    """Most seconds that a pod may take to end: `terminationGracePeriodSeconds`. Default: 3600."""
+    objects: NotRequired[Input[float]]
+    """Number of objects of each other kind, and of pods, also those that ended. Default: 5000."""
+    grace_seconds: NotRequired[Input[float]]
+    """Most seconds that a pod's `terminationGracePeriodSeconds` may be. Default: 3600."""
 
 
 class IsolationArgs(TypedDict):
@@ -103,15 +115,17 @@ class IsolationArgs(TypedDict):
     level: NotRequired[str]
     """Pod Security level: `baseline`, `restricted`; `off`: GPU quota only. Default: `baseline`.
     """
-    priority_classes: NotRequired[list[pulumi.Input[str]]]
+    priority_classes: NotRequired[list[Input[str]]]
     """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
-    runtime_classes: NotRequired[list[pulumi.Input[str]]]
+    runtime_classes: NotRequired[list[Input[str]]]
     """Runtime classes without GPUs, for any pod. Default: runc, crun, youki, gVisor, Kata."""
-    annotations: NotRequired[list[pulumi.Input[str]]]
-    """Domains or keys of more annotations of pods, Secrets and ConfigMaps. Default: none."""
-    volumes: NotRequired[list[pulumi.Input[str]]]
+    annotations: NotRequired[list[Input[str]]]
+    """More annotations that pods, Secrets and ConfigMaps may have, as domains or keys. Default:
+    none.
+    """
+    volumes: NotRequired[list[Input[str]]]
     """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
-    volume_classes: NotRequired[list[pulumi.Input[str]]]
+    volume_classes: NotRequired[list[Input[str]]]
     """StorageClasses and VolumeAttributesClasses that claims may name besides the default class.
     Default: none.
     """
@@ -122,155 +136,243 @@ class IsolationArgs(TypedDict):
 
 
 class TeamNamespaceArgs(TypedDict):
-    """Quotas, nodes, queues and isolation of one team on the host."""
+    """A team on the host: its namespace, quotas, nodes, queues and isolation."""
 
     name: NotRequired[str]
     """Name of the namespace. Default: `team-` and the component's name."""
-    guards: NotRequired[pulumi.Input[str]]
+    guards: NotRequired[Input[str]]
     """`ready` of the host's HostGuards. Required unless `isolation.level` is `off`."""
-    gpus: NotRequired[pulumi.Input[float]]
+    gpus: NotRequired[Input[float]]
     """Whole GPUs that its pods may request together, as a ResourceQuota. Default: 0."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
-    slices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of MIG slices by resource: `nvidia.com/mig-1g.10gb`. Default: none."""
-    devices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of other devices by extended resource: `rdma/hca`. Default: none."""
-    device_classes: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of devices that ResourceClaims may request, by DeviceClass. Default: none."""
-    node_pool: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of the nodes that only this team uses. Default: it shares nodes."""
-    control_pool: NotRequired[dict[str, pulumi.Input[str]]]
+    slices: NotRequired[dict[str, Input[float]]]
+    """MIG slices that its pods may request, by resource: `nvidia.com/mig-1g.10gb`. Default: none.
+    """
+    devices: NotRequired[dict[str, Input[float]]]
+    """Other devices that its pods may request, by extended resource: `rdma/hca`. Default: none."""
+    device_classes: NotRequired[dict[str, Input[float]]]
+    """Devices that its ResourceClaims may request, by DeviceClass. Default: none."""
+    node_pool: NotRequired[dict[str, Input[str]]]
+    """Labels of the nodes that only this team uses. Default: it shares nodes with others."""
+    control_pool: NotRequired[dict[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: none."""
-    foreign_pools: NotRequired[list[dict[str, pulumi.Input[str]]]]
-    """Labels of other teams' nodes, for a team without nodes of its own. Default: none."""
+    foreign_pools: NotRequired[list[dict[str, Input[str]]]]
+    """Labels of other teams' nodes, which a team without its own nodes may not use. Default: none.
+    """
     scheduler: NotRequired[str]
     """The KAI that schedules its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
     isolation: NotRequired[IsolationArgs]
     """Isolation from other teams. Default: that of each field."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Taints that only its pods may tolerate. Default: none."""
-    queues: NotRequired[list[pulumi.Input[str]]]
+    queues: NotRequired[list[Input[str]]]
     """Leaf queues of the host's KAI that its pods may name. Default: none."""
-    queue_prefix: NotRequired[pulumi.Input[str]]
+    queue_prefix: NotRequired[Input[str]]
     """Prefix of more queues of the host's KAI that its pods may name. Default: none."""
-    foreign_queues: NotRequired[list[pulumi.Input[str]]]
-    """Queues of other teams that begin with `queue_prefix`. Default: none."""
-    queue_refusal: NotRequired[pulumi.Input[str]]
-    """Why its queue of a shared QueueTree is not as declared, which fails it. Default: it is."""
+    foreign_queues: NotRequired[list[Input[str]]]
+    """Queues of other teams that begin with `queue_prefix`: its pods may not name them. Default:
+    none.
+    """
+    queue_refusal: NotRequired[Input[str]]
+    """Why its queue in a shared QueueTree is not as declared, which fails the namespace. Default:
+    it is as declared.
+    """
     host_kai: NotRequired[bool]
     """The host has a KAI, whether or not it schedules the team's pods. Default: false."""
     guard: NotRequired[str]
-    """Pods that name a wrong queue of the host: `deny`; `audit` warns; `off`. Default: `deny`."""
-    gpu_sharing: NotRequired[pulumi.Input[bool]]
+    """What happens to pods that name a wrong queue of the host: `deny`; `audit` warns; `off`.
+    Default: `deny`.
+    """
+    gpu_sharing: NotRequired[Input[bool]]
     """The host's KAI shares GPUs. Default: true."""
-    nv_fractions: NotRequired[pulumi.Input[bool]]
+    nv_fractions: NotRequired[Input[bool]]
     """The host's KAI is in mode NvFractions: admit its annotations on pods. Default: false."""
-    kai_images: NotRequired[list[pulumi.Input[str]]]
-    """Registries of KAI's images, which `restricted` admits. Default: the release table's."""
-    labels: NotRequired[dict[str, pulumi.Input[str]]]
+    kai_images: NotRequired[list[Input[str]]]
+    """Registries of KAI's images, which level `restricted` admits. Default: the release table's."""
+    labels: NotRequired[dict[str, Input[str]]]
     """Labels of the namespace and the objects declared in it. Default: none."""
-    annotations: NotRequired[dict[str, pulumi.Input[str]]]
+    annotations: NotRequired[dict[str, Input[str]]]
     """Annotations of the namespace and the objects declared in it. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials by registry, for Secret `kai-fleet-registries`. Default: none."""
-    vcluster_version: NotRequired[pulumi.Input[str]]
+    vcluster_version: NotRequired[Input[str]]
     """Version of the vCluster, for its RBAC. Default: the rights that every version needs."""
     vcluster_values: NotRequired[dict[str, Any]]
     """Chart values of the vCluster, for its RBAC. Default: none."""
     account: NotRequired[bool]
-    """Grant the ServiceAccount of the team's own stack rights in it. Default: false."""
+    """Give the ServiceAccount of the team's own stack its rights in the namespace. Default: false.
+    """
     monitoring: NotRequired[MonitoringArgs]
     """Metrics for Prometheus. Default: none."""
     use_existing: NotRequired[bool]
-    """true: the namespace exists; label and annotate it, keep it on deletion. false: take over what
-    is there. Default: declare it, and refuse where it is there already.
+    """true: the namespace exists; label and annotate it, and keep it on deletion. false: declare
+    it, and take over one that is there. Default: declare it, and refuse if it is there already.
     """
 
 
-class TeamNamespace(pulumi.ComponentResource):
+class TeamNamespace(ComponentResource):
     """A namespace with a team's quotas, NetworkPolicies, guards and the RBAC of its vCluster.
 
     These are deleted with the namespace, never before it, so that no bound is lifted alone.
 
     Raises:
-        pulumi.RunError: arguments that it does not take, `guards` is missing, or what it declares
-            is others' already.
+        pulumi.RunError: an argument is not one that it takes, `guards` is missing, or an object
+            that it declares belongs to another program; or, in an update, the host cannot be read.
     """
 
-    name: pulumi.Output[str]
+    name: Output[str]
     """Its name, known once its quotas, policies and guards exist."""
 
     def __init__(
-        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: TeamNamespaceArgs, opts: ResourceOptions | None = None
     ) -> None:
-        check(f"TeamNamespace {name}", TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
-        opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
+        title = f"TeamNamespace {name}"
+        check(title, TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
+        opts = labelled(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, component_options(opts))
-        ns_name, child = args.get("name", f"team-{name}"), child_of(self, opts)
         if "use_existing" not in args:
-            refuse_others(self, f"TeamNamespace {name}", _on_host(name, args), _INSTEAD)
-        metadata: Any = namespace_metadata(name, args)
-        own: Any = core.v1.Namespace
-        if args.get("use_existing"):
-            # Only these labels and annotations are ours. They stay on deletion: in a component some
-            # releases of the plugin delete the namespace with its patch.
-            metadata["labels"] |= USED
-            own, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
-        namespace: pulumi.Resource = own(f"{name}-namespace", metadata=metadata, opts=child)
+            refuse_others(self, title, _host_objects(name, args), _INSTEAD)
+        self._args = args
+        self._namespace = args.get("name", f"team-{name}")
+        namespace = self._declare_namespace(name, opts)
         # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
-        # which takes Kubernetes 5 s. Objects inside are deleted with a namespace of ours, and one
-        # by one in an existing one.
-        beside = child_of(self, opts)
-        inside = pulumi.ResourceOptions(
+        # which takes Kubernetes 5 s. Objects inside are deleted with a namespace that we declare,
+        # and one by one in an existing one.
+        cluster_wide = child_options(self, opts)
+        in_namespace = ResourceOptions(
             parent=self,
             depends_on=[namespace],
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
         )
-        declared = [namespace]
-        if (refusal := args.get("queue_refusal")) is not None:
-            declared.append(check_queues(f"{name}-queue", args.get("queues", []), refusal, beside))
-
-        def bound(kind: Any, part: str, own_name: str, **fields: Any) -> None:
-            metadata = {"name": own_name, "namespace": ns_name}
-            declared.append(kind(f"{name}-{part}", metadata=metadata, **fields, opts=inside))
-
-        for quota, spec in quotas(args).items():
-            bound(core.v1.ResourceQuota, quota, quota, spec=spec)
-        if level(args) != "off":
-            for policy, spec in network_policies(name, args).items():
-                part = f"network-{policy.removeprefix('kai-fleet-')}"
-                bound(networking.NetworkPolicy, part, policy, spec=spec)
-            # A vCluster reads on the host, and writes what it syncs in the namespace.
-            account, part = rights.service_account(f"vc-{name}", ns_name), f"{name}-vcluster"
-            reads, writes = rights.vcluster_on_host(args), rights.vcluster_in_namespace(name, args)
-            of_host = {"name": f"{rights.VCLUSTER}-{name}"}
-            of_space = {"name": rights.VCLUSTER, "namespace": ns_name}
-            declared += rights.declare_role(part, of_host, reads, account, beside)
-            declared += rights.declare_role(f"{part}-inside", of_space, writes, account, inside)
-            nodes = node_bindings(name, ns_name, args)
-            declared += policies.declare(f"{name}-host-guard", {}, nodes, beside)
-        if queue_guard.is_on_host(args):
-            queues = queue_guard.bindings(name, args.get("guard", "deny"), namespace=ns_name)
-            declared += policies.declare(f"{name}-queue-guard", {}, queues, beside)
-        if args.get("account"):
-            role_ref = rights.role_ref("ClusterRole", IN_NAMESPACE)
-            subjects = [rights.service_account(name, policies.ACCOUNTS)]
-            kind, part = rbac.RoleBinding, "account-rights"
-            bound(kind, part, IN_NAMESPACE, role_ref=role_ref, subjects=subjects)
-        if registries := args.get("registries"):
-            declared.append(registry_secret(name, OF_STACK, ns_name, registries, inside))
+        declared = [
+            namespace,
+            *self._queue_check(name, cluster_wide),
+            *self._quotas(name, in_namespace),
+            *self._isolation(name, cluster_wide, in_namespace),
+            *self._queue_guard(name, cluster_wide),
+            *self._account_rights(name, in_namespace),
+            *self._pull_secret(name, in_namespace),
+        ]
         if "monitoring" in args:
-            child = after(child_of(self, opts, ordered=False), namespace)
-            TeamMonitoring(name, ns_name, args, inside, child)
+            monitored = depending_on(child_options(self, opts, ordered=False), namespace)
+            TeamMonitoring(name, self._namespace, args, in_namespace, monitored)
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(resource.urn for resource in declared))
-        self.name = urns.apply(lambda _: ns_name)
-        self.register_outputs({"name": ns_name})
+        urns = Output.all(*(resource.urn for resource in declared))
+        self.name = urns.apply(lambda _: self._namespace)
+        self.register_outputs({"name": self._namespace})
+
+    def _declare_namespace(self, name: str, opts: ResourceOptions) -> Resource:
+        metadata: Any = namespace_metadata(name, self._args)
+        if not self._args.get("use_existing"):
+            return core.v1.Namespace(
+                f"{name}-namespace", metadata=metadata, opts=child_options(self, opts)
+            )
+        # Only these labels and annotations are ours. They stay on deletion: in a component some
+        # releases of the plugin delete the namespace with its patch.
+        metadata["labels"] |= USED
+        kept = child_options(self, opts, retain_on_delete=True)
+        return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
+
+    def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
+        """Declare that the team's queue is as declared, if it is one of a shared tree."""
+        refusal = self._args.get("queue_refusal")
+        if refusal is None:
+            return []
+        return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
+
+    def _quotas(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        specs: Mapping[str, Any] = quotas(self._args)
+        return [
+            core.v1.ResourceQuota(
+                f"{name}-{quota}",
+                metadata={"name": quota, "namespace": self._namespace},
+                spec=spec,
+                opts=in_namespace,
+            )
+            for quota, spec in specs.items()
+        ]
+
+    def _isolation(
+        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
+    ) -> Sequence[Resource]:
+        """Declare NetworkPolicies, the vCluster's rights and the nodes' guard, unless it is off."""
+        if level(self._args) == "off":
+            return []
+        return [
+            *self._network_policies(name, in_namespace),
+            *self._vcluster_rights(name, cluster_wide, in_namespace),
+            *self._node_guard(name, cluster_wide),
+        ]
+
+    def _network_policies(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        specs: Mapping[str, Any] = network_policies(name, self._args)
+        return [
+            networking.NetworkPolicy(
+                f"{name}-network-{policy.removeprefix('kai-fleet-')}",
+                metadata={"name": policy, "namespace": self._namespace},
+                spec=spec,
+                opts=in_namespace,
+            )
+            for policy, spec in specs.items()
+        ]
+
+    def _vcluster_rights(
+        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
+    ) -> Sequence[Resource]:
+        """Declare the vCluster's rights: it reads on the host, and writes in the namespace."""
+        account = rights.service_account(f"vc-{name}", self._namespace)
+        on_host = rights.declare_role(
+            f"{name}-vcluster",
+            {"name": f"{rights.VCLUSTER}-{name}"},
+            rights.vcluster_on_host(self._args),
+            account,
+            cluster_wide,
+        )
+        inside = rights.declare_role(
+            f"{name}-vcluster-inside",
+            {"name": rights.VCLUSTER, "namespace": self._namespace},
+            rights.vcluster_in_namespace(name, self._args),
+            account,
+            in_namespace,
+        )
+        return [*on_host, *inside]
+
+    def _node_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
+        """Declare the bindings that keep the team off other teams' nodes."""
+        bindings = node_bindings(name, self._namespace, self._args)
+        return policies.declare(f"{name}-host-guard", {}, bindings, cluster_wide)
+
+    def _queue_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
+        """Declare the bindings of the guard of the host's queues, if the team's pods use them."""
+        if not queue_guard.is_on_host(self._args):
+            return []
+        mode = self._args.get("guard", "deny")
+        bindings = queue_guard.bindings(name, mode, namespace=self._namespace)
+        return policies.declare(f"{name}-queue-guard", {}, bindings, cluster_wide)
+
+    def _account_rights(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        """Declare the rights of the account of the team's own stack, if it has one."""
+        if not self._args.get("account"):
+            return []
+        binding = rbac.RoleBinding(
+            f"{name}-account-rights",
+            metadata={"name": IN_NAMESPACE, "namespace": self._namespace},
+            role_ref=rights.role_ref("ClusterRole", IN_NAMESPACE),
+            subjects=[rights.service_account(name, policies.ACCOUNTS)],
+            opts=in_namespace,
+        )
+        return [binding]
+
+    def _pull_secret(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        registries = self._args.get("registries")
+        if not registries:
+            return []
+        return [registry_secret(name, OF_STACK, self._namespace, registries, in_namespace)]
 
 
-def _on_host(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
-    """What is of one team of that name on a whole host."""
+def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
+    """Objects on the host that only one team of this name may have."""
     path = f"/api/v1/namespaces/{args.get('name', f'team-{name}')}"
     objects = [HostObject(NAMESPACE, f"{name}-namespace", path)]
     if level(args) != "off":
@@ -279,28 +381,30 @@ def _on_host(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
     return objects
 
 
-def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
-    """Labels of a team's namespace: its own, overridden by those that policies select."""
-    labels = {**args.get("labels", {}), TEAM_LABEL: team}
+def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, Input[str]]:
+    """Labels of a team's namespace. Those that policies select win over `labels`."""
+    labels: dict[str, Input[str]] = {**args.get("labels", {}), TEAM_LABEL: team}
     if level(args) != "off":
         # `restricted` is enforced by the guard: Pod Security's label has no exceptions for KAI.
-        labels |= {policies.ENFORCED: "baseline", f"{policies.ENFORCED}-version": "latest"}
+        labels[policies.ENFORCED] = "baseline"
+        labels[f"{policies.ENFORCED}-version"] = "latest"
         labels[ISOLATION_LABEL] = level(args)
     return labels
 
 
-def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Name, labels, and annotations, among them the bounds that the host's policies read.
+def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
+    """Name, labels and annotations of a team's namespace, with the bounds that policies read.
 
     The bounds come last, so that no other annotation changes them.
     """
-    bounds: dict[str, pulumi.Input[str]] = {}
+    bounds = dict[str, Input[str]]()
     if queue_guard.is_on_host(args):
         mode = args.get("guard", "deny")
         bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
     if level(args) != "off":
         # An Output of HostGuards, for the order only; no policy reads it.
-        bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}
+        bounds["policies"] = args.get("guards", "")
+        bounds |= pod_bounds(team, args)
     return {
         "name": args.get("name", f"team-{team}"),
         "labels": namespace_labels(team, args),
@@ -309,10 +413,16 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
-    """Guards that are missing, bounds that are written twice, and networks that are none."""
-    network: Mapping[str, Any] = args.get("isolation", {}).get("network", {})
-    for field in _NETWORKS:
-        for text in network.get(field, ()):
+    """Sentences about texts that are no networks, bounds as annotations, and missing guards."""
+    network = args.get("isolation", {}).get("network", {})
+    networks = {
+        "private": network.get("private", []),
+        "cidrs": network.get("cidrs", []),
+        "api_cidrs": network.get("api_cidrs", []),
+        "ingress_cidrs": network.get("ingress_cidrs", []),
+    }
+    for field, cidrs in networks.items():
+        for text in cidrs:
             if not _is_network(text):
                 yield f"isolation.network.{field} has {text!r}; write {_WITH_MASK}"
     for key in args.get("annotations", {}):
@@ -327,7 +437,7 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
 
 
 def _is_network(text: str) -> bool:
-    """Whether it is a network with its mask, which NetworkPolicies need."""
+    """Whether the text is a network with its mask, which NetworkPolicies need."""
     try:
         ip_network(text, strict=False)
     except ValueError:

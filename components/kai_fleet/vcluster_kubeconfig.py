@@ -1,12 +1,14 @@
-"""Who enters a vCluster: the administrator's kubeconfig, and groups of an identity provider."""
+"""Access to a vCluster: the administrator's kubeconfig, and groups of an identity provider."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypedDict, cast
 
 import pulumi
 import yaml
+from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
 from pulumi_kubernetes.rbac import v1 as rbac
@@ -28,15 +30,16 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the host has of a vCluster whose wait has run before.
+class SinceLastWait:
+    """What became of a vCluster since its wait last ended well.
 
     Args:
-        number: For the triggers of its wait. It grows where the wait has to run again: the release
-            was uninstalled by hand, its Secret cannot be used, it is another vCluster, or it does
-            not answer where it was and its Service has another address.
-        uid: That of another vCluster, which the wait will print; "" for that of the last one.
-        refusal: Why nothing is declared in another vCluster: nobody agreed to the loss.
+        number: for the triggers of its wait. It rises if the wait has to run again: the release was
+            uninstalled by hand, its Secret cannot be used, another vCluster answers, or none
+            answers at the last address and its Service has another one.
+        uid: UID of another vCluster, which the wait will print; "" if it is the last one.
+        refusal: why nothing is declared in another vCluster: nobody agreed to the loss. "" if
+            resources may be declared.
     """
 
     number: int
@@ -44,95 +47,138 @@ class Found:
     refusal: str = ""
 
 
+class SecretAnswer(TypedDict, total=False):
+    """What the package's provider says about the Secret, as its `read_secret`."""
+
+    data: dict[str, str]
+    """Data of the Secret, base64 by key."""
+    problem: str
+    """Why the Secret cannot be used, as a predicate."""
+    cluster: str
+    """UID of the vCluster that answers at the server that was asked."""
+    server: str
+    """URL of the vCluster by its Service."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the host has of a vCluster.
+
+    Args:
+        data: data of its Secret, base64 by key; None if it cannot be read.
+        problem: why the Secret has no usable kubeconfig; "" if it has one.
+        uid: UID of the vCluster that answers at its server; "" if that is not asked or known.
+        server: URL of the vCluster by its Service; "" if that is not asked or known.
+    """
+
+    data: Mapping[str, str] | None
+    problem: str
+    uid: str
+    server: str
+
+
 @dataclass(frozen=True)
 class KubeconfigSecret:
-    """The Secret `vc-NAME` of a vCluster in a host namespace; `values` are those of its chart.
+    """The Secret `vc-NAME` of a vCluster in a host namespace.
 
-    `access` is the type of its Service's access, `endpoint` the host or address that overrides the
-    Service's, "" for none.
+    Args:
+        values: values of the vCluster's chart.
+        access: type of the access to its API: `LoadBalancer`, `Ingress`.
+        endpoint: host or address of its API; "" if the Service decides.
     """
 
     name: str
-    component: pulumi.Resource
+    component: Resource
     host: ClusterConnection
-    namespace: pulumi.Input[str]
+    namespace: Input[str]
     values: Mapping[str, Any]
     access: str
-    endpoint: pulumi.Input[str]
+    endpoint: Input[str]
 
-    def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
-        """Build a kubeconfig for a server; of the Secret only certificates and key are used."""
+    def kubeconfig(self, server: Output[str]) -> Output[str]:
+        """The administrator's kubeconfig for a server, built anew, a secret.
 
-        def built(data: Mapping[str, Any], problem: str, server: str, context: str) -> Any:
-            if not problem:
-                return kubeconfig_of_secret(data, server, context)
-            if is_dry_run():
-                return UNKNOWN  # the update waits for it
-            # Somebody changed the Secret since the wait. An error here would end the program and
-            # every other team's update; with this text only the resources inside fail.
-            pulumi.log.warn(problem, self.component)
-            return f"# {problem}"
-
+        Only certificates and key come from the Secret. If the Secret cannot be used, a preview has
+        an unknown value, and an update warns and has a comment that says why.
+        """
         context = context_name(self.name, self.namespace)
-        known = pulumi.Output.all(self._read(server), server, context)
-        return pulumi.Output.secret(known.apply(lambda values: built(*values[0][:2], *values[1:])))
+        known = Output.all(self._read(server), server, context)
+        return Output.secret(known.apply(lambda values: self._built(*values)))
 
-    def last(self) -> dict[str, str]:
-        """What the last wait printed, `server` and `uid`; empty where none ended well."""
+    def _built(self, reading: _Reading, server: str, context: str) -> str:
+        if not reading.problem:
+            return kubeconfig_of_secret(reading.data or {}, server, context)
+        if is_dry_run():
+            return cast(str, UNKNOWN)  # the update waits for it
+        # Somebody changed the Secret since the wait. An error here would end the program and every
+        # other team's update; with this text only the resources inside fail.
+        pulumi.log.warn(reading.problem, self.component)
+        return f"# {reading.problem}"
+
+    def last_printed(self) -> dict[str, str]:
+        """What the last wait printed, `server` and `uid`; empty if none ended well."""
         step = deployed.named(VIRTUAL_CLUSTER, f"{self.name}-ready")
         printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
         return printed
 
-    def found(self, release: pulumi.Output[str]) -> pulumi.Output[Found]:
-        """What the host has for an unchanged release, once that is known.
+    def since_last_wait(self, release_id: Output[str]) -> Output[SinceLastWait]:
+        """What became of the vCluster since the last wait; known once the release's id is.
 
-        Where the wait runs again and fails, so do the resources inside; every other vCluster is
-        updated.
+        Warn in a preview if the update will wait again or refuse. If the wait runs again and fails,
+        so do the resources inside; all other vClusters are updated.
         """
         number = deployed.read().again(VIRTUAL_CLUSTER, self.name)
         if number != deployed.read().waited(VIRTUAL_CLUSTER, self.name):
-            return release.apply(lambda _: Found(number))  # it runs in any case
-        last = self.last()
+            return release_id.apply(lambda _: SinceLastWait(number))  # it runs in any case
+        last_server = self.last_printed().get("server", "")
+        reading = self._read(release_id, last_server)
+        # Nothing in it shows the Secret's content.
+        return Output.unsecret(reading.apply(partial(self._compared, number)))
 
-        def judged(problem: str, uid: str, server: str) -> Found:
-            if problem:
-                if is_dry_run():
-                    pulumi.log.warn(f"{problem}. The update waits for it", self.component)
-                return Found(number + 1)
-            if uid in ("", last.get("uid", "")):
-                has_moved = not uid and server not in ("", last.get("server", ""))
-                return Found(number + has_moved)
-            if named_losses() & {self.name, pulumi.get_stack()}:
-                return Found(number + 1, uid)
-            refusal = another(self.name, pulumi.get_stack())
+    def _compared(self, number: int, reading: _Reading) -> SinceLastWait:
+        """Compare the vCluster with the one that the last wait saw; `number` is that wait's.
+
+        Warn in a preview if the update will wait again or refuse.
+        """
+        if reading.problem:
             if is_dry_run():
-                pulumi.log.warn(refusal, self.component)
-            return Found(number + 1, refusal=refusal)
+                pulumi.log.warn(f"{reading.problem}. The update waits for it", self.component)
+            return SinceLastWait(number + 1)
+        last = self.last_printed()
+        if not reading.uid and reading.server not in ("", last.get("server", "")):
+            return SinceLastWait(number + 1)
+        if reading.uid in ("", last.get("uid", "")):
+            return SinceLastWait(number)
+        stack = pulumi.get_stack()
+        if named_losses() & {self.name, stack}:
+            return SinceLastWait(number + 1, reading.uid)
+        refusal = another(self.name, stack)
+        if is_dry_run():
+            pulumi.log.warn(refusal, self.component)
+        return SinceLastWait(number + 1, refusal=refusal)
 
-        read = self._read(release, last.get("server", ""))
-        # Nothing of it shows the Secret's content.
-        return pulumi.Output.unsecret(read.apply(lambda read: judged(*read[1:])))
-
-    def warn_of_loss(self, printed: pulumi.Output[dict[str, str]]) -> None:
-        """Warn where an update has found another vCluster: the host lost the one before."""
-        before = self.last().get("uid")
+    def warn_of_loss(self, printed: Output[dict[str, str]]) -> None:
+        """Warn, in an update, if the wait found another vCluster: the host lost the last one."""
+        last_uid = self.last_printed().get("uid")
+        if not last_uid or is_dry_run():
+            return
 
         def compare(now: Mapping[str, str]) -> None:
-            if now["uid"] != before:
+            if now["uid"] != last_uid:
                 lead = f"vCluster {self.name} {ANOTHER}"
                 lost = "everything that was in the old one is lost, but for what is declared"
                 pulumi.log.warn(f"{lead}: {lost}", self.component)
 
-        if before and not is_dry_run():
-            printed.apply(compare)
+        printed.apply(compare)
 
-    def _read(self, later: pulumi.Output[str], server: str = "") -> pulumi.Output[Any]:
-        """The Secret's data, why it has no usable kubeconfig, the UID of the vCluster that answers
-        at `server`, and the URL by its Service, once `later` is known. The last two are "" where
-        they are not known. The state does not have the Secret.
+    def _read(self, dependency: Output[str], server: str = "") -> Output[_Reading]:
+        """Read the Secret; if `server` is given, also the UID of the vCluster that answers there,
+        and the URL by the vCluster's Service.
 
-        A provider function: for a read resource (`.get`) the engine writes its whole state twice in
-        each run, even if nothing changed; with fifteen teams that was half of its work.
+        They are read once the value of `dependency` is known. The state does not have the Secret: a
+        provider function reads it. For a read resource (`.get`) the engine would write its complete
+        state twice in each run, even if nothing changed; with fifteen teams that was half of its
+        work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         if server:
@@ -142,17 +188,22 @@ class KubeconfigSecret:
 
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        async def read(known: dict[str, Any]) -> tuple[Any, str, str, str]:
-            answer = await invoke_async(SECRET, known, options)
-            problem = self._problem(answer, known["namespace"])
-            cluster, address = answer.get("cluster") or "", answer.get("server") or ""
-            return answer.get("data"), problem, cluster, address
+        async def read(plain: dict[str, str]) -> _Reading:
+            answer: SecretAnswer = await invoke_async(SECRET, plain, options)
+            problem = self._problem(answer, plain["namespace"])
+            return _Reading(
+                answer.get("data"),
+                problem,
+                uid=answer.get("cluster") or "",
+                server=answer.get("server") or "",
+            )
 
-        return pulumi.Output.all(query, later).apply(lambda values: read(values[0]))
+        return Output.all(query, dependency).apply(lambda values: read(values[0]))
 
-    def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
-        """Why the Secret has no usable kubeconfig; "" where it has one."""
-        name, workload = self.name, store_of(self.values).workload
+    def _problem(self, answer: SecretAnswer, namespace: str) -> str:
+        """Why the Secret has no usable kubeconfig, and what to run; "" if it has one."""
+        name = self.name
+        workload = store_of(self.values).workload
         if problem := answer.get("problem"):
             return (
                 f"Secret vc-{name} of namespace {namespace} {problem}. Look with: kubectl -n"
@@ -177,15 +228,19 @@ def another(name: str, stack: str) -> str:
     )
 
 
-def warn_of_dead(
-    name: str, last: str | None, kubeconfig: pulumi.Output[str], component: pulumi.Resource
-) -> None:
-    """Warn where the kubeconfig of the last update, of which people have copies, works no more."""
+def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
+    """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
+
+    That is so if the vCluster's server or certificate authority has changed. Without a last
+    kubeconfig nothing is compared.
+    """
     before = _cluster(last)
+    if not before or is_dry_run():
+        return
 
     def compare(text: str) -> None:
         now = _cluster(text)
-        if not (before and now) or before == now:
+        if not now or now == before:
             return
         why = f"its API is at {now['server']} now, and was at {before['server']}"
         if before["server"] == now["server"]:
@@ -195,42 +250,55 @@ def warn_of_dead(
         dead = f"the kubeconfigs that people have of vCluster {name} are dead: {why}"
         pulumi.log.warn(f"{dead}. Write new ones, and hand them out: {write}", component)
 
-    if before and not is_dry_run():
-        kubeconfig.apply(compare)
+    kubeconfig.apply(compare)
 
 
-def _cluster(kubeconfig: str | None) -> Any:
-    """Server and authority of a kubeconfig; None for a text that is none."""
+def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
+    """Server and certificate authority in a kubeconfig; None if the text has no cluster."""
     clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
-    return get(clusters[0], "cluster") if clusters else None
+    cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
+    return cluster
 
 
-def declare_groups(name: str, groups: Mapping[str, str], inside: pulumi.ResourceOptions) -> None:
-    """Declare what groups may do inside a vCluster, if there are any; `name` begins the resources'.
+def declare_groups(name: str, groups: Mapping[str, str], inside: ResourceOptions) -> None:
+    """Declare in a vCluster what groups of the identity provider may do: a role by group.
 
     All groups may read every namespace by ClusterRole `view`, which shows no Secrets. `edit` and
     `admin` are bound in namespace `default` only: `edit` in kube-system would allow pods with its
-    ServiceAccounts, and so everything.
+    ServiceAccounts, and so everything. Names of the resources begin with `name`.
     """
-    if groups:
-        # Kubernetes aggregates it into view, and so into edit and admin.
-        labels = {f"{_RBAC}/aggregate-to-view": "true"}
-        metadata: Any = {"name": "kai-fleet-readers", "labels": labels}
-        rules = content("rights")["groups_inside"]
-        rbac.ClusterRole(f"{name}-readers", metadata=metadata, rules=rules, opts=inside)
-    for role in ROLES:
-        of_all, metadata = role == "view", {"name": f"kai-fleet-{role}"}
-        kind: Any = rbac.ClusterRoleBinding if of_all else rbac.RoleBinding
-        members = [
-            {"kind": "Group", "name": f"{PREFIX}{group}", "api_group": _RBAC}
-            for group in sorted(groups)
-            if of_all or groups[group] == role
-        ]
-        if members:
-            kind(
-                f"{name}-{role}",
-                metadata=metadata if of_all else {**metadata, "namespace": "default"},
-                role_ref=role_ref("ClusterRole", role),
-                subjects=members,
-                opts=inside,
-            )
+    if not groups:
+        return
+    rbac.ClusterRole(
+        f"{name}-readers",
+        metadata={
+            "name": "kai-fleet-readers",
+            # Kubernetes adds its rules to `view`, and so to `edit` and `admin`.
+            "labels": {f"{_RBAC}/aggregate-to-view": "true"},
+        },
+        rules=content("rights")["groups_inside"],
+        opts=inside,
+    )
+    readers = sorted(groups)
+    rbac.ClusterRoleBinding(
+        f"{name}-view",
+        metadata={"name": "kai-fleet-view"},
+        role_ref=role_ref("ClusterRole", "view"),
+        subjects=_subjects(readers),
+        opts=inside,
+    )
+    for role in ("edit", "admin"):
+        members = [group for group in readers if groups[group] == role]
+        if not members:
+            continue
+        rbac.RoleBinding(
+            f"{name}-{role}",
+            metadata={"name": f"kai-fleet-{role}", "namespace": "default"},
+            role_ref=role_ref("ClusterRole", role),
+            subjects=_subjects(members),
+            opts=inside,
+        )
+
+
+def _subjects(groups: Iterable[str]) -> list[rbac.SubjectArgsDict]:
+    return [{"kind": "Group", "name": f"{PREFIX}{group}", "api_group": _RBAC} for group in groups]

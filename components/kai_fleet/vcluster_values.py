@@ -1,26 +1,42 @@
-"""Chart values of one vCluster release, from VirtualClusterArgs, by mode and version; and the
-backing store that chart values configure.
+"""Chart values of a vCluster's release, and the backing store that chart values configure.
+
+The values follow from VirtualClusterArgs, the scheduling mode and the version of vCluster.
 """
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from __future__ import annotations
 
-import pulumi
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pulumi import Input
 
 from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.values import pairs, value_at
 
-AUTHORITY: Final = "ca.crt"  # key of the ConfigMap with the issuer's CA
-PREFIX: Final = "oidc:"  # of users and groups: for claim `email` the API server has none by default
+if TYPE_CHECKING:
+    from kai_fleet.virtual_cluster import OidcArgs, VirtualClusterArgs
+
+# Key of the ConfigMap with the issuer's CA.
+AUTHORITY: Final = "ca.crt"
+# Of users and groups: for claim `email` the API server adds none by itself.
+PREFIX: Final = "oidc:"
+_OIDC_VOLUME: Final = "kai-fleet-oidc"
+_OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
+# Keys of chart values.
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
+_PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
+_API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+# Versions of Kubernetes. The first, which vCluster calls deprecated, wins in its chart.
+KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
 EMBEDDED: Final = "embedded"
-# In the order in which vCluster checks them (BackingStoreType in its config/config.go).
+# The key that switches each type of store on, in the order in which vCluster checks them
+# (BackingStoreType in its config/config.go).
 SWITCHES: Final = {
     "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
     "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
@@ -28,61 +44,107 @@ SWITCHES: Final = {
     EMBEDDED: "controlPlane.backingStore.database.embedded.enabled",
     "external": "controlPlane.backingStore.database.external.enabled",
 }
-# Types with their state on the control plane's volume: the chart makes a StatefulSet.
+# Types of store that keep their state on the control plane's volume: the chart makes a StatefulSet.
 _ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
-# Of the image with Kubernetes; the first, which vCluster calls deprecated, wins in its chart.
-KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
-Values = dict[str, Any]
+
+Values: TypeAlias = dict[str, Any]
 
 
 def vcluster_values(
-    name: str, args: Mapping[str, Any], namespace: pulumi.Input[str], release: VclusterRelease
+    name: str, args: VirtualClusterArgs, namespace: Input[str], release: VclusterRelease
 ) -> Values:
-    """Chart values of that version for VirtualClusterArgs; their `values` are merged last."""
-    mode, tolerations = args.get("mode", "virtual"), args.get("tolerations", ())
-    pool, host, virtual = args.get("node_pool"), value_at(args, "access.host"), mode == "virtual"
-    names = [joined("", [f"{name}.", namespace, ".svc", end]) for end in ("", ".cluster.local")]
+    """Chart values of this version for the arguments, with `values` of the arguments over all."""
+    mode = args.get("mode", "virtual")
+    tolerations = args.get("tolerations", [])
     computed = {
-        "nodes": {"labels": dict(pool)} if pool else {"all": True} if virtual else None,
+        "nodes": _synced_nodes(mode, args.get("node_pool")),
         "kubeconfig_context": context_name(name, namespace),
-        "names": [*names, host] if host is not None else names,
-        "notes": {key: dict(args[key]) for key in ("labels", "annotations") if args.get(key)},
-        "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", ())],
-        "tolerations": [*map(toleration_spec, tolerations)],
-        "enforced_tolerations": [*map(toleration_text, tolerations)],
+        "names": _certificate_names(name, args, namespace),
+        "notes": _notes(args),
+        "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", [])],
+        "tolerations": [toleration_spec(toleration) for toleration in tolerations],
+        "enforced_tolerations": [toleration_text(toleration) for toleration in tolerations],
     }
-    layers = ["every", mode, *([] if args.get("licensed") else ["open source"])]
-    layers += [] if args.get("isolation") == "off" else ["isolated"]
     values = merged(
-        values_of("vcluster", layers, {**args, **computed}),
-        nested(release.virtual_scheduler_key, True) if virtual else {},
+        values_of("vcluster", _layers(mode, args), {**args, **computed}),
+        nested(release.virtual_scheduler_key, True) if mode == "virtual" else {},
         argument_values(args),
     )
-    return _with_oidc(values, name, args["oidc"]) if "oidc" in args else values
+    if "oidc" in args:
+        return _with_oidc(values, name, args["oidc"])
+    return values
 
 
-def context_name(name: str, namespace: pulumi.Input[str]) -> pulumi.Input[str]:
-    """The context in the kubeconfig of a vCluster: unique among those of several teams."""
+def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
+    """Layers of chart-values.yaml, the later ones over the earlier ones."""
+    layers = ["every", mode]
+    if not args.get("licensed"):
+        layers.append("open source")
+    if args.get("isolation") != "off":
+        layers.append("isolated")
+    return layers
+
+
+def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Values | None:
+    """The selector of the host's nodes to sync; None leaves the chart's default."""
+    if node_pool:
+        return {"labels": dict(node_pool)}
+    if mode == "virtual":
+        return {"all": True}
+    return None
+
+
+def _certificate_names(
+    name: str, args: VirtualClusterArgs, namespace: Input[str]
+) -> list[Input[str]]:
+    """Names of the API server for its certificate, beside those that vCluster adds."""
+    service = joined("", [f"{name}.", namespace, ".svc"])
+    names = [service, joined("", [service, ".cluster.local"])]
+    host = args.get("access", {}).get("host")
+    if host is not None:
+        names.append(host)
+    return names
+
+
+def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
+    """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
+    notes = {}
+    if labels := args.get("labels"):
+        notes["labels"] = dict(labels)
+    if annotations := args.get("annotations"):
+        notes["annotations"] = dict(annotations)
+    return notes
+
+
+def context_name(name: str, namespace: Input[str]) -> Input[str]:
+    """The context in a vCluster's kubeconfig: unique among the kubeconfigs of several teams."""
     return joined("", [namespace, f"-{name}"])
 
 
-def argument_values(args: Mapping[str, Any]) -> Values:
-    """Chart values for access, control plane and store, with `values` of the arguments."""
-    access, store = args.get("access", {}), args.get("store", {})
-    kind, replicas = store.get("type", "embedded"), args.get("replicas")
-    computed = {"replicas": None if replicas == 1 else replicas}
+def argument_values(args: VirtualClusterArgs) -> Values:
+    """Chart values for access, control plane and store, with `values` of the arguments over all."""
+    access = args.get("access", {})
+    replicas = args.get("replicas")
+    computed: Values = {"replicas": None if replicas == 1 else replicas}
     if "gateway" in access:
-        keys, path = ("namespace", "name"), access["gateway"]
-        parent = resolved(lambda path: dict(zip(keys, path.split("/"), strict=False)), path)
-        computed["gateways"] = [parent]
-    layers = (access.get("type", "LoadBalancer"), "control plane", kind)
-    return merged(values_of("vcluster", layers, {**args, **computed}), args.get("values", {}))
+        computed["gateways"] = [resolved(_parent_ref, access["gateway"])]
+    layers = [
+        access.get("type", "LoadBalancer"),
+        "control plane",
+        args.get("store", {}).get("type", EMBEDDED),
+    ]
+    values = values_of("vcluster", layers, {**args, **computed})
+    return merged(values, args.get("values", {}))
 
 
-def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:
-    """The values with the provider's flags, volume and mount in front of their lists."""
-    volume, folder = "kai-fleet-oidc", "/etc/kai-fleet/oidc"
-    options = {
+def _parent_ref(gateway: str) -> dict[str, str]:
+    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`."""
+    return dict(zip(("namespace", "name"), gateway.split("/"), strict=False))
+
+
+def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:
+    """The values with the identity provider's flags, volume and mount in front of their lists."""
+    flags: dict[str, Input[str]] = {
         "issuer-url": oidc["issuer"],
         "client-id": oidc["client_id"],
         "username-claim": oidc.get("username_claim", "sub"),
@@ -90,37 +152,55 @@ def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:
         "groups-claim": oidc.get("groups_claim", "groups"),
         "groups-prefix": PREFIX,
     }
-    lists = dict[str, Any]()
     if "ca" in oidc:
-        options["ca-file"] = f"{folder}/{AUTHORITY}"
-        source, persistence = {"name": authority_name(name, oidc["ca"])}, CLAIM.rpartition(".")[0]
-        mount = {"name": volume, "mountPath": folder, "readOnly": True}
-        lists[f"{persistence}.addVolumes"] = [{"name": volume, "configMap": source}]
-        lists[f"{persistence}.addVolumeMounts"] = [mount]
-    lists["controlPlane.distro.k8s.apiServer.extraArgs"] = [
-        joined("", [f"--oidc-{option}=", value]) for option, value in options.items()
-    ]
-    more = (nested(key, [*own, *(value_at(values, key) or ())]) for key, own in lists.items())
-    return merged(values, *more)
+        flags["ca-file"] = f"{_OIDC_FOLDER}/{AUTHORITY}"
+        config_map = {"name": authority_name(name, oidc["ca"])}
+        volume = {"name": _OIDC_VOLUME, "configMap": config_map}
+        mount = {"name": _OIDC_VOLUME, "mountPath": _OIDC_FOLDER, "readOnly": True}
+        values = _with_first(values, f"{_PERSISTENCE}.addVolumes", [volume])
+        values = _with_first(values, f"{_PERSISTENCE}.addVolumeMounts", [mount])
+    arguments = [joined("", [f"--oidc-{flag}=", value]) for flag, value in flags.items()]
+    return _with_first(values, _API_SERVER_FLAGS, arguments)
 
 
-def authority_name(name: str, ca: pulumi.Input[str]) -> pulumi.Input[str]:
-    """Name of the ConfigMap with the issuer's CA, with a hash of it: a new CA gives a new name, and
-    so a new pod that reads it.
+def _with_first(values: Values, key: str, items: Sequence[object]) -> Values:
+    """The values with these items in front of the list at the dotted key, which may be absent."""
+    present = value_at(values, key) or ()
+    return merged(values, nested(key, [*items, *present]))
+
+
+def authority_name(name: str, ca: Input[str]) -> Input[str]:
+    """Name of the ConfigMap with the issuer's CA.
+
+    It has a hash of the CA: a new CA gives a new name, and so a new pod that reads it.
     """
-    return resolved(lambda pem: f"{name}-oidc-{hashlib.sha256(pem.encode()).hexdigest()[:8]}", ca)
+
+    def hashed(pem: str) -> str:
+        digest = hashlib.sha256(pem.encode()).hexdigest()
+        return f"{name}-oidc-{digest[:8]}"
+
+    return resolved(hashed, ca)
 
 
-def kubernetes_of(values: Any) -> Any:
-    """The version of Kubernetes that chart values name; None where they leave it to the chart."""
-    named = (value_at(values, key) for key in KUBERNETES)
-    return next(filter(None, named), None)
+def kubernetes_of(values: object) -> Any:
+    """The version of Kubernetes that chart values name, as it is written there.
+
+    None if they leave it to the chart, UNKNOWN if only the update knows it.
+    """
+    for key in KUBERNETES:
+        if version := value_at(values, key):
+            return version
+    return None
 
 
 @dataclass(frozen=True)
 class ChartStore:
-    """The backing store of one release: its type as in a stack file, or `externalEtcd`; the number
-    of etcd members; and `storageClass` and `size` of its volume claim, where set.
+    """The backing store of a vCluster's release.
+
+    Args:
+        type: as in a stack file, or `externalEtcd`.
+        members: number of etcd members; 1 for other types.
+        claim: `storageClass` and `size` of its volume claim, those that are set.
     """
 
     type: str = EMBEDDED
@@ -129,21 +209,31 @@ class ChartStore:
 
     @property
     def workload(self) -> str:
-        """Kind of the control plane for kubectl: without a volume it is a Deployment."""
+        """The control plane's resource for kubectl: without a volume it is a Deployment."""
         return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
 
 
-def store_of(values: Any) -> ChartStore:
-    """The backing store that chart values configure."""
-    switched = (kind for kind, key in SWITCHES.items() if value_at(values, key) in (True, "true"))
-    kind = next(switched, EMBEDDED)
-    of_etcd, members, key = f"{ETCD}.statefulSet", None, CLAIM
-    if kind == "etcd":
-        members = value_at(values, f"{of_etcd}.highAvailability.replicas")
-        key = f"{of_etcd}.persistence.volumeClaim"
-    claim = pairs(value_at(values, key)) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
-    return ChartStore(
-        kind,
-        int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
-        {key: claim[key] for key in ("storageClass", "size") if key in claim},
-    )
+def store_of(values: object) -> ChartStore:
+    """The backing store that chart values configure; embedded if they switch none on."""
+    store = _store_type(values)
+    if store == "etcd":
+        members = value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas")
+        # A plugin's outputs have no integers.
+        count = int(members) if isinstance(members, int | float) else 1
+        claim = _claim(values, f"{ETCD}.statefulSet.persistence.volumeClaim")
+        return ChartStore(store, count, claim)
+    if store in _ON_ITS_VOLUME:
+        return ChartStore(store, claim=_claim(values, CLAIM))
+    return ChartStore(store)
+
+
+def _store_type(values: object) -> str:
+    for store, key in SWITCHES.items():
+        if value_at(values, key) in (True, "true"):
+            return store
+    return EMBEDDED
+
+
+def _claim(values: object, key: str) -> dict[str, Any]:
+    claim = pairs(value_at(values, key))
+    return {name: claim[name] for name in ("storageClass", "size") if name in claim}

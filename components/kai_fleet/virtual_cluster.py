@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict, cast
 
-import pulumi
-import pulumi_command as command
 import pulumi_kubernetes as kubernetes
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi.runtime import is_dry_run
+from pulumi_command.local import Command, Logging
 
 from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
@@ -23,11 +22,17 @@ from kai_fleet.cluster.connection import (
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
-from kai_fleet.options import after, chart_args, child_of, component_options, registry_secret
+from kai_fleet.options import (
+    chart_args,
+    child_options,
+    component_options,
+    depending_on,
+    registry_secret,
+)
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
-from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, declare_groups
-from kai_fleet.vcluster_values import AUTHORITY, authority_name, vcluster_values
+from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
+from kai_fleet.vcluster_values import AUTHORITY, Values, authority_name, vcluster_values
 
 ALLOWED: Final = Allowed(
     choices={
@@ -37,7 +42,7 @@ ALLOWED: Final = Allowed(
         "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
         "groups": ROLES,
     },
-    # Arguments that a type of access or store requires, because its address comes from them.
+    # Arguments that a type of access or store requires: its address comes from them.
     needs={
         "NodePort": ("host",),
         "Ingress": ("host",),
@@ -52,19 +57,20 @@ class AccessArgs(TypedDict):
 
     type: NotRequired[str]
     """`LoadBalancer`, `NodePort`, `ClusterIP`, `Ingress` or `Gateway`. Default: `LoadBalancer`."""
-    host: NotRequired[pulumi.Input[str]]
+    host: NotRequired[Input[str]]
     """Host name or address of the API; NodePort: of a node. Default: the load balancer's."""
-    port: NotRequired[pulumi.Input[float]]
+    port: NotRequired[Input[float]]
     """NodePort: the node port; else the controller's port. Default: a free node port; 443."""
-    class_name: NotRequired[pulumi.Input[str]]
+    class_name: NotRequired[Input[str]]
     """Ingress: its IngressClass. Default: the cluster's default class."""
-    gateway: NotRequired[pulumi.Input[str]]
-    """Gateway: NAMESPACE/NAME of one with a TLS listener in mode Passthrough. Required there."""
-    load_balancer_class: NotRequired[pulumi.Input[str]]
+    gateway: NotRequired[Input[str]]
+    """Gateway: NAMESPACE/NAME of a Gateway with a TLS listener in mode Passthrough. Required there.
+    """
+    load_balancer_class: NotRequired[Input[str]]
     """LoadBalancer: its loadBalancerClass. Default: the cluster's default."""
-    load_balancer_source_ranges: NotRequired[list[pulumi.Input[str]]]
+    load_balancer_source_ranges: NotRequired[list[Input[str]]]
     """LoadBalancer: networks (CIDRs) that may reach it. Default: every address."""
-    annotations: NotRequired[dict[str, pulumi.Input[str]]]
+    annotations: NotRequired[dict[str, Input[str]]]
     """Annotations of the API's Service, Ingress or TLSRoute. Default: none."""
 
 
@@ -74,31 +80,31 @@ class StoreArgs(TypedDict):
     type: NotRequired[str]
     """`embedded` (SQLite), `etcd`; with a licence `embeddedEtcd`, `external`. Default: `embedded`.
     """
-    replicas: NotRequired[pulumi.Input[float]]
+    replicas: NotRequired[Input[float]]
     """etcd: number of members, odd. Default: 1."""
-    data_source: NotRequired[pulumi.Input[str]]
+    data_source: NotRequired[Input[str]]
     """external: URL with password, kept as a secret: `postgres://…`. Required there."""
 
 
 class OidcArgs(TypedDict):
     """An OpenID Connect provider whose tokens the vCluster's API server accepts."""
 
-    issuer: pulumi.Input[str]
+    issuer: Input[str]
     """Issuer URL, as in claim `iss` of its tokens: `https://id.example.com`."""
-    client_id: pulumi.Input[str]
+    client_id: Input[str]
     """Client ID, as in claim `aud` of its tokens: `kubernetes`."""
-    username_claim: NotRequired[pulumi.Input[str]]
+    username_claim: NotRequired[Input[str]]
     """Claim with the user name, which gets the prefix `oidc:`. Default: `sub`."""
-    groups_claim: NotRequired[pulumi.Input[str]]
+    groups_claim: NotRequired[Input[str]]
     """Claim with the groups, which get the prefix `oidc:`. Default: `groups`."""
-    ca: NotRequired[pulumi.Input[str]]
+    ca: NotRequired[Input[str]]
     """Certificate authority of the issuer, PEM. Default: public authorities."""
 
 
 class VirtualClusterArgs(TypedDict):
     """A vCluster in an existing namespace."""
 
-    namespace: NotRequired[pulumi.Input[str]]
+    namespace: NotRequired[Input[str]]
     """Its namespace: `name` of a TeamNamespace. Default: `team-` and the component's name."""
     version: NotRequired[str]
     """Version of vCluster, from the release table: `v0.36.1`. Default: the newest tested one."""
@@ -110,42 +116,45 @@ class VirtualClusterArgs(TypedDict):
     """Credentials to pull `chart`. Default: none."""
     mode: NotRequired[str]
     """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
-    node_pool: NotRequired[dict[str, pulumi.Input[str]]]
+    node_pool: NotRequired[dict[str, Input[str]]]
     """Labels of the host nodes that it syncs and uses. Default: every node."""
-    control_pool: NotRequired[dict[str, pulumi.Input[str]]]
+    control_pool: NotRequired[dict[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: every node."""
-    kubernetes_version: NotRequired[pulumi.Input[str]]
+    kubernetes_version: NotRequired[Input[str]]
     """Kubernetes inside: `v1.34.4`. Default: that of the version's chart."""
     access: NotRequired[AccessArgs]
-    """How its API is reached. Default: by a LoadBalancer Service."""
-    replicas: NotRequired[pulumi.Input[float]]
+    """How its API is reached. Default: by a Service of type LoadBalancer."""
+    replicas: NotRequired[Input[float]]
     """Number of pods of its control plane; more than 1 needs another store. Default: 1."""
     store: NotRequired[StoreArgs]
     """Its backing store. Default: SQLite on its volume."""
-    storage_class: NotRequired[pulumi.Input[str]]
-    """StorageClass of its volume, or of each etcd's; immutable. Default: the cluster's default."""
-    size: NotRequired[pulumi.Input[str]]
-    """Size of its volume, or of each etcd's: `20Gi`; immutable. Default: `5Gi`, the chart's."""
-    resources: NotRequired[dict[str, dict[str, pulumi.Input[str]]]]
+    storage_class: NotRequired[Input[str]]
+    """StorageClass of its volume, or of each etcd member's; immutable. Default: the cluster's
+    default class.
+    """
+    size: NotRequired[Input[str]]
+    """Size of its volume, or of each etcd member's: `20Gi`; immutable. Default: `5Gi`, the chart's.
+    """
+    resources: NotRequired[dict[str, dict[str, Input[str]]]]
     """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
     """Identity provider whose users log in. Default: none."""
     groups: NotRequired[dict[str, str]]
-    """Role of each of its groups in namespace `default`: `view`, `edit`, `admin`. Default: none."""
+    """Role by group in namespace `default`: `view`, `edit`, `admin`. Default: none."""
     isolation: NotRequired[str]
-    """That of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
+    """Level of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Taints that its control plane and all synced pods tolerate. Default: none."""
     affinity: NotRequired[dict[str, Any]]
     """Affinity of its control plane and DNS, as in a pod's spec. Default: none."""
-    image_pull_secrets: NotRequired[list[pulumi.Input[str]]]
+    image_pull_secrets: NotRequired[list[Input[str]]]
     """Image pull Secrets in the namespace, for its own and all synced pods. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials by registry, for Secret `kai-fleet-team-registries`. Default: none."""
-    labels: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of the objects of its chart. Default: none."""
-    annotations: NotRequired[dict[str, pulumi.Input[str]]]
-    """Annotations of the chart's objects, without pods and ServiceAccounts. Default: none."""
+    labels: NotRequired[dict[str, Input[str]]]
+    """Labels of the chart's objects. Default: none."""
+    annotations: NotRequired[dict[str, Input[str]]]
+    """Annotations of the chart's objects, except pods and ServiceAccounts. Default: none."""
     licensed: NotRequired[bool]
     """Use the Pro image, which needs a vCluster licence. Default: false, the open source image."""
     values: NotRequired[dict[str, Any]]
@@ -153,173 +162,272 @@ class VirtualClusterArgs(TypedDict):
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
     stack_key: NotRequired[str]
-    """Key of a stack file that messages name: `kai-fleet:teams.ml`. Default: the component."""
-    kubeconfig: NotRequired[pulumi.Input[str]]
+    """Key of a stack file that messages name: `kai-fleet:teams.ml`. Default: they name the
+    component.
+    """
+    kubeconfig: NotRequired[Input[str]]
     """Content of the host's kubeconfig, kept as a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
-class VirtualCluster(pulumi.ComponentResource):
+class VirtualCluster(ComponentResource):
     """A vCluster named after the component, in an existing namespace.
 
-    The name must be unique on the host: vCluster takes pods of another vCluster of the same name
-    for its own. Uninstalling the chart leaves the volume and, in host mode, every pod; these are
-    deleted after the release. In Python, declare objects inside with the options of `inside`.
+    The name must be unique on the host: vCluster takes pods of another vCluster with the same name
+    for its own. Uninstalling the chart leaves the volume and, in host mode, all pods; the component
+    deletes these after the release. In Python, declare objects inside it with the options of
+    `inside`.
 
     Raises:
-        pulumi.RunError: arguments that it does not take, or a version that is not in the release
-            table.
+        pulumi.RunError: an argument is not one that it takes, the version is not in the release
+            table, the chart is another one, or there is no way to the host.
     """
 
-    namespace: pulumi.Output[str]
+    namespace: Output[str]
     """Its namespace on the host."""
-    server: pulumi.Output[str]
+    server: Output[str]
     """URL of its API server: `https://…`."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: Output[str]
     """Administrator's kubeconfig, a secret."""
-    cluster: pulumi.Output[str]
+    cluster: Output[str]
     """Its identity, the UID of namespace kube-system: a recreated vCluster has a new one."""
-    probe_environment: pulumi.Output[dict[str, str]]
+    probe_environment: Output[dict[str, str]]
     """Argument `probe_environment` of a KaiScheduler inside it."""
 
     def __init__(
-        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: VirtualClusterArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, component_options(opts))
-        component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
-        of_version = partial(unknown_version, vcluster, args)
-        check(component, VirtualClusterArgs, args, ALLOWED, of_version)
-        release = vcluster(version, untested=bool(args.get("untested")))
-        namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
-        self.namespace = pulumi.Output.from_input(namespace)
-        host = connection_of(component, args)
-        on_host: Any = provider_options(self, f"{name}-host", args)
-        first = child_of(self, opts, **on_host)
-        child = child_of(self, opts, ordered=False, **on_host)
-        store, oidc, access = args.get("store", {}), args.get("oidc"), args.get("access", {})
-        if "data_source" in store:
-            store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
-        values = vcluster_values(name, {**args, "store": store}, namespace, release)
-        # At deletion, after the release: deletes what the release leaves in the namespace.
-        clean_up: pulumi.Resource = command.local.Command(
+        self._title = f"VirtualCluster {name}"
+        version_mistakes = partial(unknown_version, vcluster, args)
+        check(self._title, VirtualClusterArgs, args, ALLOWED, version_mistakes)
+        self._args = _with_secret_store(args)
+        self._vcluster = vcluster(
+            args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
+        )
+        self._namespace = args.get("namespace", f"team-{name}")
+        self._host = connection_of(self._title, args)
+        provider = provider_options(self, f"{name}-host", args).get("provider")
+        first = child_options(self, opts, provider=provider)
+        child = child_options(self, opts, ordered=False, provider=provider)
+        self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)
+
+        helm = self._release(name, child, dependencies=self._prerequisites(name, first))
+        secret = self._kubeconfig_secret(name)
+        since_last_wait = secret.since_last_wait(helm.id)
+        ready = self._ready(helm, secret, since_last_wait, child)
+        printed = _printed(ready, secret, since_last_wait)
+        secret.warn_of_loss(printed)
+
+        self.namespace = Output.from_input(self._namespace)
+        self.server = printed["server"]
+        self.cluster = printed["uid"]
+        self.kubeconfig = secret.kubeconfig(self.server)
+        self.probe_environment = self._probe_environment(name)
+        replaced_first = child_options(self, opts, ordered=False, delete_before_replace=True)
+        self.identity = self._identity(name, replaced_first)
+        kept = child_options(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
+        self.provider = self._provider_inside(name, kept)
+        declare_groups(name, args.get("groups", {}), self.inside(self))
+        self.register_outputs(
+            {"namespace": self._namespace, "server": self.server, "cluster": self.cluster}
+        )
+
+    def inside(self, parent: Resource) -> ResourceOptions:
+        """Options for resources in the vCluster, children of `parent`.
+
+        They are deleted with the vCluster, without a call to its API, and created again in a new
+        vCluster of this name.
+        """
+        return ResourceOptions(parent=parent, provider=self.provider, deleted_with=self.identity)
+
+    def _prerequisites(self, name: str, first: ResourceOptions) -> list[Resource]:
+        """Declare what the release depends on: the clean-up, the issuer's CA, the pull Secret."""
+        declared: list[Resource] = [self._clean_up(name, first)]
+        oidc = self._args.get("oidc")
+        if oidc and "ca" in oidc:
+            declared.append(self._issuer_authority(name, oidc["ca"], first))
+        if registries := self._args.get("registries"):
+            secret = registry_secret(name, OF_TEAM, self._namespace, registries, first)
+            declared.append(secret)
+        return declared
+
+    def _clean_up(self, name: str, opts: ResourceOptions) -> Resource:
+        """Declare the command that at its deletion, after the release's, deletes what the release
+        leaves in the namespace.
+        """
+        return Command(
             f"{name}-pods",
             delete=probes.command("vcluster clean-up"),
-            environment={**host.environment(), "PODS_NAMESPACE": namespace, "PODS_VCLUSTER": name},
-            opts=first,
+            environment={
+                **self._host.environment(),
+                "PODS_NAMESPACE": self._namespace,
+                "PODS_VCLUSTER": name,
+            },
+            opts=opts,
         )
-        before = [clean_up]
-        if oidc and "ca" in oidc:
-            trusted = kubernetes.core.v1.ConfigMap(
-                f"{name}-oidc",
-                metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
-                data={AUTHORITY: oidc["ca"]},
-                opts=first,
-            )
-            before.append(trusted)
-        if registries := args.get("registries"):
-            before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
+
+    def _issuer_authority(self, name: str, ca: Input[str], opts: ResourceOptions) -> Resource:
+        """Declare the ConfigMap with the CA of the OpenID Connect issuer."""
+        return kubernetes.core.v1.ConfigMap(
+            f"{name}-oidc",
+            metadata={"name": authority_name(name, ca), "namespace": self._namespace},
+            data={AUTHORITY: ca},
+            opts=opts,
+        )
+
+    def _release(
+        self, name: str, child: ResourceOptions, dependencies: list[Resource]
+    ) -> kubernetes.helm.v3.Release:
+        """Declare the vCluster's Helm release."""
+        version = self._vcluster.chart_version
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("vcluster", release.chart_version, args, VCLUSTER_REPOSITORY),
+            **chart_args("vcluster", version, self._args, VCLUSTER_REPOSITORY),
             name=name,
-            namespace=namespace,
-            values=values,
+            namespace=self._namespace,
+            values=self._values,
             # No chart of the table has hooks. On upgrades Pulumi's plugin reads the second option,
             # whatever its name says; on deletion it reads neither.
             disable_webhooks=True,
             disable_crd_hooks=True,
-            timeout=timeout,
-            skip_await=True,  # the step below waits, and says for what
-            opts=after(child, *before),
+            timeout=self._timeout_seconds,
+            skip_await=True,  # the next step waits, and says for what
+            opts=depending_on(child, *dependencies),
         )
-        hold_to(component, helm, "vcluster", release.chart_version)
-        endpoint, port = access.get("host", ""), access.get("port", 443)
-        access_type = access.get("type", "LoadBalancer")
-        if access_type in ("Ingress", "Gateway"):
-            endpoint = resolved(lambda host, port: f"{host}:{int(port)}", endpoint, port)
-        secret = KubeconfigSecret(name, self, host, namespace, values, access_type, endpoint)
-        found = secret.found(helm.id)
-        pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
-        place: Any = {"PROBE_PLACE": args.get("stack_key", component), **host.environment()}
-        # Helm returns long before the API answers and vCluster writes its Secret (V11), also where
-        # other values restart it.
-        ready = command.local.Command(
-            f"{name}-ready",
+        hold_to(self._title, helm, "vcluster", version)
+        return helm
+
+    def _kubeconfig_secret(self, name: str) -> KubeconfigSecret:
+        access = self._args.get("access", {})
+        return KubeconfigSecret(
+            name,
+            self,
+            self._host,
+            self._namespace,
+            self._values,
+            access=access.get("type", "LoadBalancer"),
+            endpoint=_endpoint(access),
+        )
+
+    @property
+    def _timeout_seconds(self) -> int:
+        return self._args.get("ready_timeout", 600)
+
+    @property
+    def _wait_environment(self) -> dict[str, Input[str]]:
+        """Environment variables of each probe: what its messages name, and the way to the host."""
+        place = self._args.get("stack_key", self._title)
+        return {"PROBE_PLACE": place, **self._host.environment()}
+
+    def _ready(
+        self,
+        helm: kubernetes.helm.v3.Release,
+        secret: KubeconfigSecret,
+        since_last_wait: Output[SinceLastWait],
+        opts: ResourceOptions,
+    ) -> Command:
+        """Declare the wait until the vCluster's API answers.
+
+        Helm returns long before the API answers and vCluster writes its Secret (V11), also if other
+        values restart it. The wait prints the server's address and identity.
+        """
+        pool_labels = [joined("=", label) for label in self._args.get("node_pool", {}).items()]
+        return Command(
+            f"{secret.name}-ready",
             create=probes.command("vcluster wait"),
             environment={
-                **place,
-                "VCLUSTER_NAME": name,
-                "VCLUSTER_NAMESPACE": namespace,
-                "VCLUSTER_VERSION": release.version,
-                "VCLUSTER_VALUES": resolved(_digest, values),
-                "VCLUSTER_ACCESS": access_type,
-                "VCLUSTER_HOST": endpoint,
-                "VCLUSTER_NODE_POOL": joined(",", pool),
-                "VCLUSTER_TIMEOUT": str(int(timeout)),
-                "VCLUSTER_REFUSAL": found.apply(lambda found: found.refusal),
+                **self._wait_environment,
+                "VCLUSTER_NAME": secret.name,
+                "VCLUSTER_NAMESPACE": self._namespace,
+                "VCLUSTER_VERSION": self._vcluster.version,
+                "VCLUSTER_VALUES": resolved(_digest, self._values),
+                "VCLUSTER_ACCESS": secret.access,
+                "VCLUSTER_HOST": secret.endpoint,
+                "VCLUSTER_NODE_POOL": joined(",", pool_labels),
+                "VCLUSTER_TIMEOUT": str(int(self._timeout_seconds)),
+                "VCLUSTER_REFUSAL": since_last_wait.apply(lambda since: since.refusal),
             },
-            triggers=[helm.id, found.apply(lambda found: str(found.number))],
-            logging=command.local.Logging.STDERR,  # stdout is the server's address and identity
-            opts=child,
+            triggers=[helm.id, since_last_wait.apply(lambda since: str(since.number))],
+            logging=Logging.STDERR,  # stdout is the server's address and identity
+            opts=opts,
         )
-        printed: pulumi.Output[str] = ready.stdout
-        # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
-        known = pulumi.Output.unsecret(printed).apply(json.loads)
-        last = secret.last()
-        if last and is_dry_run():
-            # A wait that runs again prints only in the update. With an unknown address the preview
-            # would show everything inside as replaced, which is so only for another vCluster.
-            known = found.apply(lambda found: {**last, "uid": found.uid or last["uid"]})
-        secret.warn_of_loss(known)
-        self.server, self.cluster = known["server"], known["uid"]
-        self.kubeconfig = secret.kubeconfig(self.server)
-        environment: Any = {
-            **place,
-            "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
+
+    def _probe_environment(self, name: str) -> Output[dict[str, str]]:
+        environment = {
+            **self._wait_environment,
+            "PROBE_SECRET": joined("", [self._namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
             "PROBE_CLUSTER": self.cluster,
         }
         # Plain keys with an Output each: programs in other languages get it as one Output.
-        self.probe_environment = environment
-        # Stands for this vCluster. Another one, even at the same address, replaces it (S1), which
-        # deletes it first, and with it all that is inside: the engine asks no cluster about that.
-        deleted_first = child_of(self, opts, ordered=False, delete_before_replace=True)
-        # Its place is here, too: outputs of a component are unknown after a run that failed in it.
-        self.identity = command.local.Command(
-            f"{name}{IDENTITY}",
-            environment={"VCLUSTER_NAMESPACE": namespace, "VCLUSTER_SERVER": self.server},
-            triggers=[self.cluster],
-            opts=deleted_first,
-        )
-        # Never replaced: of a resource whose provider is gone the engine (v3.274) can refresh,
-        # remove or create nothing, where the run that replaced them failed in its middle.
-        always = child_of(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
-        # Nor skipped where the wait failed: with --continue-on-error the engine (v3.274) panics
-        # where it skips a provider that exists.
-        last_kubeconfig = deployed.read().output("kubeconfigs", name)
-        usable = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
-        self.provider = kubernetes_provider(
-            name,
-            ClusterConnection(kubeconfig=pulumi.Output.secret(usable)),
-            always,
-            cluster_identifier=name,
-            inside=True,
-        )
-        declare_groups(name, args.get("groups", {}), self.inside(self))
-        self.register_outputs(
-            {"namespace": namespace, "server": self.server, "cluster": self.cluster}
-        )
+        return cast(Output[dict[str, str]], environment)
 
-    def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Options for resources inside, children of `parent`: deleted with the vCluster, without a
-        call to its API, and created again in a new vCluster of this name.
+    def _identity(self, name: str, opts: ResourceOptions) -> Command:
+        """Declare the command that stands for this vCluster and runs nothing.
+
+        Another vCluster, even at the same address, replaces it (S1), which deletes it first, and
+        with it all that is inside: the engine asks no cluster about that. Its environment has the
+        vCluster's namespace and server, because a component's outputs are unknown after a run in
+        which it failed.
         """
-        return pulumi.ResourceOptions(
-            parent=parent, provider=self.provider, deleted_with=self.identity
+        return Command(
+            f"{name}{IDENTITY}",
+            environment={"VCLUSTER_NAMESPACE": self._namespace, "VCLUSTER_SERVER": self.server},
+            triggers=[self.cluster],
+            opts=opts,
         )
 
+    def _provider_inside(self, name: str, opts: ResourceOptions) -> kubernetes.Provider:
+        """Declare the provider for resources in the vCluster.
 
-def _digest(values: Mapping[str, Any]) -> str:
+        It is never replaced: if the provider of a resource is gone because the run that replaced
+        both failed halfway, the engine (v3.274) can refresh, remove or create nothing. It is not
+        skipped either if the wait failed: with --continue-on-error the engine panics if it skips a
+        provider that exists. So it then gets the last kubeconfig.
+        """
+        last_kubeconfig = deployed.read().output("kubeconfigs", name)
+        kubeconfig = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
+        connection = ClusterConnection(kubeconfig=Output.secret(kubeconfig))
+        return kubernetes_provider(name, connection, opts, cluster_identifier=name, inside=True)
+
+
+def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
+    """The arguments with the URL of an external store as a secret."""
+    store = args.get("store", {})
+    if "data_source" in store:
+        data_source = Output.secret(store["data_source"])
+        store = {**store, "data_source": data_source}
+    return {**args, "store": store}
+
+
+def _endpoint(access: AccessArgs) -> Input[str]:
+    """HOST, or HOST:PORT of an Ingress or Gateway; "" if the load balancer decides."""
+    host = access.get("host", "")
+    if access.get("type") not in ("Ingress", "Gateway"):
+        return host
+    return resolved(lambda host, port: f"{host}:{int(port)}", host, access.get("port", 443))
+
+
+def _printed(
+    ready: Command,
+    secret: KubeconfigSecret,
+    since_last_wait: Output[SinceLastWait],
+) -> Output[dict[str, str]]:
+    """What the wait printed: `server` and `uid` of the vCluster.
+
+    In a preview it is what the last wait printed, with the UID of the vCluster that is there now. A
+    wait that runs again prints only in the update: with an unknown address the preview would show
+    everything inside as replaced, which is so only for another vCluster.
+    """
+    last = secret.last_printed()
+    if last and is_dry_run():
+        return since_last_wait.apply(lambda since: {**last, "uid": since.uid or last["uid"]})
+    # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
+    return Output.unsecret(ready.stdout).apply(json.loads)
+
+
+def _digest(values: Values) -> str:
     """Eight characters that change with the values of a chart."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]

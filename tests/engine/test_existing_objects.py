@@ -17,7 +17,7 @@ from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import after
+from kai_fleet.options import depending_on
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet_cli.stack_file.reading import PROJECT
@@ -102,7 +102,7 @@ class Host:
         gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), opts)
         for name in settings.teams:
             TeamNamespace(name, args.namespace(name), opts)
-        KaiScheduler(existing.KAI, args.host_kai(), after(opts, gpu))
+        KaiScheduler(existing.KAI, args.host_kai(), depending_on(opts, gpu))
 
     def up(self) -> dict[str, int]:
         result = self.stack.up()

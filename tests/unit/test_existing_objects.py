@@ -11,7 +11,7 @@ from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.queue_specs import every_spec
+from kai_fleet.queue_specs import named_specs
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack_arguments import settings_of
@@ -109,7 +109,7 @@ def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, 
 )
 def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels, refused):
     queues = {"default-queue": {"gpu": {"quota": 4}}}
-    ((_, spec),) = every_spec({"default-queue": {"gpu": {"quota": quota}}})
+    ((_, spec),) = named_specs({"default-queue": {"gpu": {"quota": quota}}})
     host = there("/apis/scheduling.run.ai/v2/queues/default-queue", spec=spec, labels=labels)
     if not refused:
         assert kai(host, queues) == []

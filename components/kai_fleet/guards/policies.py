@@ -11,7 +11,7 @@ import pulumi
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.names import ISOLATION_LABEL
-from kai_fleet.options import after
+from kai_fleet.options import depending_on
 from kai_fleet.releases import table
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ def declare(
     `name` is the prefix of the resources' names; the keys of both mappings are the rest of them.
     """
     declared = _declare(admission.ValidatingAdmissionPolicy, name, policies, opts)
-    ordered = after(opts, *declared)
+    ordered = depending_on(opts, *declared)
     declared += _declare(admission.ValidatingAdmissionPolicyBinding, name, bindings, ordered)
     return declared
 

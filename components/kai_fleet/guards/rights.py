@@ -17,7 +17,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.guards.bounds import Args, Text, namespace_args, scheduler
 from kai_fleet.guards.policies import content
 from kai_fleet.inputs import resolved
-from kai_fleet.options import after
+from kai_fleet.options import depending_on
 from kai_fleet.releases import version_key
 from kai_fleet.values import value_at
 
@@ -150,7 +150,7 @@ def declare_role(
         metadata=object_meta,
         role_ref=role_ref(role_type.__name__, metadata["name"]),
         subjects=[subject],
-        opts=after(opts, role),
+        opts=depending_on(opts, role),
     )
     return [role, binding]
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.names import VIRTUAL_CLUSTER
-from kai_fleet.queue_specs import every_spec
+from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
@@ -244,7 +244,7 @@ def _kai(settings: Settings, own: HostKai | Scheduler, path: str, **more: Any) -
 
 def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
     """The queues of QueueTreeArgs at their places, parents before their children."""
-    specs = every_spec(args["queues"], *(args.get(key) for key in ("gpus", "pools", "parent")))
+    specs = named_specs(args["queues"], *(args.get(key) for key in ("gpus", "pools", "parent")))
     return tuple(
         DeclaredQueue.of(name, spec, path=place.path, shard=place.shard)
         for (name, spec), place in zip(specs, placed, strict=True)
