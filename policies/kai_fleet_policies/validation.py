@@ -114,8 +114,8 @@ def _about(finding: Finding, names: Sequence[str]) -> Finding:
 def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str) -> list[Finding]:
     """Refuse to remove teams that are not in the file, unless the file or the run names them.
 
-    With a team its vCluster and its volumes are deleted: a cut file or a bad merge must not do that.
-    A team that moves to a stack of its own is removed, too. No findings if some key could not be
+    A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
+    team that moves to a stack of its own is removed, too. No findings if some key could not be
     read, because a team may be missing for that reason.
 
     Args:
