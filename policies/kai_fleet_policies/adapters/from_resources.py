@@ -5,7 +5,7 @@ Each `kubernetes` provider is a cluster; the one with the name of a vCluster is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
@@ -22,6 +22,8 @@ from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
+Properties: TypeAlias = Mapping[str, object]
+
 _COMPONENT: Final = "kai-fleet:index:"
 _UNLIMITED: Final = {resource: QueueShare(quota=-1.0, limit=-1.0) for resource in RESOURCES}
 # The charts that this program's components install; the other components install none.
@@ -54,19 +56,20 @@ class Declared:
     urn: str
     type: str
     name: str
-    props: Mapping[str, object]
+    props: Properties
     provider: str = ""
     default_namespace: str = "default"
 
     @property
     def object_name(self) -> str:
         """Its name in Kubernetes."""
-        return text(get(self.props.get("metadata"), "name")) or self.name
+        name = text(get(self.props, "metadata", "name"))
+        return name or self.name
 
     @property
     def namespace(self) -> str | None:
         """The namespace that its metadata has; None if there is none."""
-        return text(get(self.props.get("metadata"), "namespace"))
+        return text(get(self.props, "metadata", "namespace"))
 
 
 @dataclass
@@ -96,11 +99,13 @@ class _Contents:
         """The cluster that they declare; a declared queue counts before one that is made."""
         declared = {queue.name for queue in self.queues}
         made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
-        shards = tuple(self.shards)
-        topologies = tuple(self.topologies)
+        kai = tuple(
+            replace(kai, shards=tuple(self.shards), topologies=tuple(self.topologies))
+            for kai in self.kai
+        )
         return Cluster(
             self.name,
-            kai=tuple(replace(kai, shards=shards, topologies=topologies) for kai in self.kai),
+            kai=kai,
             queues=(*self.queues, *made.values()),
             workloads=tuple(self.workloads),
             objects=tuple(self.objects),
@@ -193,7 +198,13 @@ def _with_inside(team: Team, host: _Contents, by_name: Mapping[str, _Contents]) 
     inside = replace(contents.cluster(), path=team.path, gpus=gpus)
     # A KAI inside schedules there, whatever the values of the chart say.
     mode = "virtual" if inside.kai else team.mode
-    return replace(team, inside=inside, gpus=gpus, slices=slices, mode=mode)
+    return replace(
+        team,
+        inside=inside,
+        gpus=gpus,
+        slices=slices,
+        mode=mode,
+    )
 
 
 def _read_object(contents: _Contents, resource: Declared) -> None:
@@ -247,7 +258,7 @@ def _read_tree(contents: _Contents, resource: Declared) -> None:
         contents.made_queues.append(queue)
 
 
-def queues_of(props: Mapping[str, object]) -> Iterator[tuple[str, dict[str, object]]]:
+def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
     """The queues of a resource of type QUEUES by name, each with the inputs that a resource of its
     own would have. None if they are not known yet.
     """
@@ -335,7 +346,9 @@ def _queues_of_chart(version: str | None, values: object, urn: str) -> Iterator[
     Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
     """
     makes_queues = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
-    if makes_queues and isinstance(version, str) and version_key(version) >= (0, 10):
+    if not makes_queues or not isinstance(version, str):
+        return
+    if version_key(version) >= (0, 10):
         yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
         yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
 
@@ -359,7 +372,7 @@ def _component(urn: str) -> str:
     return ""
 
 
-def chart_of(props: Mapping[str, object]) -> tuple[str, str | None]:
+def chart_of(props: Properties) -> tuple[str, str | None]:
     """The chart and the version of a release; the version is None if the newest one is installed.
 
     `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
@@ -391,7 +404,13 @@ def _sharing(version: str | None, values: object) -> SharingMode:
     return _UNKNOWN_MODE if switch is UNKNOWN else mode_of_switch(switch)
 
 
-def _vcluster(version: str | None, values: object, name: str, *, of_component: bool) -> Team:
+def _vcluster(
+    version: str | None,
+    values: object,
+    name: str,
+    *,
+    of_component: bool,
+) -> Team:
     """The team of a vCluster, by the values of its chart."""
     if isinstance(version, str) and version:
         version = f"v{version.removeprefix('v')}"  # the chart's versions have no v

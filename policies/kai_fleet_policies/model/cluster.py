@@ -189,7 +189,9 @@ class Team:
     def written_at(self, *keys: str) -> str:
         """The key path of a key: in its own section, or for all teams if it is written there."""
         steps = ".".join(keys).split(".")
-        return self.where(*steps) if self.where else at(self.path, *steps)
+        if self.where is None:
+            return at(self.path, *steps)
+        return self.where(*steps)
 
     @property
     def kai(self) -> tuple[Kai, ...]:

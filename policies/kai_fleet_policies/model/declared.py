@@ -146,7 +146,8 @@ def _with_granted_queues(host: Cluster, arguments: Arguments) -> Cluster:
         gpus = grant.counted if name == grant.parent_queue else UNLIMITED
         shares = dict.fromkeys(RESOURCES, QueueShare(UNLIMITED))
         shares["gpu"] = QueueShare(gpus, gpus)
-        queues.append(DeclaredQueue(name, parent, shares, path=path, shard=grant.shard))
+        queue = DeclaredQueue(name, parent, shares, path=path, shard=grant.shard)
+        queues.append(queue)
         parent = name
     if team.mode == "host":
         written = arguments.settings.teams[team.name].queues
@@ -311,7 +312,12 @@ def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[Dec
 
     `placed` has the same queues in the same order.
     """
-    specs = every_spec(args["queues"], args.get("gpus"), args.get("pools"), args.get("parent"))
+    specs = every_spec(
+        args["queues"],
+        gpus=args.get("gpus"),
+        pools=args.get("pools"),
+        parent=args.get("parent"),
+    )
     return tuple(
         DeclaredQueue.of(name, spec, path=queue.path, shard=queue.shard)
         for (name, spec), queue in zip(specs, placed, strict=True)
@@ -324,4 +330,5 @@ def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
     for number, documents in enumerate(files):
         path = f"{key_path(('workloads', team))}[{number}]"
         for manifest in documents:
-            yield from workloads(manifest["kind"], manifest, manifest["metadata"]["name"], path)
+            name = manifest["metadata"]["name"]
+            yield from workloads(manifest["kind"], manifest, name, path)

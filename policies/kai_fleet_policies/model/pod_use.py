@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import keys, mig, sharing
 from kai_fleet.values import parse_quantity
 from kai_fleet_policies.model.queues import rounded
+
+Texts: TypeAlias = Mapping[str, str]  # labels or annotations
+Amounts: TypeAlias = Mapping[str, float]  # by resource, in its base unit: cores, bytes, devices
 
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY)
@@ -67,7 +70,7 @@ class GpuRequest:
         return self.whole + self.mig + shares
 
 
-def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
+def gpu_request(annotations: Texts, requests: Amounts) -> GpuRequest:
     """The request that a pod's annotations and the sum of its requests mean.
 
     A share that cannot be read, or that is not above 0, counts nothing: a pod takes nothing off
@@ -90,7 +93,7 @@ def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -
     return replace(request, mebibytes=memory, devices=devices)
 
 
-def _requested_mebibytes(annotations: Mapping[str, str]) -> int | None:
+def _requested_mebibytes(annotations: Texts) -> int | None:
     """MiB of GPU memory: in mode NvFractions the request of a container, else its limit."""
     by_kind = dict[str, str]()
     for key, value in annotations.items():
@@ -108,7 +111,7 @@ def _count(text: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) < _DIGITS else None
 
 
-def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | None:
+def gpu_memory(labels: Texts, in_megabytes: bool = False) -> int | None:
     """What KAI takes for the memory of each GPU of a node, by the node's labels; None without one.
 
     The unit is MiB, rounded down to a hundred. With `in_megabytes` it is 10^6 bytes: such a release
@@ -117,12 +120,15 @@ def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | N
     text = labels.get(MEMORY_LABEL, "")
     if not text.isdecimal():
         return None
-    mebibytes = int(text) if int(text) < _TIB_IN_MIB else int(text) // _TIB_IN_MIB
-    amount = int(mebibytes * _MIB_IN_MB) if in_megabytes else mebibytes
+    amount = int(text)
+    if amount >= _TIB_IN_MIB:
+        amount //= _TIB_IN_MIB
+    if in_megabytes:
+        amount = int(amount * _MIB_IN_MB)
     return amount - amount % 100 or None
 
 
-def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+def groups_of(labels: Texts) -> tuple[str, ...]:
     """KAI's names of the GPUs that a pod shares: from one label, or from one label for each GPU.
 
     The labels for each GPU count before the single one.
@@ -153,12 +159,14 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
     return _combined(sum, requests, numbers(spec.get("overhead")))
 
 
-def numbers(resources: Mapping[str, str] | None) -> dict[str, float]:
+def numbers(resources: Texts | None) -> dict[str, float]:
     """Resources, such as a node's allocatable ones, in base units; 0 for what cannot be read."""
-    return {name: _number(text) for name, text in (resources or {}).items()}
+    if resources is None:
+        return {}
+    return {name: _number(text) for name, text in resources.items()}
 
 
-def whole_gpus(requests: Mapping[str, float]) -> float:
+def whole_gpus(requests: Amounts) -> float:
     """Number of whole GPUs of all vendors."""
     return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
 
@@ -170,9 +178,7 @@ def _requests(container: Mapping[str, Any]) -> dict[str, float]:
     return numbers({**limits, **requests})
 
 
-def _combined(
-    combine: Callable[[Iterable[float]], float], *lists: Mapping[str, float]
-) -> dict[str, float]:
+def _combined(combine: Callable[[Iterable[float]], float], *lists: Amounts) -> dict[str, float]:
     """One amount of each resource: `combine` of its amounts in the lists, 0 where it is absent."""
     names = dict.fromkeys(chain(*lists))
     combined = dict[str, float]()
@@ -237,8 +243,10 @@ def pods_of(
 
     `memories` has the memory of each node's GPUs by the node's name, as `gpu_memory` gives it.
     """
-    queues = {(group.namespace, group.name): group.spec.get("queue") for group in pod_groups}
-    smallest = min((memory for memory in memories.values() if memory), default=None)
+    queues = dict[tuple[str, str], str | None]()
+    for pod_group in pod_groups:
+        queues[pod_group.namespace, pod_group.name] = pod_group.spec.get("queue")
+    smallest = min(filter(None, memories.values()), default=None)
     pods = list[PodUse]()
     for pod in items:
         if pod.namespace in keys.RESERVED or pod.ended:

@@ -6,16 +6,23 @@ templates here are as the pods will be. Any value may be UNKNOWN.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from kai_fleet.releases.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.mig import PREFIX
 from kai_fleet.values import UNKNOWN, get, items, mapping, pairs, text
 
+Labels: TypeAlias = Mapping[str, object]  # also annotations; values may be no strings
+
 # UNKNOWN in place of a value of one type.
 _UNKNOWN_NAMES: Final[list[str]] = UNKNOWN
-_UNKNOWN_LABELS: Final[Mapping[str, object]] = UNKNOWN
+_UNKNOWN_LABELS: Final[Labels] = UNKNOWN
 _UNKNOWN_ANSWER: Final[bool] = UNKNOWN
+
+
+def _is_gpu(resource: str) -> bool:
+    """Whether a resource is a whole GPU or a MIG slice."""
+    return resource in GPU_RESOURCES or resource.startswith(PREFIX)
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class PodContainer:
         """
         if UNKNOWN in (self.requests, self.limits):
             return _UNKNOWN_NAMES
-        names = sorted({*map(str, self.requests), *map(str, self.limits)})
-        return [name for name in names if name in GPU_RESOURCES or name.startswith(PREFIX)]
+        names = {str(name) for name in (*self.requests, *self.limits)}
+        return sorted(filter(_is_gpu, names))
 
 
 _UNKNOWN_CONTAINERS: Final[tuple[PodContainer, ...]] = UNKNOWN
@@ -61,8 +68,8 @@ class PodTemplate:
     name: str
     namespace: str | None = None
     scheduler: str | None = None
-    labels: Mapping[str, object] = field(default_factory=dict)
-    annotations: Mapping[str, object] = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
     containers: tuple[PodContainer, ...] = ()
     owner_labels: Mapping[str, object] = field(default_factory=dict)
     part: str = ""
@@ -83,7 +90,7 @@ class PodTemplate:
         return get(self._labels_with_queue, QUEUE_LABEL)
 
     @property
-    def _labels_with_queue(self) -> Mapping[str, object]:
+    def _labels_with_queue(self) -> Labels:
         if self.owner_labels is UNKNOWN or QUEUE_LABEL in self.owner_labels:
             return self.owner_labels
         return self.labels
@@ -119,7 +126,12 @@ _WITHOUT_PODS: Final = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queu
 _PLAIN_STEPS: Final = ("spec", "template", "jobTemplate")
 
 
-def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> list[PodTemplate]:
+def workloads(
+    kind: str,
+    props: Mapping[str, object],
+    name: str,
+    path: str,
+) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
     spec = props.get("spec")
     metadata = props.get("metadata")
@@ -144,13 +156,13 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
     return templates
 
 
-def _owner_labels(kind: str, metadata: object, spec: object) -> Mapping[str, object]:
+def _owner_labels(kind: str, metadata: object, spec: object) -> Labels:
     """The labels in which KAI looks for the queue, with those that the operator writes there.
 
     UNKNOWN if some of them are.
     """
     labels = mapping(get(metadata, "labels"))
-    more: Mapping[str, object] = {}
+    more: Labels = {}
     if kind == _TRAIN_JOB:  # its operator gives them to the JobSet, which KAI takes for the owner
         more = mapping(get(spec, "labels"))
     elif kind == _DYNAMO:
@@ -175,7 +187,12 @@ def _as_operator_writes(template: PodTemplate) -> PodTemplate:
     return template
 
 
-def _template(base: PodTemplate, part: str, metadata: object, spec: object) -> PodTemplate:
+def _template(
+    base: PodTemplate,
+    part: str,
+    metadata: object,
+    spec: object,
+) -> PodTemplate:
     return replace(
         base,
         scheduler=text(get(spec, "schedulerName")),
