@@ -1,7 +1,7 @@
 """Rules about KAI: versions of the release table, what a version has, and values of its chart."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release
@@ -17,6 +17,8 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
 )
+
+ReleaseTable: TypeAlias = Mapping[str, Release]
 
 
 @mandatory("kai-version-known", "high", each_kai)
@@ -42,7 +44,11 @@ def kai_version_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
 
 
 def not_in_table(
-    table: Mapping[str, Release], version: str, untested: bool, subject: Subject, reason: str
+    table: ReleaseTable,
+    version: str,
+    untested: bool,
+    subject: Subject,
+    reason: str,
 ) -> Findings:
     """What is wrong with a version that the release table does not have.
 
@@ -67,7 +73,7 @@ def untested_cause(version: str, nearest: str) -> str:
 
 @advisory("kai-version-supported", "medium", each_kai)
 def kai_version_supported(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
-    """KAI versions that still get fixes, and that nothing is known against.
+    """KAI versions that still get fixes, and that have no known faults.
 
     A line out of support gets no more fixes, security fixes included; a version may have
     vulnerabilities that the next one repairs.
@@ -75,7 +81,7 @@ def kai_version_supported(cluster: Cluster, kai: Kai, subject: Subject) -> Findi
     yield from advised_against(KAI, str(kai.version), subject.at("version"))
 
 
-def advised_against(table: Mapping[str, Release], version: str, subject: Subject) -> Findings:
+def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Findings:
     """Warn of a version of the table that is not maintained, in the words of `fleet releases`."""
     if version not in table:
         return
@@ -151,7 +157,7 @@ def every_installed_kai(cluster: Cluster) -> Iterator[tuple[InstalledKai, Subjec
 
 @mandatory("kai-values", "medium", every_installed_kai)
 def kai_values(cluster: Cluster, installed: InstalledKai, subject: Subject) -> Findings:
-    """An isolated team's KAI has values of the allow-list, and none that undo what is handled.
+    """An isolated team's KAI has only values of the allow-list, and no KAI undoes the program's.
 
     Whoever writes the values of a team's KAI would decide what runs in its place; and some
     values bring back a hook that the program switched off.

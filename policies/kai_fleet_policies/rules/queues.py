@@ -70,7 +70,12 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Find
         yield _absent_parent(cluster, name, parent, subject.at("parent"))
 
 
-def _absent_parent(cluster: Cluster, name: str, parent: str, subject: Subject) -> Finding:
+def _absent_parent(
+    cluster: Cluster,
+    name: str,
+    parent: str,
+    subject: Subject,
+) -> Finding:
     """What to say of a queue whose parent is not declared here.
 
     Raises:
@@ -170,8 +175,8 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> 
 def queue_bounded(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Priorities, quotas, limits and weights are amounts that a cluster can have.
 
-    KAI checks none: a negative amount but -1, or one beyond any cluster, upsets the shares of all
-    queues beside it.
+    KAI checks none of them: a negative amount other than -1, or one beyond any cluster, upsets the
+    shares of all queues beside it.
     """
     priority = known(get(queue.spec, "priority"), "its priority is known")
     if not _is_within(priority, queue_bounds.PRIORITY):
@@ -262,10 +267,10 @@ def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
 
 @advisory("queue-fraction", "low", each_queue)
 def queue_fraction(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
-    """A fractional quota or limit of GPUs takes the fractions that are just as much.
+    """Pods whose fractions add up to a quota or limit of GPUs fit into it.
 
-    KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3: the last of such pods
-    stays Pending, by a limit always, by a quota where its priority class is not preemptible.
+    KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3. With a limit the last of
+    such pods always stays Pending, with a quota only if its priority class is not preemptible.
     """
     share = _share(queue, "gpu")
     children = cluster.tree.children.get(queue.name, ())
@@ -346,7 +351,10 @@ def queue_quota(
 
 
 def _wrong_limits(
-    cluster: Cluster, promise: _QueueResource, share: QueueShare, subject: Subject
+    cluster: Cluster,
+    promise: _QueueResource,
+    share: QueueShare,
+    subject: Subject,
 ) -> Findings:
     """What is wrong with a queue's limit: it is absent, below its quota, or above an ancestor's."""
     queue, resource = promise
@@ -382,7 +390,10 @@ def _may_be_limit_of_team(cluster: Cluster, promise: _QueueResource, limit: floa
 
 
 def _limit_above_ancestor(
-    cluster: Cluster, promise: _QueueResource, limit: float, subject: Subject
+    cluster: Cluster,
+    promise: _QueueResource,
+    limit: float,
+    subject: Subject,
 ) -> Findings:
     """Compare a limit with that of the nearest queue above that has one.
 

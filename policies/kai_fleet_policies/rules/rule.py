@@ -53,23 +53,39 @@ class Subject:
 
     def at(self, *keys: str) -> Self:
         """The same subject with the path of a key below it; a URN stays as it is."""
-        path = self.written_at(*keys) if self.written_at else at(self.path, *keys)
-        return replace(self, path=path, written_at=None)
+        if self.written_at is None:
+            return replace(self, path=at(self.path, *keys))
+        return replace(self, path=self.written_at(*keys), written_at=None)
 
     def refuse(self, cause: str, fix: str = "") -> Finding:
         """A mistake that stops the preview."""
-        return Finding(Level.MANDATORY, self.path, self.kind, self.name, cause, fix)
+        return self._finding(Level.MANDATORY, cause, fix)
 
     def warn(self, cause: str, fix: str = "") -> Finding:
         """A warning, which stops nothing."""
-        return Finding(Level.ADVISORY, self.path, self.kind, self.name, cause, fix)
+        return self._finding(Level.ADVISORY, cause, fix)
 
     def undecided(self, until: str) -> Finding:
         """A warning that only the update can decide; `until` completes "cannot decide until"."""
-        fix = "the rule is checked again when it is known"
-        return replace(self.warn(f"cannot decide until {until}", fix), undecided=True)
+        finding = self.warn(
+            f"cannot decide until {until}",
+            "the rule is checked again when it is known",
+        )
+        return replace(finding, undecided=True)
+
+    def _finding(self, level: Level, cause: str, fix: str) -> Finding:
+        return Finding(
+            level,
+            path=self.path,
+            kind=self.kind,
+            name=self.name,
+            cause=cause,
+            fix=fix,
+        )
 
 
+# Finds what is wrong in a cluster.
+Check: TypeAlias = Callable[[Cluster], Findings]
 # Lists what a rule judges in a cluster, each value with its subject.
 Subjects: TypeAlias = Callable[[Cluster], Iterable[tuple[T, Subject]]]
 # Judges one of these values. A docstring is required: it becomes the rule's demand and reason.
@@ -87,7 +103,7 @@ class Rule:
     severity: Severity
     about: str
     why: str
-    check: Callable[[Cluster], Findings]
+    check: Check
 
 
 def mandatory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
@@ -104,12 +120,10 @@ def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[
     return partial(_rule_about, Level.ADVISORY, name, severity, subjects)
 
 
-def cluster_rule(
-    level: Level, name: str, severity: Severity
-) -> Callable[[Callable[[Cluster], Findings]], Rule]:
+def cluster_rule(level: Level, name: str, severity: Severity) -> Callable[[Check], Rule]:
     """Decorate a function as a rule that is asked once for a whole cluster; see `mandatory`."""
 
-    def decorate(judge: Callable[[Cluster], Findings]) -> Rule:
+    def decorate(judge: Check) -> Rule:
         def check(cluster: Cluster) -> Findings:
             return _in_name_of(name, judge(cluster), cluster_subject("rule", cluster))
 
@@ -119,7 +133,11 @@ def cluster_rule(
 
 
 def _rule_about(
-    level: Level, name: str, severity: Severity, subjects: Subjects[T], judge: Judge[T]
+    level: Level,
+    name: str,
+    severity: Severity,
+    subjects: Subjects[T],
+    judge: Judge[T],
 ) -> Rule:
     def check(cluster: Cluster) -> Findings:
         for value, subject in subjects(cluster):
@@ -133,7 +151,7 @@ def _rule(
     name: str,
     severity: Severity,
     docstring: str | None,
-    check: Callable[[Cluster], Findings],
+    check: Check,
 ) -> Rule:
     paragraphs = inspect.cleandoc(docstring or "").split("\n\n")
     demand, reason = [" ".join(paragraph.split()) for paragraph in paragraphs]
@@ -183,7 +201,9 @@ def _workload_subject(workload: PodTemplate, cluster: Cluster) -> Subject:
         name += f" ({workload.part})"
     namespace = called(workload.namespace or "default")
     return Subject(
-        workload.kind, f"{name} in namespace {namespace} of {cluster.name}", workload.path
+        workload.kind,
+        f"{name} in namespace {namespace} of {cluster.name}",
+        workload.path,
     )
 
 
@@ -193,28 +213,35 @@ def _vcluster_subject(team: Team) -> Subject:
     return Subject("vCluster", called(team.name), written_at(), written_at)
 
 
-def each_queue(cluster: Cluster) -> list[tuple[DeclaredQueue, Subject]]:
+def each_queue(cluster: Cluster) -> Iterator[tuple[DeclaredQueue, Subject]]:
     """The queues of the cluster."""
-    return [(queue, queue_subject(queue, cluster)) for queue in cluster.queues]
+    for queue in cluster.queues:
+        yield queue, queue_subject(queue, cluster)
 
 
-def each_workload(cluster: Cluster) -> list[tuple[PodTemplate, Subject]]:
+def each_workload(cluster: Cluster) -> Iterator[tuple[PodTemplate, Subject]]:
     """The pods and pod templates of the cluster."""
-    return [(workload, _workload_subject(workload, cluster)) for workload in cluster.workloads]
+    for workload in cluster.workloads:
+        yield workload, _workload_subject(workload, cluster)
 
 
-def each_vcluster(cluster: Cluster) -> list[tuple[Team, Subject]]:
+def each_vcluster(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
     """The teams of a host, as the vClusters that they have there."""
-    return [(team, _vcluster_subject(team)) for team in cluster.teams]
+    for team in cluster.teams:
+        yield team, _vcluster_subject(team)
 
 
-def each_claim(cluster: Cluster) -> list[tuple[Team, Subject]]:
+def each_claim(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
     """The teams of a host, and then those to which it grants a stack of their own."""
-    return [(team, team_subject(team)) for team in (*cluster.teams, *cluster.grants)]
+    for team in cluster.teams:
+        yield team, team_subject(team)
+    for grant in cluster.grants:
+        yield grant, team_subject(grant)
 
 
-def each_kai(cluster: Cluster) -> list[tuple[Kai, Subject]]:
+def each_kai(cluster: Cluster) -> Iterator[tuple[Kai, Subject]]:
     """The KAI of the cluster. None in a team's own stack: the platform's stack judges that one."""
     if cluster.platform:
-        return []
-    return [(kai, kai_subject(kai, cluster)) for kai in cluster.kai]
+        return
+    for kai in cluster.kai:
+        yield kai, kai_subject(kai, cluster)

@@ -36,8 +36,13 @@ def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
     for chart in cluster.charts:
         yield chart, Subject(chart.subject, "", chart.path)
     for installed, subject in every_installed_kai(cluster):
-        kai = installed.kai
-        yield Chart(kai.chart, kai.values, names=("kai-scheduler",), version=kai.version), subject
+        chart = Chart(
+            installed.kai.chart,
+            installed.kai.values,
+            names=("kai-scheduler",),
+            version=installed.kai.version,
+        )
+        yield chart, subject
     for team, subject in each_vcluster(cluster):
         vcluster = Chart(
             team.chart,
@@ -68,8 +73,10 @@ def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findi
     """
     owner = " of the platform's stack" if cluster.platform else ""
     chart = installed.chart
-    places = cluster.sources.chart_places
-    if chart is not None and (reason := _elsewhere(sources.chart_place, chart, places)):
+    reason = None
+    if chart is not None:
+        reason = _elsewhere(sources.chart_place, chart, cluster.sources.chart_places)
+    if reason is not None:
         yield subject.at("chart").refuse(
             f"has a chart which {reason}",
             "drop it, the release table says where the chart is; or have the location of a mirror"
@@ -90,10 +97,10 @@ def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findi
 
 @cluster_rule(Level.ADVISORY, "sources-used", "low")
 def sources_used(cluster: Cluster) -> Findings:
-    """Each place in kai-fleet:sources has a chart or an image that is written with it.
+    """Each place in kai-fleet:sources is that of a chart or an image in the stack file.
 
-    The key allows places, and takes nothing from them: a mirror that only it names is not used,
-    and charts and images come from their projects all the same.
+    The key only allows places: a mirror that is written nowhere else is not used, and charts and
+    images still come from their projects.
     """
     if not cluster.declared or cluster.grants:
         return  # teams with stacks of their own may use a place there
@@ -175,7 +182,11 @@ class _Leaf:
 
 
 def _leaves(
-    value: object, above: str = "", *, below_image: bool = False, in_list: bool = False
+    value: object,
+    above: str = "",
+    *,
+    below_image: bool = False,
+    in_list: bool = False,
 ) -> Iterator[_Leaf]:
     """The values of a chart that may name an image, a registry or a chart."""
     if isinstance(value, Mapping):
@@ -189,7 +200,11 @@ def _leaves(
 
 
 def _leaves_of_mapping(
-    values: Mapping[str, object], above: str, *, below_image: bool, in_list: bool
+    values: Mapping[str, object],
+    above: str,
+    *,
+    below_image: bool,
+    in_list: bool,
 ) -> Iterator[_Leaf]:
     values = _with_variable(values)
     for step, value in values.items():
@@ -220,7 +235,12 @@ def _chart_inside(chart: Mapping[str, object]) -> str:
     return "/".join(str(step).rstrip("/") for step in steps if step)
 
 
-def _why_refused(leaf: _Leaf, known: KnownSources, home: str, repository: str) -> str | None:
+def _why_refused(
+    leaf: _Leaf,
+    known: KnownSources,
+    home: str,
+    repository: str,
+) -> str | None:
     """Why a value is refused; None if it names nothing, or something in a known place.
 
     `home` and `repository` are the chart's own registry and repository: they complete a value
@@ -256,7 +276,11 @@ def _names_image(leaf: _Leaf) -> bool:
 
 
 def _why_image_refused(
-    leaf: _Leaf, value: str, known: KnownSources, home: str, repository: str
+    leaf: _Leaf,
+    value: str,
+    known: KnownSources,
+    home: str,
+    repository: str,
 ) -> str | None:
     """Why the value of a key that names images is refused; None if it is in a known place."""
     is_registry = leaf.name.endswith(("registry", "mirror"))

@@ -72,12 +72,12 @@ def _may_share_gpus(team: Team, other: Team) -> bool:
 def _shared_nodes(team: Team, other: Team) -> tuple[str, str]:
     """Cause and fix where two teams may share nodes."""
     pair = (team, other)
-    with_kai_inside = " and ".join(called(team.name) for team in pair if team.mode == "virtual")
+    with_kai_inside = [called(team.name) for team in pair if team.mode == "virtual"]
     without_gpus = [f", or gpus: 0 for {team.name}" for team in pair if team.mode != "virtual"]
     return (
         f"has {_pool_text(team.node_pool)} and may share nodes with team {called(other.name)},"
-        f" which has {_pool_text(other.node_pool)}: the KAI inside {with_kai_inside} would hand out"
-        " GPUs that are taken",
+        f" which has {_pool_text(other.node_pool)}: the KAI inside {' and '.join(with_kai_inside)}"
+        " would hand out GPUs that are taken",
         f"write different values of one label, for example {{kai-fleet/pool: {called(team.name)}}}"
         f" and {{kai-fleet/pool: {called(other.name)}}}{''.join(without_gpus)}",
     )
@@ -228,7 +228,7 @@ def team_isolation(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
     Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
     one pod, and sees every GPU there. The account of a team's own stack makes pods on the host
-    itself, and no cluster role, which the vCluster's chart would bring then.
+    itself, and may make no cluster role, although the vCluster's chart then has one.
     """
     if team.level != "off":
         return
@@ -248,10 +248,10 @@ def team_isolation(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 @advisory("team-mode", "high", each_vcluster)
 def team_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
-    """Keys whose promise the team's mode can keep.
+    """Autoscaling is switched on only in a mode in which it works.
 
-    In mode virtual a pod comes to the host with its node chosen: no autoscaler sees one that waits,
-    nor the pods by which KAI asks for nodes.
+    In mode virtual a pod reaches the host with its node chosen: an autoscaler there sees no pod
+    that waits, and none of the pods by which KAI asks for nodes.
     """
     promises: list[Subject] = []
     if team.mode == "virtual" and team.autoscaled:
@@ -271,7 +271,7 @@ def team_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 @advisory("team-gang", "low", each_vcluster)
 def team_gang(cluster: Cluster, team: Team, subject: Subject) -> Findings:
-    """What host mode costs: pods of one job are no longer started together.
+    """In host mode the pods of one job are not started together.
 
     The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
     own.
@@ -299,7 +299,8 @@ def vcluster_node_pool(cluster: Cluster, team: Team, subject: Subject) -> Findin
         return
     for owner, _ in each_claim(cluster):
         nodes = pairs(owner.node_pool)
-        if owner.name == team.name or not nodes or not nodes.items() <= pool.items():
+        runs_there = nodes and nodes.items() <= pool.items()
+        if not runs_there or owner.name == team.name:
             continue
         yield subject.at("nodePool").warn(
             f"would run on {_pool_text(pool)}, the nodes of team {called(owner.name)}",

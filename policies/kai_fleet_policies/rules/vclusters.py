@@ -32,7 +32,7 @@ WrongValue: TypeAlias = tuple[str, str, str]
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
 def vcluster_version_known(cluster: Cluster, team: Team, subject: Subject) -> Findings:
-    """Only vCluster versions of the release table; of one that is not advised a warning.
+    """Only vCluster versions of the release table; one that is not advised is a warning.
 
     The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
     its end of life gets no more fixes, security fixes included.
@@ -99,7 +99,7 @@ _HARMLESS_VARIABLES: Final = re.compile(_READ["names"])
 
 @mandatory("vcluster-values", "critical", each_vcluster)
 def vcluster_values(cluster: Cluster, team: Team, subject: Subject) -> Findings:
-    """Of an isolated team only values of the allow-list, of others none that open or break it.
+    """An isolated team sets only values of the allow-list, others none that open or break vCluster.
 
     Whoever writes the values of a vCluster would decide what it may do on the host, to all
     teams. One flag of its API server opens a team's Kubernetes to everybody who reaches it. Keys
@@ -245,10 +245,10 @@ _HOST_ANNOTATIONS: Final = re.compile("|".join(_READ["annotations"]["names"]))
 def vcluster_access(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
-    Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
-    clients of another. By annotations controllers share load balancers, take addresses and run
-    configuration: a team writes those of a list, the platform all others. And who does not pass
-    TLS through lets nobody in: the client's certificate ends there.
+    Ingresses and Gateways route a name to whoever claims it, so one team would answer the
+    clients of another. Annotations make controllers share load balancers, take addresses and run
+    configuration: a team may write those of a list, the platform all others. Without TLS
+    passthrough nobody gets in: the client's certificate ends at the proxy.
     """
     access = team.access
     if access is None:
@@ -287,15 +287,20 @@ def _team_at(host: str, teams: Iterable[Team]) -> Team | None:
     return found
 
 
-def _why_annotation_refused(team: Team, annotation: str, value: str, host: str) -> str | None:
+def _why_annotation_refused(
+    team: Team,
+    annotation: str,
+    value: str,
+    host: str,
+) -> str | None:
     """Why an annotation is refused of an API whose name is `host`; None if it is allowed."""
     if annotation == f"{_NGINX}ssl-passthrough" and value.lower() != "true":
         return "ends TLS before the API, and nobody is let in"
     if not team.isolated:
         return None
     if _HOST_ANNOTATIONS.fullmatch(annotation):
-        names = {name.strip().rstrip(".").lower() for name in value.split(",")}
-        if names == {host}:
+        names = value.lower().split(",")
+        if all(name.strip().rstrip(".") == host for name in names):
             return None
         return "asks for a name that is not access.host, the API's own"
     if annotation in team.own_annotations and not _HARMLESS_ANNOTATIONS.fullmatch(annotation):
@@ -344,7 +349,10 @@ def vcluster_store(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 
 def _changed_store(
-    before: ChartStore, after: ChartStore, migrates: bool, subject: Subject
+    before: ChartStore,
+    after: ChartStore,
+    migrates: bool,
+    subject: Subject,
 ) -> Findings:
     """Refuse another type of store, or another number of etcd members, than the one that runs.
 
@@ -373,8 +381,8 @@ _VOLUME_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 def vcluster_volume(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
-    Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
-    with all else that it was to do.
+    Kubernetes changes no volume template of a StatefulSet: every update would fail, and with it
+    all its other changes.
     """
     running = team.running_store
     if running is None or running.type != team.store.type:
@@ -408,8 +416,12 @@ def _bytes(quantity: str) -> Decimal | str:
 
 
 def _is_larger(after: str, before: str) -> bool:
-    sizes = (_bytes(after), _bytes(before))
-    return isinstance(sizes[0], Decimal) and isinstance(sizes[1], Decimal) and sizes[0] > sizes[1]
+    """Whether both sizes are quantities, and the first is the larger one."""
+    size = _bytes(after)
+    size_before = _bytes(before)
+    if isinstance(size, str) or isinstance(size_before, str):
+        return False
+    return size > size_before
 
 
 def _grow_volume(team: Team, before: str, after: str) -> str:

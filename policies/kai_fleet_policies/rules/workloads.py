@@ -142,7 +142,7 @@ def workload_known_keys(cluster: Cluster, workload: PodTemplate, subject: Subjec
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
-    GPU, or on one that nobody accounts. Values of labels and annotations are strings.
+    GPU, or on one that no queue accounts for. Values of labels and annotations are strings.
     """
     wrong = [
         *_wrong_keys(workload.labels, "label"),
