@@ -80,11 +80,11 @@ def _policy(rule: Rule) -> proto.PolicyInfo:
     """
     info = proto.PolicyInfo(
         name=rule.name,
-        description=rule.why,
+        description=rule.reason,
         enforcementLevel=getattr(proto, rule.level.name),
         policy_type=proto.POLICY_TYPE_STACK,
         severity=getattr(proto, f"POLICY_SEVERITY_{rule.severity.upper()}"),
-        remediation_steps=rule.about,
+        remediation_steps=rule.demand,
     )
     properties = schema(rule.name)
     if properties:

@@ -101,8 +101,8 @@ class Rule:
     name: str
     level: Level
     severity: Severity
-    about: str
-    why: str
+    demand: str
+    reason: str
     check: Check
 
 
