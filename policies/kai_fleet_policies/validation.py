@@ -28,18 +28,18 @@ class SettingsVerdict:
 
     Args:
         settings: None if too little could be read.
-        each: A finding for each thing that is wrong.
-        whole: All keys could be read.
+        findings: A finding for each thing that is wrong.
+        complete: All keys could be read.
     """
 
     settings: Settings | None
-    each: tuple[Finding, ...]
-    whole: bool = True
+    findings: tuple[Finding, ...]
+    complete: bool = True
 
     @property
     def problems(self) -> tuple[Finding, ...]:
         """The findings, with those that differ only in their names as one."""
-        return tuple(together(self.each))
+        return tuple(merge_findings(self.findings))
 
     @property
     def refused(self) -> list[Finding]:
@@ -83,10 +83,10 @@ def validate(
     findings += [secrets.with_command(mistake, stack) for mistake in loaded.mistakes]
     if not findings and loaded.settings is not None and only:
         findings += rules.check(clusters_of(loaded.settings, deployed), only)
-    return SettingsVerdict(loaded.settings, tuple(findings), whole=not loaded.mistakes)
+    return SettingsVerdict(loaded.settings, tuple(findings), complete=not loaded.mistakes)
 
 
-def together(findings: Iterable[Finding]) -> list[Finding]:
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that differ only in their names: a key for all teams is reported once.
 
     `vCluster ml` and `vCluster nlp` become `vClusters ml and nlp`, and the verb that begins the
@@ -123,7 +123,7 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
         stack: Name of the stack, for the command in the message.
     """
     settings = verdict.settings
-    if settings is None or not verdict.whole:
+    if settings is None or not verdict.complete:
         return []
     removed = names_of(urns, TEAM) - settings.teams.keys()
     removed |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()

@@ -107,7 +107,7 @@ def plan_settings(
         problem = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
         return Plan(stack, problems=(*verdict.problems, problem))
     # What the policy pack finds in the resources, without what is known already.
-    seen = {(problem.check, problem.subject) for problem in verdict.each}
+    seen = {(problem.check, problem.subject) for problem in verdict.findings}
     found = (
         replace(problem, path=key_of(problem.path, verdict.settings))
         for problem in rules.check(from_resources.clusters(as_declared(resources)))
