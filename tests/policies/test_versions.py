@@ -82,7 +82,7 @@ def test_a_line_out_of_support_is_warned_about_with_the_newest_maintained(on, ve
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on):
     key = "kai-fleet:vcluster.version"
-    teams = [Team(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
+    teams = [Team(name, version="v0.34.7", find_key=lambda *_: key) for name in ("ml", "nlp")]
     host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
     rule = "vcluster-version-known"
     assert on(date(2026, 10, 29), rule, host) == []

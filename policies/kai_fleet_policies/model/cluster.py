@@ -23,7 +23,7 @@ from kai_fleet_policies.model.device_sharing import DeviceSharing
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
-if TYPE_CHECKING:  # a policy pack starts without the types of settings
+if TYPE_CHECKING:  # a type alone: a model needs no settings
     from kai_fleet.settings.sections.access import Access
 
 HOST: Final = "host"  # the name of the cluster that teams share
@@ -38,7 +38,7 @@ class Kai:
         chart: None for the one of the release table.
         registries: Registries whose credentials its release gets.
         path: Key of its section, or URN of its release.
-        where: Finds the key path of one of its keys, which may be written for all teams.
+        find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
     version: str | None
@@ -52,7 +52,7 @@ class Kai:
     topologies: Any = field(default=(), hash=False)
     fairshare: Any = field(default=None, hash=False)
     registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
+    find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
@@ -148,7 +148,7 @@ class Team:
         running_store: Store that the last update left; None if that is not known.
         running_kubernetes: Version of Kubernetes that the last update left; None if not known.
         inside: The cluster in its vCluster, with its KAI and its queues.
-        where: Finds the key path of one of its keys, which may be written for all teams.
+        find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Team:
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
-    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
+    find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def gpus_path(self) -> str:
@@ -189,9 +189,9 @@ class Team:
     def written_at(self, *keys: str) -> str:
         """The key path of a key: in its own section, or for all teams if it is written there."""
         steps = ".".join(keys).split(".")
-        if self.where is None:
+        if self.find_key is None:
             return at(self.path, *steps)
-        return self.where(*steps)
+        return self.find_key(*steps)
 
     @property
     def kai(self) -> tuple[Kai, ...]:

@@ -221,7 +221,7 @@ def _namespace(arguments: Arguments, name: str) -> Team:
     return Team(
         name,
         path=settings.team_path(name),
-        where=partial(settings.written_at, name),
+        find_key=partial(settings.written_at, name),
         namespace=f"team-{name}",
         node_pool=team.node_pool,
         control_pool=arguments.control_pool(name),
@@ -278,11 +278,11 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
     )
     if team.scheduler.mode != "virtual":
         return cluster
-    where = partial(settings.written_at, name, "scheduler")
+    find_key = partial(settings.written_at, name, "scheduler")
     placed = walk(team.queues, f"{cluster.queues_key}.")
     return replace(
         cluster,
-        kai=(_kai(settings, team.scheduler, cluster.key, where),),
+        kai=(_kai(settings, team.scheduler, cluster.key, find_key),),
         queues=_queues(arguments.queues(name), placed),
     )
 
@@ -291,7 +291,7 @@ def _kai(
     settings: Settings,
     section: HostKai | Scheduler,
     path: str,
-    where: Callable[..., str] | None = None,
+    find_key: Callable[..., str] | None = None,
 ) -> Kai:
     return Kai(
         section.version,
@@ -303,7 +303,7 @@ def _kai(
         shards=section.shards,
         topologies=section.topologies,
         fairshare=section.fairshare,
-        where=where,
+        find_key=find_key,
     )
 
 

@@ -191,7 +191,7 @@ def team_subject(team: Team) -> Subject:
 
 def kai_subject(kai: Kai, cluster: Cluster) -> Subject:
     """For example `KAI of ml`."""
-    return Subject("KAI", f"of {cluster.name}", kai.path, kai.where)
+    return Subject("KAI", f"of {cluster.name}", kai.path, kai.find_key)
 
 
 def _workload_subject(workload: PodTemplate, cluster: Cluster) -> Subject:
