@@ -162,16 +162,16 @@ def _owner_labels(kind: str, metadata: object, spec: object) -> Labels:
     UNKNOWN if some of them are.
     """
     labels = mapping(get(metadata, "labels"))
-    more: Labels = {}
+    added: Labels = {}
     if kind == _TRAIN_JOB:  # its operator gives them to the JobSet, which KAI takes for the owner
-        more = mapping(get(spec, "labels"))
+        added = mapping(get(spec, "labels"))
     elif kind == _DYNAMO:
         queue = get(metadata, "annotations", _DYNAMO_QUEUE)
         if queue:
-            more = {QUEUE_LABEL: queue}
-    if UNKNOWN in (labels, more):
+            added = {QUEUE_LABEL: queue}
+    if UNKNOWN in (labels, added):
         return _UNKNOWN_LABELS
-    return {**labels, **more}
+    return {**labels, **added}
 
 
 def _as_operator_writes(template: PodTemplate) -> PodTemplate:

@@ -159,7 +159,7 @@ class QueueIndex:
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The queues above one queue, nearest first.
 
-        They end where a parent is not declared or not known, and before a queue comes again.
+        They end where a parent is not declared or not known, and before a queue is repeated.
         """
         seen = {queue.name}
         above = self.by_name.get(queue.parent or "")

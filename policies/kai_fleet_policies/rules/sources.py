@@ -156,10 +156,10 @@ def registry_account_lasts(cluster: Cluster) -> Findings:
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
     """Why a chart, image or registry is refused; None if `place_of` finds it in `places`."""
     try:
-        place = place_of(name)
+        location = place_of(name)
     except InvalidReferenceError as error:
         return str(error)
-    return None if in_any(place, places) else _NOT_NAMED
+    return None if in_any(location, places) else _NOT_NAMED
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Rules about vClusters: versions, chart values, access to the API, store and volume."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -275,16 +275,15 @@ def vcluster_access(cluster: Cluster, team: Team, subject: Subject) -> Findings:
             )
 
 
-def _team_at(host: str, teams: Iterable[Team]) -> Team | None:
+def _team_at(host: str, teams: Sequence[Team]) -> Team | None:
     """The last of the teams whose API is reached by this name, but for node ports."""
-    found = None
-    for team in teams:
+    for team in reversed(teams):
         access = team.access
         if not host or access is None or access.type == "NodePort":
             continue
         if (access.host or "").lower() == host:
-            found = team
-    return found
+            return team
+    return None
 
 
 def _why_annotation_refused(
