@@ -179,8 +179,8 @@ def _section(rule: Rule) -> str:
     keys = ", ".join(f"`{key}`" for key in pack_schema(rule.name))
     paragraphs = (
         f"## {rule.name}",
-        f"{rule.about} ({rule.level}, severity {rule.severity})",
-        rule.why,
+        f"{rule.demand} ({rule.level}, severity {rule.severity})",
+        rule.reason,
         keys and f"Configuration: {keys}.",
     )
     return "\n\n".join(filter(None, paragraphs)) + "\n"

@@ -1,8 +1,8 @@
-"""The gate in front of a program: its settings, once no rule has anything against its clusters."""
+"""The gate in front of a program: it gets its settings only if no rule refuses its clusters."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import pulumi
 
@@ -24,88 +24,110 @@ RENAME_RULE: Final = "cluster-name"
 
 @dataclass(frozen=True)
 class SettingsVerdict:
-    """The settings of a stack, None where too little was right, and what is wrong about them.
+    """The settings of a stack, and what is wrong with them.
 
-    `problems` has what is wrong once for several things as one finding, `each` one for each thing.
+    Args:
+        settings: None if too little could be read.
+        findings: A finding for each thing that is wrong.
+        complete: All keys could be read.
     """
 
     settings: Settings | None
-    each: tuple[Finding, ...]
-    whole: bool = True
+    findings: tuple[Finding, ...]
+    complete: bool = True
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """Everything that is wrong or doubtful."""
-        return tuple(together(self.each))
+        """The findings, with those that differ only in their names as one."""
+        return tuple(merge_findings(self.findings))
 
     @property
     def refused(self) -> list[Finding]:
-        """What stops a preview."""
+        """The problems that stop a preview."""
         return [finding for finding in self.problems if finding.level is Level.MANDATORY]
 
 
 def no_platform(stack: str) -> NoReturn:
-    """The answer where no platform is looked up."""
+    """Look no platform up: in place of its facts there is one mistake.
+
+    Raises:
+        NoPlatformError: Always.
+    """
     raise NoPlatformError(f"is {stack}, which is not looked up here")
 
 
 def validate(
-    raw: Mapping[str, Any],
+    raw: Mapping[str, object],
     deployed: Deployed | None = None,
     facts_of: FactsOf = no_platform,
     *,
     stack: str = "STACK",
-    written: Mapping[str, Any] | None = None,
+    written: Mapping[str, object] | None = None,
     more: Iterable[Finding] = (),
     only: Sequence[Rule] = rules.RULES,
 ) -> SettingsVerdict:
-    """Judge a stack file: all mistakes of its keys, and where there are none the rules.
+    """Judge a stack file: list all mistakes of its keys, and only if there are none ask the rules.
 
     Args:
-        facts_of: Gives the platform of a team stack.
-        stack: Its name, for commands.
-        written: `raw` with its secrets masked, where it has them decrypted.
-        more: Mistakes of the reading.
-        only: The rules to apply; none for a command that declares nothing.
+        raw: The configuration by its keys without `kai-fleet:`.
+        deployed: What the stack has since its last update, if that is known.
+        facts_of: Looks the platform of a team stack up.
+        stack: Name of the stack, for the commands in messages.
+        written: `raw` with its secrets masked, if `raw` has them decrypted.
+        more: Mistakes that were found while the file was read.
+        only: The rules to ask; none for a command that declares nothing.
     """
     loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
-    wrong = secrets.mistakes(raw if written is None else written, stack)
-    missing = (secrets.with_command(mistake, stack) for mistake in loaded.mistakes)
-    every = [*more, *wrong, *missing]
-    if not every and loaded.settings is not None and only:
-        every += rules.check(clusters_of(loaded.settings, deployed), only)
-    return SettingsVerdict(loaded.settings, tuple(every), whole=not loaded.mistakes)
+    findings = list(more)
+    findings += secrets.mistakes(raw if written is None else written, stack)
+    findings += [secrets.with_command(mistake, stack) for mistake in loaded.mistakes]
+    if not findings and loaded.settings is not None and only:
+        findings += rules.check(clusters_of(loaded.settings, deployed), only)
+    return SettingsVerdict(loaded.settings, tuple(findings), complete=not loaded.mistakes)
 
 
-def together(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, with those that differ only in their names as one: what a stack file says once
-    for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`, and
-    the verb that the cause begins with agrees.
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings that differ only in their names: a key for all teams is reported once.
+
+    `vCluster ml` and `vCluster nlp` become `vClusters ml and nlp`, and the verb that begins the
+    cause becomes plural. The order is that of the first finding of each kind.
     """
-    same: dict[Finding, dict[str, None]] = {}
+    names_by_finding: dict[Finding, list[str]] = {}
     for finding in findings:
-        same.setdefault(replace(finding, name=""), {})[finding.name] = None
-    result = list[Finding]()
-    for finding, names in same.items():
-        verb, space, rest = finding.cause.partition(" ")
-        cause = f"{agreeing(len(names), verb)}{space}{rest}"
-        kind, name = plural(len(names), finding.kind), listed([*names], "and")
-        result.append(replace(finding, kind=kind, name=name, cause=cause))
-    return result
+        names = names_by_finding.setdefault(replace(finding, name=""), [])
+        if finding.name not in names:
+            names.append(finding.name)
+    return [_about(finding, names) for finding, names in names_by_finding.items()]
+
+
+def _about(finding: Finding, names: Sequence[str]) -> Finding:
+    """The finding about several names."""
+    verb, space, rest = finding.cause.partition(" ")
+    return replace(
+        finding,
+        kind=plural(len(names), finding.kind),
+        name=listed(names, "and"),
+        cause=f"{agreeing(len(names), verb)}{space}{rest}",
+    )
 
 
 def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str) -> list[Finding]:
-    """The teams among deployed resources, and those that are granted a stack, that a run would
-    remove although nothing names them; none while some key could not be read.
+    """Refuse to remove teams that are not in the file, unless the file or the run names them.
 
-    A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
+    A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
+    team that moves to a stack of its own is removed, too. No findings if some key could not be
+    read, because a team may be missing for that reason.
+
+    Args:
+        urns: The resources that the stack has.
+        stack: Name of the stack, for the command in the message.
     """
     settings = verdict.settings
-    if settings is None or not verdict.whole:
+    if settings is None or not verdict.complete:
         return []
-    # A team that is granted a stack of its own instead would go as well.
-    gone = names_of(urns, TEAM) - settings.teams.keys()
-    gone |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
+    removed = names_of(urns, TEAM) - settings.teams.keys()
+    removed |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
+    agreed = named_losses() | set(settings.removed)
     return [
         Finding(
             Level.MANDATORY,
@@ -118,29 +140,37 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in sorted(gone - named_losses() - set(settings.removed))
+        for name in sorted(removed - agreed)
     ]
 
 
-def rename_findings(settings: Settings | None, outputs: Mapping[str, Any]) -> list[Finding]:
-    """Another `cluster.name` than in the outputs of a stack's last update: all would be created
-    again beside itself, and what is there deleted.
+def rename_findings(settings: Settings | None, outputs: Mapping[str, object]) -> list[Finding]:
+    """Refuse another `cluster.name` than in the outputs of the stack's last update.
+
+    With another name the update would create everything anew, and then delete what is there.
     """
-    known = outputs.get("cluster")
-    if settings is None or known in (None, settings.cluster.name):
+    before = outputs.get("cluster")
+    if settings is None or before in (None, settings.cluster.name):
         return []
-    cause = f"is not {known}, the name of the cluster that the stack is on"
-    fix = f"write {known}. To rename it destroy this stack first; another cluster has another stack"
-    at = key_path(("cluster", "name"))
-    name = settings.cluster.name
-    return [Finding(Level.MANDATORY, at, "cluster", name, cause, fix, RENAME_RULE)]
+    finding = Finding(
+        Level.MANDATORY,
+        key_path(("cluster", "name")),
+        "cluster",
+        settings.cluster.name,
+        f"is not {before}, the name of the cluster that the stack is on",
+        f"write {before}. To rename it destroy this stack first; another cluster has another stack",
+        check=RENAME_RULE,
+    )
+    return [finding]
 
 
 def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
-    """The running program's settings; advisories are shown as warnings.
+    """The running program's settings. Warns in Pulumi's log of what rules only advise against.
 
-    Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
-    team that is deployed.
+    Raises:
+        pulumi.RunError: With all findings, if a key is wrong, a secret was copied or moved, a rule
+            refuses the settings, or the update would remove a team that nobody named or rename the
+            cluster.
     """
     raw, decrypted, mistakes = read_config()
     stack = pulumi.get_stack()
@@ -161,9 +191,11 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
 
 
 def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
-    """What is wrong with the secrets of a stack of this project, whatever program it runs.
+    """What is wrong with the secrets of a stack of this project, even if it runs another program.
 
-    `config` is as the engine decrypted it, `keys` are those with something to decrypt.
+    Args:
+        config: The configuration as JSON by key, decrypted by the engine.
+        keys: The keys that have a secret.
     """
     file = ROOT / f"Pulumi.{stack}.yaml"
     written = secrets.as_written(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
@@ -171,7 +203,7 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
 
 
 def report(findings: Sequence[Finding]) -> str:
-    """Every finding on its line, under one heading."""
-    lines = [f"  {finding}" for finding in findings]
-    head = f"the stack's configuration has {counted(len(findings), 'mistake')}:"
-    return "\n".join([head, *lines])
+    """A heading with the number of findings, and each finding on a line."""
+    lines = [f"the stack's configuration has {counted(len(findings), 'mistake')}:"]
+    lines += [f"  {finding}" for finding in findings]
+    return "\n".join(lines)

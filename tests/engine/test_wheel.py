@@ -123,7 +123,7 @@ def cli(wheels, tmp_path_factory):
     [
         ("kubectl_fleet", ("py.typed", "messages.yaml", "reasons.yaml")),
         ("kai_fleet", ("py.typed", "cluster/kind/create.sh", "settings/mistakes.yaml")),
-        ("kai_fleet_policies", ("py.typed", "rules/causes.yaml")),
+        ("kai_fleet_policies", ("py.typed",)),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],
 )

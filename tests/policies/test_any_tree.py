@@ -30,7 +30,7 @@ RIGHT = [
     cluster(*PODS, version=version, queues=DEEPER if version == "v0.16.8" else TREE, teams=TEAMS)
     for version in ("v0.7.11", "v0.16.8")
 ]
-KEPT = {"path", "where", "kind", "part", "scheduled_by", "queue_elsewhere"}
+KEPT = {"path", "find_key", "kind", "part", "scheduled_by", "queue_elsewhere"}
 
 
 def _blur(value: Any, chance: random.Random) -> Any:

@@ -17,7 +17,7 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.model.cluster import Kai, Team
-from kai_fleet_policies.validation import together
+from kai_fleet_policies.validation import merge_findings
 from tests.policies.samples import cluster, found, open_question, refusal, resource, team
 
 KNOWN, FEATURE = "kai-version-known", "kai-feature-known"
@@ -82,11 +82,11 @@ def test_a_line_out_of_support_is_warned_about_with_the_newest_maintained(on, ve
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on):
     key = "kai-fleet:vcluster.version"
-    teams = [Team(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
+    teams = [Team(name, version="v0.34.7", find_key=lambda *_: key) for name in ("ml", "nlp")]
     host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
     rule = "vcluster-version-known"
     assert on(date(2026, 10, 29), rule, host) == []
-    (problem,) = together(on(date(2026, 10, 30), rule, host))
+    (problem,) = merge_findings(on(date(2026, 10, 30), rule, host))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
 

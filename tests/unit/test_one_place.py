@@ -87,14 +87,14 @@ def test_a_gpu_stack_is_one_record(tree):
 
 RULE = '''
 
-@mandatory("no-team", "low")
+@cluster_rule(Level.MANDATORY, "no-team", "low")
 def no_team(cluster: Cluster) -> Findings:
     """No team.
 
     Because.
     """
     for team in cluster.teams:
-        yield of_team(team).refuse("is a team", "drop it")
+        yield team_subject(team).refuse("is a team", "drop it")
 '''
 
 

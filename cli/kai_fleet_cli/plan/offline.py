@@ -165,7 +165,7 @@ def _problems_of_resources(
     Findings about the same subject by the same check count as one. Undecided ones are left out:
     only an update decides them.
     """
-    reported = {(problem.check, problem.subject) for problem in verdict.each}
+    reported = {(problem.check, problem.subject) for problem in verdict.findings}
     problems = list[Finding]()
     for problem in rules.check(from_resources.clusters(as_declared(resources))):
         if problem.undecided or (problem.check, problem.subject) in reported:

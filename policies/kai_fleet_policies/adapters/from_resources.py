@@ -1,39 +1,43 @@
-"""Declared Pulumi resources of any program, read as clusters.
+"""Declared Pulumi resources of any program, read as clusters. Paths are URNs.
 
-A cluster is a `kubernetes` provider; the inside of a vCluster is the provider with its name.
+Each `kubernetes` provider is a cluster; the one with the name of a vCluster is the inside of it.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.charts import named
-from kai_fleet.releases.sharing import mode_in, mode_of_switch
+from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.device_sharing import device_sharing
-from kai_fleet_policies.model.pods import workloads
+from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
-_OWN: Final = "kai-fleet:index:"
-_UNLIMITED: Final = {r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES}
-# The charts of this program's components; the others have none.
+Properties: TypeAlias = Mapping[str, object]
+
+_COMPONENT: Final = "kai-fleet:index:"
+_UNLIMITED: Final = {resource: QueueShare(quota=-1.0, limit=-1.0) for resource in RESOURCES}
+# The charts that this program's components install; the other components install none.
 _CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "VirtualCluster": ("vcluster",),
     "KaiScheduler": ("kai-scheduler",),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
+# UNKNOWN in place of a value of one type.
+_UNKNOWN_TEXT: Final[str] = UNKNOWN
+_UNKNOWN_MODE: Final[SharingMode] = UNKNOWN
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"
-_VIRTUAL: Final = (
+# With one of them a vCluster has a scheduler inside.
+_SCHEDULER_SWITCHES: Final = (
     "controlPlane.distro.k8s.scheduler.enabled",
     "controlPlane.advanced.virtualScheduler.enabled",
 )
@@ -41,267 +45,397 @@ _VIRTUAL: Final = (
 
 @dataclass(frozen=True)
 class Declared:
-    """One resource: its properties are plain values, UNKNOWN where the update will tell.
+    """One resource.
 
-    `provider` is a URN or "", `default_namespace` what that provider fills in.
+    Args:
+        props: Its inputs as plain values; UNKNOWN stands for what only the update knows.
+        provider: URN of its provider, or "".
+        default_namespace: Namespace that the provider fills in.
     """
 
     urn: str
     type: str
     name: str
-    props: Mapping[str, Any]
+    props: Properties
     provider: str = ""
     default_namespace: str = "default"
 
     @property
     def object_name(self) -> str:
         """Its name in Kubernetes."""
-        return text(get(self.props.get("metadata"), "name")) or self.name
+        name = text(get(self.props, "metadata", "name"))
+        return name or self.name
 
     @property
     def namespace(self) -> str | None:
-        """The namespace that is written in it."""
-        return text(get(self.props.get("metadata"), "namespace"))
+        """The namespace that its metadata has; None if there is none."""
+        return text(get(self.props, "metadata", "namespace"))
 
 
 @dataclass
-class _Found:
-    """What one provider's resources add up to: `parts` by the fields of Cluster, `features` by
-    those of Kai, `quotas` of GPUs by namespace, and queues that a chart or another stack `made`.
+class _Contents:
+    """What the resources of one provider are, read one after the other.
+
+    Args:
+        name: Name of the provider, which is that of the cluster.
+        quotas: GPUs and MIG slices of quotas, by namespace and resource.
+        shards: Names of SchedulingShards, which belong to its KAI, as `topologies` do.
+        made_queues: Queues that are no resources here: a chart or another stack makes them.
     """
 
     name: str
-    parts: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    quotas: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    features: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    created: list[DeclaredQueue] = field(default_factory=list)
+    kai: list[Kai] = field(default_factory=list)
+    queues: list[DeclaredQueue] = field(default_factory=list)
+    workloads: list[PodTemplate] = field(default_factory=list)
+    objects: list[ManagedObject] = field(default_factory=list)
+    teams: list[Team] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    quotas: dict[str, dict[str, float]] = field(default_factory=dict)
+    shards: list[str] = field(default_factory=list)
+    topologies: list[str] = field(default_factory=list)
+    made_queues: list[DeclaredQueue] = field(default_factory=list)
 
-    def cluster(self, **more: Any) -> Cluster:
-        """The cluster that they declare."""
-        names = {queue.name for queue in self.parts["queues"]}
-        created = {queue.name: queue for queue in self.created if queue.name not in names}
-        parts: dict[str, Any] = {key: tuple(found) for key, found in self.parts.items()}
-        parts["queues"] += tuple(created.values())
-        parts["kai"] = tuple(replace(kai, **self.features) for kai in self.parts["kai"])
-        return Cluster(self.name, **(parts | more))
+    def cluster(self) -> Cluster:
+        """The cluster that they declare; a declared queue counts before one that is made."""
+        declared = {queue.name for queue in self.queues}
+        made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
+        kai = tuple(
+            replace(kai, shards=tuple(self.shards), topologies=tuple(self.topologies))
+            for kai in self.kai
+        )
+        return Cluster(
+            self.name,
+            kai=kai,
+            queues=(*self.queues, *made.values()),
+            workloads=tuple(self.workloads),
+            objects=tuple(self.objects),
+            teams=tuple(self.teams),
+            charts=tuple(self.charts),
+        )
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
-    """One cluster per provider, hosts before the vClusters inside them."""
-    every, found = list(resources), dict[str, _Found]()
-    identities = _identities(every)
-    for each in every:
-        if each.type == QUEUES or each.type.startswith("kubernetes:"):
-            name = _place(each, identities)
-            part = found.setdefault(name, _Found(name))
-            _READERS.get(each.type, _read_object)(part, each)
-    hosts = [part for part in found.values() if part.parts["teams"]]
-    inside = {str(team.name) for host in hosts for team in host.parts["teams"]}
+    """One cluster per provider: hosts with the vClusters inside them, and then all others."""
+    declared = list(resources)
+    identities = _identities(declared)
+    by_name = dict[str, _Contents]()
+    for resource in declared:
+        if resource.type != QUEUES and not resource.type.startswith("kubernetes:"):
+            continue
+        name = _cluster_name(resource, identities)
+        contents = by_name.setdefault(name, _Contents(name))
+        read = _READERS.get(resource.type, _read_object)
+        read(contents, resource)
     result = list[Cluster]()
-    for host in hosts:
-        teams = tuple(_team(team, host, found) for team in host.parts["teams"])
-        result += host.cluster(teams=teams).with_insides
-    rest = (part for part in found.values() if part not in hosts and part.name not in inside)
-    return [*result, *(part.cluster() for part in rest)]
+    inside = set[str]()
+    for contents in by_name.values():
+        if contents.teams:
+            teams = tuple(_with_inside(team, contents, by_name) for team in contents.teams)
+            result += replace(contents.cluster(), teams=teams).with_insides
+            inside.update(str(team.name) for team in teams)
+    for contents in by_name.values():
+        if not contents.teams and contents.name not in inside:
+            result.append(contents.cluster())
+    return result
 
 
-def _identities(resources: Iterable[Declared]) -> dict[str, Any]:
-    """The identity of each provider's cluster; of a vCluster's that of what stands for it."""
-    found = {p.name: p.props.get("clusterIdentifier") for p in resources if p.type == PROVIDER}
-    for each in resources:
-        name = each.name.removesuffix(IDENTITY)
-        triggers = each.props.get("triggers")
-        is_identity = each.type == COMMAND and each.name.endswith(IDENTITY) and name in found
-        if is_identity and isinstance(triggers, list) and triggers:
-            found[name] = triggers[0]
-    return found
+def _identities(resources: Iterable[Declared]) -> dict[str, object]:
+    """The identity of the cluster of each provider, by the provider's name.
+
+    For a vCluster that is the first trigger of the command that stands for its identity.
+    """
+    identities = dict[str, object]()
+    for provider in resources:
+        if provider.type == PROVIDER:
+            identities[provider.name] = provider.props.get("clusterIdentifier")
+    for command in resources:
+        if command.type != COMMAND or not command.name.endswith(IDENTITY):
+            continue
+        name = command.name.removesuffix(IDENTITY)
+        triggers = command.props.get("triggers")
+        if name in identities and isinstance(triggers, list) and triggers:
+            identities[name] = triggers[0]
+    return identities
 
 
-def _place(resource: Declared, identities: Mapping[str, Any]) -> str:
-    """The name of a resource's provider; `default` for none and for the default one of any version.
+def _cluster_name(resource: Declared, identities: Mapping[str, object]) -> str:
+    """The name of the provider of a resource; `default` for none, and for the engine's default one.
 
-    Of a tree that with the cluster's identity. A vCluster's is not known before the update; its
-    tree is called after it.
+    For a queue tree it is the provider of the cluster with the tree's identity. The identity of a
+    vCluster is not known before the update: its tree has its name.
     """
     if resource.type != QUEUES:
         name = read_urn(resource.provider).name
         return "default" if not name or name.startswith("default_") else name
-    cluster, tree = resource.props.get("cluster"), str(resource.props.get("tree"))
+    tree = str(resource.props.get("tree"))
+    cluster = resource.props.get("cluster")
     if not isinstance(cluster, str):
         cluster = tree
-    same = (name for name, identity in identities.items() if identity == cluster)
-    named = (name for name in (tree, tree.removesuffix("-queues")) if name in identities)
-    return next(chain(same, named), cluster)
+    for name, identity in identities.items():
+        if identity == cluster:
+            return name
+    for name in (tree, tree.removesuffix("-queues")):
+        if name in identities:
+            return name
+    return cluster
 
 
-def _team(team: Team, host: _Found, found: Mapping[str, _Found]) -> Team:
-    """A team with the GPUs of its namespace's quota, and what is inside its vCluster."""
-    hard = host.quotas.get(team.namespace, {})
-    gpus: Any = UNKNOWN if UNKNOWN in hard.values() else None
-    whole = [hard[name] for name in keys.GPU_RESOURCES if name in hard]
-    slices = {} if gpus is UNKNOWN else {n: int(count) for n, count in mig.slices(hard).items()}
-    if whole and gpus is not UNKNOWN:
-        gpus = max(whole) + mig.gpus_of(slices)
-    inner = found.get(str(team.name))
-    inner = _Found(str(team.name)) if inner is None or inner.parts["teams"] else inner
-    inside = inner.cluster(path=team.path, gpus=gpus)
-    # A KAI inside schedules there, whatever the values say.
+def _with_inside(team: Team, host: _Contents, by_name: Mapping[str, _Contents]) -> Team:
+    """A team with the GPUs of its namespace's quota, and with what is inside its vCluster."""
+    quota = host.quotas.get(team.namespace, {})
+    gpus: float | None = None
+    slices = dict[str, int]()
+    if UNKNOWN in quota.values():
+        gpus = UNKNOWN
+    else:
+        slices = {name: int(count) for name, count in mig.slices(quota).items()}
+        whole = [quota[name] for name in keys.GPU_RESOURCES if name in quota]
+        if whole:
+            gpus = max(whole) + mig.gpus_of(slices)
+    contents = by_name.get(str(team.name))
+    if contents is None or contents.teams:  # another host with the vCluster's name is not inside
+        contents = _Contents(str(team.name))
+    inside = replace(contents.cluster(), path=team.path, gpus=gpus)
+    # A KAI inside schedules there, whatever the values of the chart say.
     mode = "virtual" if inside.kai else team.mode
-    return replace(team, inside=inside, gpus=gpus, slices=slices, mode=mode)
+    return replace(
+        team,
+        inside=inside,
+        gpus=gpus,
+        slices=slices,
+        mode=mode,
+    )
 
 
-def _read_object(found: _Found, resource: Declared) -> None:
-    """Pods of any kind; other objects by their namespaces. A patch has a part of them only."""
-    kind, name = resource.type.rpartition(":")[2], resource.object_name
+def _read_object(contents: _Contents, resource: Declared) -> None:
+    """Read pods of any kind, and any other object that has a namespace.
+
+    Not a List, and not a Patch, which has only some fields of its object.
+    """
+    kind = resource.type.rpartition(":")[2]
     if kind.endswith(("List", "Patch")):
         return
-    if pods := workloads(kind, resource.props, name, resource.urn):
-        # In a preview the provider may not have written its namespace on them yet.
-        default = resource.default_namespace
-        found.parts["workloads"] += (
-            pod if pod.namespace else replace(pod, namespace=default) for pod in pods
-        )
-    elif resource.namespace is not None:
+    name = resource.object_name
+    pods = workloads(kind, resource.props, name, resource.urn)
+    for pod in pods:
+        # In a preview the provider may not have filled in its namespace yet.
+        namespace = pod.namespace or resource.default_namespace
+        contents.workloads.append(replace(pod, namespace=namespace))
+    if not pods and resource.namespace is not None:
         thing = ManagedObject(kind, name, resource.namespace, path=resource.urn)
-        found.parts["objects"].append(thing)
+        contents.objects.append(thing)
 
 
-def _read_quota(found: _Found, resource: Declared) -> None:
-    for key, amount in pairs(get(resource.props.get("spec"), "hard")).items():
-        gpu, count = str(key).removeprefix("requests."), number(amount)
-        counts = gpu in keys.GPU_RESOURCES or gpu.startswith(mig.PREFIX)
-        if counts and count is not None and resource.namespace is not None:
-            found.quotas[resource.namespace][gpu] = count
-    _read_object(found, resource)
+def _read_quota(contents: _Contents, resource: Declared) -> None:
+    bounds = pairs(get(resource.props.get("spec"), "hard"))
+    for key, amount in bounds.items():
+        name = str(key).removeprefix("requests.")
+        count = number(amount)
+        is_gpu = name in keys.GPU_RESOURCES or name.startswith(mig.PREFIX)
+        if is_gpu and count is not None and resource.namespace is not None:
+            contents.quotas.setdefault(resource.namespace, {})[name] = count
+    _read_object(contents, resource)
 
 
-def _read_queue(found: _Found, resource: Declared) -> None:
-    # The namespace that a provider fills in, before it knows the CRD, is not the user's.
-    filled_in = resource.namespace in ("default", resource.default_namespace)
-    namespace = None if filled_in else resource.namespace
-    spec, name = resource.props.get("spec"), resource.object_name
-    queue = DeclaredQueue.of(name, spec, path=resource.urn, namespace=namespace)
-    found.parts["queues"].append(queue)
+def _read_queue(contents: _Contents, resource: Declared) -> None:
+    # A provider that does not know the CRD yet fills in a namespace: the user did not write that.
+    is_filled_in = resource.namespace in ("default", resource.default_namespace)
+    queue = DeclaredQueue.of(
+        resource.object_name,
+        resource.props.get("spec"),
+        path=resource.urn,
+        namespace=None if is_filled_in else resource.namespace,
+    )
+    contents.queues.append(queue)
 
 
-def _read_tree(found: _Found, resource: Declared) -> None:
+def _read_tree(contents: _Contents, resource: Declared) -> None:
     for name, props in queues_of(resource.props):
-        _read_queue(found, replace(resource, name=name, props=props))
+        _read_queue(contents, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))
-    if isinstance(parent, str):  # another stack has it, and has been asked about what is below it
-        found.created.append(DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn))
+    if isinstance(parent, str):  # another stack has it, and has judged what may be below it
+        queue = DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn)
+        contents.made_queues.append(queue)
 
 
-def queues_of(props: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The queues of a resource of type QUEUES: each with its name, and the properties that a
-    resource of its own would have. None where they are not known yet.
+def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
+    """The queues of a resource of type QUEUES by name, each with the inputs that a resource of its
+    own would have. None if they are not known yet.
     """
     for name, spec in pairs(props.get("queues")).items():
+        metadata: dict[str, object] = {"name": name}
         labels = get(props, "labels", str(name))
-        metadata = {"name": name} | ({} if labels is None else {"labels": labels})
-        kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
-        yield str(name), {**kind, "metadata": metadata, "spec": spec}
+        if labels is not None:
+            metadata["labels"] = labels
+        yield (
+            str(name),
+            {
+                "apiVersion": "scheduling.run.ai/v2",
+                "kind": "Queue",
+                "metadata": metadata,
+                "spec": spec,
+            },
+        )
 
 
-def _read_feature(key: str) -> Callable[[_Found, Declared], None]:
-    return lambda found, resource: found.features[key].append(resource.object_name)
+def _read_shard(contents: _Contents, resource: Declared) -> None:
+    contents.shards.append(resource.object_name)
 
 
-def _read_release(found: _Found, resource: Declared) -> None:
-    props, urn, parts = resource.props, resource.urn, found.parts
-    # The engine reads the files.
+def _read_topology(contents: _Contents, resource: Declared) -> None:
+    contents.topologies.append(resource.object_name)
+
+
+def _read_release(contents: _Contents, resource: Declared) -> None:
+    """Read a Helm release: a KAI, a vCluster, or any other chart as an object."""
+    props = resource.props
+    # Only the engine reads files of values.
     values = UNKNOWN if props.get("valueYamlFiles") else props.get("values")
     chart, version = chart_of(props)
-    name = text(props.get("name")) or resource.name
-    if component := _component(urn):
+    component = _component(resource.urn)
+    if component:
         names = _CHARTS.get(component, ())
-        own: dict[str, Any] = {"chart": text(props.get("chart")) or ""}
-        own["version"] = text(props.get("version"))
-        subject = f"release {resource.name} in component {component}"
-        parts["charts"].append(Chart(**own, subject=subject, path=urn, names=names))
-        chart = names[0] if len(names) == 1 else chart
-    space = text(props.get("namespace")) or resource.default_namespace
-    place: dict[str, Any] = {"namespace": space, "path": urn}
-    # What the program declares has passed its own gate, which knows the stack's sources and levels.
-    written = {} if component else mapping(values)
+        contents.charts.append(_chart_in(component, names, resource))
+        if len(names) == 1:
+            chart = names[0]
+    namespace = text(props.get("namespace")) or resource.default_namespace
+    name = text(props.get("name")) or resource.name
+    # What this program declares was judged with its stack file, where levels and sources are known.
+    judged = {} if component else mapping(values)
     if chart == "kai-scheduler":
-        by_gate = component == "KaiScheduler"
-        kai = Kai(version, _sharing(version, values), written, untested=by_gate, **place)
-        parts["kai"].append(kai)
-        # The two queues that charts from v0.10 make at their first install, unless turned off.
-        makes = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
-        if makes and isinstance(version, str) and version_key(version) >= (0, 10):
-            # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules
-            # silent.
-            for queue, parent in ((CHART_PARENT, None), ("default-queue", CHART_PARENT)):
-                found.created.append(DeclaredQueue(queue, parent, _UNLIMITED, path=urn))
+        kai = Kai(
+            version,
+            sharing=_sharing(version, values),
+            values=judged,
+            untested=component == "KaiScheduler",
+            namespace=namespace,
+            path=resource.urn,
+        )
+        contents.kai.append(kai)
+        contents.made_queues += _queues_of_chart(version, values, resource.urn)
     elif chart == "vcluster":
-        team = _vcluster(version, values, name, component == "VirtualCluster")
-        parts["teams"].append(replace(team, values=written, **place))
+        team = _vcluster(version, values, name, of_component=component == "VirtualCluster")
+        team = replace(team, values=judged, namespace=namespace, path=resource.urn)
+        contents.teams.append(team)
     else:
-        sharing = device_sharing(values) if chart in GPU_CHARTS or component == "GpuStack" else None
-        parts["objects"].append(ManagedObject("Release", name, sharing=sharing, **place))
+        has_plugin = chart in GPU_CHARTS or component == "GpuStack"
+        release = ManagedObject(
+            "Release",
+            name,
+            namespace,
+            path=resource.urn,
+            sharing=device_sharing(values) if has_plugin else None,
+        )
+        contents.objects.append(release)
 
 
-_READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
+def _chart_in(component: str, names: tuple[str, ...], resource: Declared) -> Chart:
+    """The chart of a release in a component of this program, where only `names` are allowed."""
+    return Chart(
+        text(resource.props.get("chart")) or "",
+        version=text(resource.props.get("version")),
+        subject=f"release {resource.name} in component {component}",
+        path=resource.urn,
+        names=names,
+    )
+
+
+def _queues_of_chart(version: str | None, values: object, urn: str) -> Iterator[DeclaredQueue]:
+    """The two queues that KAI's charts from v0.10 make at their first install, if not switched off.
+
+    Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
+    """
+    makes_queues = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
+    if not makes_queues or not isinstance(version, str):
+        return
+    if version_key(version) >= (0, 10):
+        yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
+        yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
+
+
+_READERS: Final[Mapping[str, Callable[[_Contents, Declared], None]]] = {
     "kubernetes:helm.sh/v3:Release": _read_release,
     "kubernetes:helm.sh/v4:Chart": _read_release,
     QUEUE: _read_queue,
     QUEUES: _read_tree,
-    "kubernetes:kai.scheduler/v1:SchedulingShard": _read_feature("shards"),
-    "kubernetes:kai.scheduler/v1alpha1:Topology": _read_feature("topologies"),
+    "kubernetes:kai.scheduler/v1:SchedulingShard": _read_shard,
+    "kubernetes:kai.scheduler/v1alpha1:Topology": _read_topology,
     "kubernetes:core/v1:ResourceQuota": _read_quota,
 }
 
 
 def _component(urn: str) -> str:
     """The nearest component of this program around a resource; "" for none."""
-    above = read_urn(urn).above
-    names = (kind.removeprefix(_OWN) for kind in reversed(above) if kind.startswith(_OWN))
-    return next(names, "")
+    for kind in reversed(read_urn(urn).above):
+        if kind.startswith(_COMPONENT):
+            return kind.removeprefix(_COMPONENT)
+    return ""
 
 
-def chart_of(props: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The chart of a release, by its name, OCI reference, package or path; and its version, None
-    where the newest is taken.
+def chart_of(props: Properties) -> tuple[str, str | None]:
+    """The chart and the version of a release; the version is None if the newest one is installed.
+
+    `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
+    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is.
     """
-    chart, version = text(props.get("chart")), text(props.get("version"))
+    chart = text(props.get("chart"))
+    version = text(props.get("version"))
     if chart is UNKNOWN:
-        return UNKNOWN, UNKNOWN
-    name, own = named(chart or "")
-    by_package = own is not None and not str(chart).startswith("oci://")
-    return name, own if by_package else version or own
+        return _UNKNOWN_TEXT, _UNKNOWN_TEXT
+    name, version_in_name = named(chart or "")
+    is_package = version_in_name is not None and not str(chart).startswith("oci://")
+    if is_package:
+        return name, version_in_name
+    return name, version or version_in_name
 
 
-def _sharing(version: Any, values: Any) -> Any:
-    """How pods share GPUs: through v0.17 only if switched on, then unless switched off. A mode wins
-    over the older switch.
+def _sharing(version: str | None, values: object) -> SharingMode:
+    """How pods share GPUs; UNKNOWN if the version or the values leave it open.
+
+    Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
+    the older switch.
     """
-    known = isinstance(version, str)
-    modes = has_sharing_modes(version) if known else UNKNOWN  # any version may come
-    on = flag(value_at(values, "global.gpuSharing"), unset=modes)
-    mode = mode_in(version, values) if known and (modes or on) else None
-    return mode or (UNKNOWN if on is UNKNOWN else mode_of_switch(on))
+    default = has_sharing_modes(version) if isinstance(version, str) else UNKNOWN
+    switch = flag(value_at(values, "global.gpuSharing"), unset=default)
+    if isinstance(version, str) and (default or switch):
+        mode: SharingMode | None = mode_in(version, values)
+        if mode:
+            return mode
+    return _UNKNOWN_MODE if switch is UNKNOWN else mode_of_switch(switch)
 
 
-def _vcluster(version: Any, values: Any, name: str, of_component: bool) -> Team:
-    """The team of a vCluster. Its mode follows the values: a scheduler of its own means virtual,
-    pods without owners mean that the host's KAI schedules them.
-    """
-    own = [flag(value_at(values, key), unset=False) for key in _VIRTUAL]
-    owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
-    mode: Any = "virtual" if True in own else "default" if owner else "host"
-    if mode != "virtual" and UNKNOWN in (*own, owner):
-        mode = UNKNOWN
+def _vcluster(
+    version: str | None,
+    values: object,
+    name: str,
+    *,
+    of_component: bool,
+) -> Team:
+    """The team of a vCluster, by the values of its chart."""
+    if isinstance(version, str) and version:
+        version = f"v{version.removeprefix('v')}"  # the chart's versions have no v
     return Team(
         name,
-        # The chart's versions have no v.
-        version=f"v{version.removeprefix('v')}" if version and version is not UNKNOWN else version,
+        version=version,
         node_pool=mapping(value_at(values, "sync.fromHost.nodes.selector.labels")),
-        mode=mode,
+        mode=_mode(values),
         chart_values=mapping(values),
         store=store_of(values),
         untested=of_component,
         # Without a licence the component writes the open source image.
         licensed=of_component and value_at(values, _IMAGE) is None,
     )
+
+
+def _mode(values: object) -> str:
+    """The mode that values of vCluster's chart mean; UNKNOWN if one that decides is.
+
+    A scheduler inside is mode virtual. Pods without owners are what the host's KAI needs.
+    """
+    schedulers = [flag(value_at(values, key), unset=False) for key in _SCHEDULER_SWITCHES]
+    sets_owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
+    if True in schedulers:
+        return "virtual"
+    if UNKNOWN in (*schedulers, sets_owner):
+        return _UNKNOWN_TEXT
+    return "default" if sets_owner else "host"

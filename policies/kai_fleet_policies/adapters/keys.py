@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.names import PACKAGE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import on_one_line
 
-_OWN: Final = "kai-fleet:index:"
-# By the component that makes it on the host.
+_COMPONENT: Final = "kai-fleet:index:"
+# By the component on the host that declares something; the first match counts.
 _KEYS: Final = {
     "GpuStack": "kai-fleet:gpu",
     "KaiScheduler": "kai-fleet:kai",
@@ -23,39 +23,53 @@ _URN: Final = re.compile(r"urn:pulumi:[^\s;,]*\w")
 
 
 def team_keys(config: Mapping[str, str]) -> dict[str, str]:
-    """The key of each team in a stack's configuration, as the engine sends it: JSON by key."""
-    found = dict[str, str]()
+    """The key of each team in a stack's configuration, by the team's name.
+
+    `config` is JSON by key, as the engine sends it. A value that is no JSON has no teams.
+    """
+    keys = dict[str, str]()
     for section in ("teams", "teamStacks"):
-        for name in pairs(_parsed(config.get(f"{PACKAGE}:{section}"))):
-            found[str(name)] = f"{PACKAGE}:{section}.{on_one_line(str(name))}"
-    if name := get(_parsed(config.get(f"{PACKAGE}:team")), "name"):
-        found[str(name)] = f"{PACKAGE}:team"
-    return found
+        teams = pairs(_parsed(config.get(f"{PACKAGE}:{section}")))
+        for name in teams:
+            keys[str(name)] = f"{PACKAGE}:{section}.{on_one_line(str(name))}"
+    name = get(_parsed(config.get(f"{PACKAGE}:team")), "name")
+    if name:
+        keys[str(name)] = f"{PACKAGE}:team"
+    return keys
 
 
-def _parsed(value: str | None) -> Any:
+def _parsed(value: str | None) -> object:
+    """The value of a text in JSON; None if it is absent or no JSON."""
     try:
-        return json.loads(value or "null")
+        parsed: object = json.loads(value or "null")
     except ValueError:
         return None
-
-
-def _beginnings(team: str) -> tuple[str, ...]:
-    """How names of a team's resources begin; what is in a resource follows a dot."""
-    return f"{team}-", f"{team}/", f"{team}."
+    return parsed
 
 
 def key_of(urn: str, teams: Mapping[str, str]) -> str:
-    """The key for what a resource declares; the URN where none has it. `teams` are theirs."""
-    read = read_urn(urn)
-    owners = [team for team in teams if f"{read.name}-".startswith(_beginnings(team))]
-    types = {kind.removeprefix(_OWN) for kind in read.types}
-    if owners and types & {"Team", "TeamNamespace"}:
-        return teams[max(owners, key=len)]
-    keys = (key for kind, key in _KEYS.items() if kind in types and not owners)
-    return next(keys, urn)
+    """The key for what a resource declares; the URN itself if no key does.
+
+    `teams` has the keys of teams by name. A resource is that of the team with the longest name that
+    its own begins with.
+    """
+    resource = read_urn(urn)
+    types = {kind.removeprefix(_COMPONENT) for kind in resource.types}
+    owners = [team for team in teams if _is_of_team(resource.name, team)]
+    if owners:
+        is_in_team = "Team" in types or "TeamNamespace" in types
+        return teams[max(owners, key=len)] if is_in_team else urn
+    for component, key in _KEYS.items():
+        if component in types:
+            return key
+    return urn
+
+
+def _is_of_team(name: str, team: str) -> bool:
+    """Whether a resource's name is the team's, or begins with it and a separator."""
+    return name == team or name.startswith((f"{team}-", f"{team}/", f"{team}."))
 
 
 def with_keys(text: str, teams: Mapping[str, str]) -> str:
-    """A text with keys in place of URNs."""
-    return _URN.sub(lambda found: key_of(found[0], teams), text)
+    """The text with a key in place of each URN that has one."""
+    return _URN.sub(lambda match: key_of(match[0], teams), text)

@@ -1,7 +1,7 @@
-"""A cluster as it is to be: what rules, plans and the doctor read of it.
+"""A cluster as it will be after the update: what rules, plans and the doctor read.
 
-It is read from a stack file, where paths are keys, or from the resources of any program, where
-paths are URNs. From resources any value may be UNKNOWN.
+It is built from a stack file, and then paths are keys, or from the resources of any program, and
+then paths are URNs. From resources any value may be UNKNOWN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kai_fleet_policies.model.device_sharing import DeviceSharing
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
-if TYPE_CHECKING:  # a policy pack starts without the types of settings
+if TYPE_CHECKING:  # a type alone: a model needs no settings
     from kai_fleet.settings.sections.access import Access
 
 HOST: Final = "host"  # the name of the cluster that teams share
@@ -31,11 +31,14 @@ HOST: Final = "host"  # the name of the cluster that teams share
 
 @dataclass(frozen=True)
 class Kai:
-    """A KAI scheduler; the fields named as in KaiSchedulerArgs have what is written there.
+    """A KAI scheduler. Fields with a name of KaiSchedulerArgs have the value of that argument.
 
-    `version` is None where it is left open, `chart` where it is the table's. `registries` are those
-    whose credentials its release gets. `path` is the key of its section, or its release's URN;
-    `where` finds a key that is written for all teams.
+    Args:
+        version: None if it is left open.
+        chart: None for the one of the release table.
+        registries: Registries whose credentials its release gets.
+        path: Key of its section, or URN of its release.
+        find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
     version: str | None
@@ -49,11 +52,11 @@ class Kai:
     topologies: Any = field(default=(), hash=False)
     fairshare: Any = field(default=None, hash=False)
     registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
+    find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
-        """Its row of the release table; None for a version that the table does not have."""
+        """Its entry in the release table; None if the table does not have its version."""
         try:
             return releases.kai(self.version or "", untested=self.untested)
         except releases.UnknownVersionError:
@@ -62,16 +65,21 @@ class Kai:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, or an image of a part of the host: its location, None for the table's, and its
-    values, whose keys are below `values_key`.
-
-    `home` is the registry, and `repository` one there, that the chart has of itself where only one
-    of the two is written. `subject` and `path` are those of a part of the host besides KAI.
+    """A chart that is installed, or the image of a kind cluster's nodes.
 
     Args:
-        names: Charts that may be there; none in a component that has no chart, None for an image.
-        version: The one that is installed; `tested` is the table's where it alone was tried, but
-            for `untested`.
+        chart: Its location; None for the one of the release table.
+        values: Its values.
+        values_key: The key below which the values are written.
+        home: The chart's own registry, which completes a value with a repository only.
+        repository: The chart's own repository, which completes a value with a registry only.
+        subject: What a finding is about, for a chart besides KAI and vCluster.
+        path: Key or URN of that subject.
+        names: Names of charts that are allowed here: empty in a component that has no chart, None
+            for an image.
+        version: The version that is installed.
+        tested: The only version that was tried, that of the release table.
+        untested: Another version than `tested` is accepted, with a warning.
     """
 
     chart: str | None
@@ -88,7 +96,7 @@ class Chart:
 
     @property
     def why_another(self) -> str | None:
-        """What says that it is none of `names`; None where nothing does."""
+        """Why it is no chart of `names`, to complete "which"; None if nothing speaks against it."""
         if self.names is None or self.chart is None:
             return None
         return mismatch(self.chart, self.names, self.version or "")
@@ -96,8 +104,10 @@ class Chart:
 
 @dataclass(frozen=True)
 class ManagedObject:
-    """Any other object in a namespace; `sharing` is set for a GPU stack: how its device plugin
-    shares GPUs, as `device_sharing` says.
+    """Any other object in a namespace.
+
+    `sharing` is how a device plugin shares GPUs, see `device_sharing`; None for all objects but the
+    release of a GPU stack.
     """
 
     kind: str
@@ -111,27 +121,34 @@ class ManagedObject:
 class Team:
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    `path` is the key of its section, or the URN of its vCluster's release; `where` finds where a
-    key is written, its own or that of all teams. The fields named as in VirtualClusterArgs have
-    what is written there. From resources gpus and level may be None: not known, or no bound.
+    Fields with a name of VirtualClusterArgs have the value of that argument. From resources `gpus`
+    and `level` may be None: not known, or without a bound.
 
     Args:
-        mode: Where its KAI is: `virtual`, `host` or `default` (none). A grant has the mode that
+        path: Key of its section, or URN of its vCluster's release.
+        mode: Where its KAI is: `virtual`, `host` or `default` (no KAI). A grant has the mode that
             needs most of the host.
-        queue: Its leaf queue in mode host; `parent_queue` is the platform's, of a team stack.
-        gpus: Most GPUs that its pods may hold as KAI counts them; `slices` are those of MIG.
+        queue: Its leaf queue in mode host.
+        node_pool: Labels of its nodes.
+        gpus: Most GPUs that its pods may hold, as KAI counts them.
+        slices: Most MIG slices of each kind, by resource.
         pools: GPUs of each of several pools, by shard.
-        values: Values of vCluster's chart that were written by hand.
-        chart_values: These with what its own keys say; `values` where there are no keys.
-        own_annotations: Those of its API that the platform neither writes nor lists the domain of.
+        control_pool: Labels of the nodes for its control plane.
+        values: Values of vCluster's chart that the stack file writes itself.
+        chart_values: All values of the chart, with those that come from other keys.
+        own_annotations: Annotations of its API that neither the platform writes nor a domain of
+            `keyDomains` allows.
         classes: StorageClasses that its claims may name besides the default one.
-        level: Of its isolation.
-        autoscaled: An autoscaler is said to add and remove its nodes.
-        unreached_issuer: Of its identity provider, where its network policies do not let its API
-            server reach it.
-        running_version: As the last update left it, where that is known; `running_store` and
-            `running_kubernetes`, too.
+        level: Level of its isolation.
+        autoscaled: An autoscaler adds and removes its nodes.
+        unreached_issuer: Issuer of its identity provider if network policies keep the API server
+            from it, else "".
+        parent_queue: Queue of the platform that a team with a stack of its own is granted.
+        running_version: Version that the last update left; None if that is not known.
+        running_store: Store that the last update left; None if that is not known.
+        running_kubernetes: Version of Kubernetes that the last update left; None if not known.
         inside: The cluster in its vCluster, with its KAI and its queues.
+        find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
     name: str
@@ -162,17 +179,19 @@ class Team:
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
-    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
+    find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def gpus_path(self) -> str:
-        """Where its GPUs are written."""
+        """Key path of its GPUs."""
         return at(self.path, "pools" if self.pools else "gpus")
 
     def written_at(self, *keys: str) -> str:
-        """Where a key of its own is written, or that of all teams in its place."""
+        """The key path of a key: in its own section, or for all teams if it is written there."""
         steps = ".".join(keys).split(".")
-        return self.where(*steps) if self.where else at(self.path, *steps)
+        if self.find_key is None:
+            return at(self.path, *steps)
+        return self.find_key(*steps)
 
     @property
     def kai(self) -> tuple[Kai, ...]:
@@ -181,7 +200,7 @@ class Team:
 
     @property
     def isolated(self) -> bool:
-        """Whether anything stands on the host besides the quota of GPUs."""
+        """Whether the host bounds it by more than the quota of GPUs."""
         return self.level not in (None, "off")
 
 
@@ -189,22 +208,26 @@ class Team:
 class Cluster:
     """One API server, the host's or a vCluster's, with what is declared in it.
 
-    `path`, `key` and `queues_key` are the keys of its section, of its KAI and of its queues.
-    `declared`: all of it is declared in one place; else only what is wrong in itself is reported.
-
     Args:
+        path: Key of its section.
+        kai: Its KAI, one at most in a stack file.
         objects: Other objects in namespaces.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
-        grants: Places of teams with stacks of their own.
-        platform: Stack that has the host, in a team's own stack; else "".
+        grants: Namespaces and bounds of teams with stacks of their own.
+        platform: Name of the stack that has the host, in a team's own stack; else "".
         charts: Charts of the host besides KAI and vCluster; from resources those of every release
             in a component of this program.
         registry_users: Names of accounts of registries, by their keys in the stack file.
-        scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
-            then the only queue that pods may name.
-        gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
-            those of each of several pools, by shard.
+        scheduled_by: Cluster whose KAI schedules the pods, if it is another one.
+        team_queue: The only queue that pods may name, if `scheduled_by` is set.
+        declared: The whole cluster comes from one stack file. Otherwise rules that need the whole
+            picture stay silent.
+        gpu_resource: Name of the resource that is a GPU.
+        gpus: Bound of all pods in it: the quota of the team whose vCluster this is.
+        pools: GPUs of each of several pools, by shard.
+        key: Key of the section of its KAI.
+        queues_key: Key of the section of its queues.
     """
 
     name: str = ""
@@ -230,22 +253,27 @@ class Cluster:
 
     @property
     def with_insides(self) -> list[Cluster]:
-        """This host, and the vClusters in which something is declared."""
-        by = {"host": self}
-        inner = (
-            replace(team.inside, scheduled_by=by.get(team.mode), team_queue=team.queue)
-            for team in self.teams
-        )
-        return [self, *(c for c in inner if c.kai or c.queues or c.workloads or c.objects)]
+        """This host, and then the vClusters in which something is declared."""
+        schedulers = {"host": self}
+        clusters = [self]
+        for team in self.teams:
+            inside = replace(
+                team.inside,
+                scheduled_by=schedulers.get(team.mode),
+                team_queue=team.queue,
+            )
+            if inside.kai or inside.queues or inside.workloads or inside.objects:
+                clusters.append(inside)
+        return clusters
 
     @property
     def scheduling(self) -> Cluster:
-        """The cluster whose queues and KAI count for the pods here."""
+        """The cluster whose KAI and queues schedule the pods here."""
         return self.scheduled_by or self
 
     @property
     def scheduler(self) -> Kai:
-        """Its KAI; one without a version where none is declared."""
+        """Its KAI; one without a version if none is declared."""
         return self.kai[0] if self.kai else Kai(None)
 
     @property
@@ -260,5 +288,5 @@ class Cluster:
 
     @cached_property
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name, but for those that another stack declares."""
+        """The `spec` of each Queue object by name, without those that another stack declares."""
         return {queue.name: queue.spec for queue in self.queues if queue.spec}

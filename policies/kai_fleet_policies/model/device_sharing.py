@@ -5,49 +5,63 @@ Source: the plugin's `sharing` section, `timeSlicing` or `mps` with `resources`,
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import yaml
 
 from kai_fleet.values import UNKNOWN, get, items, pairs
 
 OF_OTHERS: Final = "a ConfigMap of others"
+# "" is not at all.
 DeviceSharing: TypeAlias = Literal["", "time-slicing", "MPS", "a ConfigMap of others"]
+_UNKNOWN: Final[DeviceSharing] = UNKNOWN
 _WAYS: Final[Mapping[str, DeviceSharing]] = {"timeSlicing": "time-slicing", "mps": "MPS"}
-# Charts write a ConfigMap of these; without them `name` is one that somebody else made.
-_OWN: Final = ("map", "data")
+# From these keys the charts write a ConfigMap; without them `name` is that of an existing one.
+_CONTENT_KEYS: Final = ("map", "data")
 
 
-def device_sharing(values: Any) -> Any:
-    """By time-slicing, by MPS, ("") not at all, or by what a ConfigMap of others says; UNKNOWN
-    where only the update knows it.
+def device_sharing(values: object) -> DeviceSharing:
+    """How the device plugin shares GPUs: the first way that its config has, at any depth.
+
+    "" if it does not, OF_OTHERS if only a ConfigMap that is not ours says it, and UNKNOWN if a part
+    of the config is not known.
     """
     config = get(values, "config") or get(values, "devicePlugin", "config")
-    for way in _shared(config):
+    for way in _ways(config):
         return way
     if config is UNKNOWN or str(UNKNOWN) in str(config):
-        return UNKNOWN
-    written = any(get(config, key) for key in _OWN)
-    return OF_OTHERS if get(config, "name") and not written else ""
+        return _UNKNOWN
+    is_written = any(get(config, key) for key in _CONTENT_KEYS)
+    if get(config, "name") and not is_written:
+        return OF_OTHERS
+    return ""
 
 
-def _shared(value: Any) -> Iterator[DeviceSharing]:
-    """The ways in a value at any depth, also in YAML text; `mps` has a daemon's settings, too."""
-    if isinstance(value, str):
-        yield from _shared_by_text(value)
-    for key, item in pairs(value).items():
-        resources = items(get(item, "resources")) if key in _WAYS else ()
-        if any(get(resource, "replicas") != 1 for resource in resources):
+def _ways(config: object) -> Iterator[DeviceSharing]:
+    """The ways of sharing in a config, at any depth, also in texts of YAML.
+
+    Only a section in which a resource has more than one replica shares GPUs: `mps` may also have
+    the settings of its daemon.
+    """
+    if isinstance(config, str):
+        yield from _ways_in_text(config)
+    for key, section in pairs(config).items():
+        if key in _WAYS and _has_replicas(section):
             yield _WAYS[key]
-        yield from _shared(item)
-    for item in items(value):
-        yield from _shared(item)
+        yield from _ways(section)
+    for element in items(config):
+        yield from _ways(element)
 
 
-def _shared_by_text(text: str) -> Iterator[DeviceSharing]:
+def _has_replicas(section: object) -> bool:
+    resources = items(get(section, "resources"))
+    return any(get(resource, "replicas") != 1 for resource in resources)
+
+
+def _ways_in_text(text: str) -> Iterator[DeviceSharing]:
     try:
-        content = yaml.safe_load(text)
+        config = yaml.safe_load(text)
     except yaml.YAMLError:  # the plugin does not read it either
         return
-    if not isinstance(content, str):
-        yield from _shared(content)
+    if not isinstance(config, str):
+        yield from _ways(config)

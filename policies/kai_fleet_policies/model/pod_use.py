@@ -1,7 +1,7 @@
-"""Pods as users of a cluster: what each requests, as Kubernetes adds it up and as KAI counts it
-against a queue; and what each holds or waits for, on which GPUs.
+"""What pods request, as Kubernetes adds it up and as KAI counts it against a queue; and which GPUs
+each pod holds or waits for.
 
-Read from KAI's scheduler (`pkg/scheduler/api/node_info`) and v0.18's binder
+Sources: KAI's scheduler (`pkg/scheduler/api/node_info`) and v0.18's binder
 (`pkg/binder/plugins/nvfractions`).
 """
 
@@ -9,26 +9,34 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import keys, mig, sharing
 from kai_fleet.values import parse_quantity
 from kai_fleet_policies.model.queues import rounded
 
+Texts: TypeAlias = Mapping[str, str]  # labels or annotations
+Amounts: TypeAlias = Mapping[str, float]  # by resource, in its base unit: cores, bytes, devices
+
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
-_FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch
-_TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
+_FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY)
+_TIB_IN_MIB: Final = 2**20  # a larger number is in bytes, by a known fault of the labeller
 _DIGITS: Final = 19  # KAI reads numbers of 64 bits
 _MIB_IN_MB: Final = 2**20 / 10**6
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """What a pod requests of GPUs: `whole` devices, or a part of each of `devices` devices.
+    """The GPUs that a pod requests: whole ones, or a share of each of some devices.
 
-    The part is a `fraction`, or `mebibytes` of memory. `mig` are the GPUs that KAI counts for
-    slices.
+    Args:
+        whole: Number of whole GPUs.
+        fraction: The share as a fraction of a GPU, above 0 and below 1.
+        mebibytes: The share as MiB of a GPU's memory.
+        devices: Number of devices of which the pod has the share.
+        mig: GPUs that KAI counts for MIG slices.
     """
 
     whole: float = 0.0
@@ -39,82 +47,109 @@ class GpuRequest:
 
     @property
     def shared(self) -> bool:
-        """Whether it is a part of a GPU, which others may share."""
+        """Whether it requests a share of a GPU, which others may share with it."""
         return self.fraction is not None or self.mebibytes is not None
 
     def each(self, memory: int | None) -> float:
-        """The part of one shared device, where a GPU has `memory` (see `gpu_memory`).
+        """The share as a fraction of one device; 0 if the pod requests no share.
 
-        KAI rounds a share of memory up to a hundredth. A share of a GPU whose memory is not known
-        is the whole of it.
+        `memory` is what KAI takes for the device's memory, as `gpu_memory` gives it. KAI rounds a
+        share of memory up to a hundredth. If the memory is not known the pod takes a whole GPU.
         """
         if self.fraction is not None:
             return self.fraction
         if self.mebibytes is None:
             return 0.0
-        return math.ceil(self.mebibytes / memory * 100) / 100 if memory else 1.0
+        if not memory:
+            return 1.0
+        return math.ceil(self.mebibytes / memory * 100) / 100
 
     def gpus(self, memory: int | None) -> float:
-        """How many GPUs of its queue the pod takes."""
-        return self.whole + self.mig + (self.each(memory) * self.devices if self.shared else 0.0)
+        """Number of GPUs that the pod takes from its queue; `memory` as in `each`."""
+        shares = self.each(memory) * self.devices if self.shared else 0.0
+        return self.whole + self.mig + shares
 
 
-def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
-    """From a pod's annotations and the sum of its requests. What cannot be read counts nothing, nor
-    does what is not above 0: a pod takes nothing off what others hold.
+def gpu_request(annotations: Texts, requests: Amounts) -> GpuRequest:
+    """The request that a pod's annotations and the sum of its requests mean.
+
+    A share that cannot be read, or that is not above 0, counts nothing: a pod takes nothing off
+    what others hold. A fraction counts before an amount of memory.
     """
-    bare = GpuRequest(whole_gpus(requests), mig=mig.gpus_of(requests))
+    request = GpuRequest(whole_gpus(requests), mig=mig.gpus_of(requests))
     devices = _count(annotations.get(keys.DEVICES, "1"))
     if devices is None:
-        return bare
+        return request
     if keys.FRACTION in annotations:
         try:
             fraction = float(annotations[keys.FRACTION])
         except ValueError:
-            return bare
-        return replace(bare, fraction=fraction if 0 < fraction < 1 else None, devices=devices)
-    # In mode NvFractions: what one container requests, else its limit.
-    found = {key.rpartition(".")[2]: value for key, value in annotations.items() if _FRACTIONS(key)}
-    text = found.get("request", found.get("limit"))
-    memory = math.ceil(_number(text) / 2**20) if text else _count(annotations.get(keys.MEMORY, ""))
-    return replace(bare, mebibytes=memory, devices=devices) if memory else bare
+            return request
+        is_share = 0 < fraction < 1
+        return replace(request, fraction=fraction if is_share else None, devices=devices)
+    memory = _requested_mebibytes(annotations)
+    if not memory:
+        return request
+    return replace(request, mebibytes=memory, devices=devices)
+
+
+def _requested_mebibytes(annotations: Texts) -> int | None:
+    """MiB of GPU memory: in mode NvFractions the request of a container, else its limit."""
+    by_kind = dict[str, str]()
+    for key, value in annotations.items():
+        if _FRACTIONS.fullmatch(key):
+            by_kind[key.rpartition(".")[2]] = value
+    text = by_kind.get("request", by_kind.get("limit"))
+    if text:
+        return math.ceil(_number(text) / 2**20)
+    return _count(annotations.get(keys.MEMORY, ""))
 
 
 def _count(text: str) -> int | None:
-    """A whole number above 0, as KAI reads it; whoever makes a pod may write anything."""
+    """A whole number above 0, as KAI reads it; None for any other text."""
     digits = text.removeprefix("+").lstrip("0")
     return int(digits) if digits.isdecimal() and len(digits) < _DIGITS else None
 
 
-def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | None:
-    """What KAI takes for the memory of each GPU of a node, by the node's labels.
+def gpu_memory(labels: Texts, in_megabytes: bool = False) -> int | None:
+    """What KAI takes for the memory of each GPU of a node, by the node's labels; None without one.
 
-    That is the label's number rounded down to a hundred. `in_megabytes`: the release first makes
-    10^6 bytes of the MiB, and holds the pod's MiB against them (see `KaiRelease`).
+    The unit is MiB, rounded down to a hundred. With `in_megabytes` it is 10^6 bytes: such a release
+    converts the label, and still compares the result with the MiB of a pod (see `KaiRelease`).
     """
     text = labels.get(MEMORY_LABEL, "")
     if not text.isdecimal():
         return None
-    mebibytes = int(text) if int(text) < _TIB_IN_MIB else int(text) // _TIB_IN_MIB
-    amount = int(mebibytes * _MIB_IN_MB) if in_megabytes else mebibytes
+    amount = int(text)
+    if amount >= _TIB_IN_MIB:
+        amount //= _TIB_IN_MIB
+    if in_megabytes:
+        amount = int(amount * _MIB_IN_MB)
     return amount - amount % 100 or None
 
 
-def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The groups of the GPUs that a pod shares: one label, or one for each of several GPUs."""
-    one = [labels[keys.GPU_GROUP]] if keys.GPU_GROUP in labels else []
-    several = sorted(value for key, value in labels.items() if key.startswith(f"{keys.GPU_GROUP}/"))
-    return tuple(several or one)
+def groups_of(labels: Texts) -> tuple[str, ...]:
+    """KAI's names of the GPUs that a pod shares: from one label, or from one label for each GPU.
+
+    The labels for each GPU count before the single one.
+    """
+    prefix = f"{keys.GPU_GROUP}/"
+    groups = sorted(value for key, value in labels.items() if key.startswith(prefix))
+    if not groups and keys.GPU_GROUP in labels:
+        groups.append(labels[keys.GPU_GROUP])
+    return tuple(groups)
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
-    """By resource, in its base unit: the sum of the containers, or the most that starting needs.
+    """What a pod requests, by resource in its base unit (cores, bytes, devices).
 
-    Containers that start first and stay (`restartPolicy: Always`) add to the sum. A limit stands
-    for a request that is not written, as the API server has it.
+    That is the sum of its containers, or the most that its init containers need if that is more,
+    and the overhead. Init containers that stay (`restartPolicy: Always`) add to the sum. A limit
+    counts for a request that is not written, as the API server has it.
     """
     running = [_requests(container) for container in spec.get("containers") or ()]
-    staying, most = dict[str, float](), dict[str, float]()
+    staying = dict[str, float]()
+    most = dict[str, float]()
     for container in spec.get("initContainers") or ():
         starting = _combined(sum, _requests(container), staying)
         most = _combined(max, most, starting)
@@ -124,27 +159,33 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
     return _combined(sum, requests, numbers(spec.get("overhead")))
 
 
-def numbers(resources: Mapping[str, str] | None) -> dict[str, float]:
-    """A list of resources, such as a node's allocatable ones, in base units."""
-    return {name: _number(text) for name, text in (resources or {}).items()}
+def numbers(resources: Texts | None) -> dict[str, float]:
+    """Resources, such as a node's allocatable ones, in base units; 0 for what cannot be read."""
+    if resources is None:
+        return {}
+    return {name: _number(text) for name, text in resources.items()}
 
 
-def whole_gpus(requests: Mapping[str, float]) -> float:
-    """The whole devices, of any make."""
+def whole_gpus(requests: Amounts) -> float:
+    """Number of whole GPUs of all vendors."""
     return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
 
 
 def _requests(container: Mapping[str, Any]) -> dict[str, float]:
     resources = container.get("resources") or {}
-    return numbers({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    limits = resources.get("limits") or {}
+    requests = resources.get("requests") or {}
+    return numbers({**limits, **requests})
 
 
-def _combined(
-    how: Callable[[Iterable[float]], float], *several: Mapping[str, float]
-) -> dict[str, float]:
-    """One amount of each resource, from all that are named in any of several lists."""
-    names = dict.fromkeys(name for resources in several for name in resources)
-    return {name: how([part.get(name, 0.0) for part in several]) for name in names}
+def _combined(combine: Callable[[Iterable[float]], float], *lists: Amounts) -> dict[str, float]:
+    """One amount of each resource: `combine` of its amounts in the lists, 0 where it is absent."""
+    names = dict.fromkeys(chain(*lists))
+    combined = dict[str, float]()
+    for name in names:
+        amounts = [resources.get(name, 0.0) for resources in lists]
+        combined[name] = combine(amounts)
+    return combined
 
 
 def _number(text: str) -> float:
@@ -156,12 +197,18 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """A pod that is not ended and not one of Kubernetes', KAI's or the GPU operator's own.
+    """A pod that has not ended, outside the namespaces of Kubernetes, KAI and the GPU operator.
 
-    `node` is None while it waits. `queue` is that of its PodGroup, else of its label. `gpus` are
-    those that it holds, or waits for: a share of memory then by the node with the smallest GPUs, as
-    KAI counts it. `groups` are KAI's names of the GPUs that it shares. `scheduled_by_kai`: only
-    such pods count in queues. `created` is a time stamp of Kubernetes.
+    Args:
+        queue: Queue of its PodGroup, else of its label.
+        node: None while it waits for one.
+        gpus: GPUs that it holds or waits for. KAI counts a share of memory of a pod that waits by
+            the node with the smallest GPUs.
+        gpu: The request that `gpus` counts.
+        groups: KAI's names of the GPUs that it shares.
+        scheduled_by_kai: Only such pods count in queues.
+        ending: It was deleted, and is still there.
+        created: Time stamp of Kubernetes.
     """
 
     namespace: str
@@ -192,35 +239,39 @@ def pods_of(
     pod_groups: Iterable[KubeObject],
     memories: Mapping[str, int | None],
 ) -> list[PodUse]:
-    """The pods that hold something or wait. `memories` are those of the nodes' GPUs."""
-    queues = {
-        (group.namespace, group.name): queue
-        for group in pod_groups
-        if (queue := group.spec.get("queue"))
-    }
-    smallest = min((memory for memory in memories.values() if memory), default=None)
-    pods = []
-    for item in items:
-        if item.namespace in keys.RESERVED or item.ended:
+    """The pods that hold something or wait.
+
+    `memories` has the memory of each node's GPUs by the node's name, as `gpu_memory` gives it.
+    """
+    queues = dict[tuple[str, str], str | None]()
+    for pod_group in pod_groups:
+        queues[pod_group.namespace, pod_group.name] = pod_group.spec.get("queue")
+    smallest = min(filter(None, memories.values()), default=None)
+    pods = list[PodUse]()
+    for pod in items:
+        if pod.namespace in keys.RESERVED or pod.ended:
             continue
-        metadata, labels, annotations = item["metadata"], item.labels, item.annotations
-        node, requests = item.spec.get("nodeName") or None, requests_of(item.spec)
-        gpu = gpu_request(annotations, requests)
+        group = (pod.namespace, pod.annotations.get(keys.POD_GROUP, ""))
+        node = pod.spec.get("nodeName")
         memory = memories.get(node) if node else smallest
-        group = (item.namespace, annotations.get(keys.POD_GROUP, ""))
-        pods.append(
-            PodUse(
-                namespace=item.namespace,
-                name=item.name,
-                queue=queues.get(group) or labels.get(keys.QUEUE_LABEL),
-                node=node,
-                phase=item.phase or "Pending",
-                gpus=rounded(gpu.gpus(memory)),
-                gpu=gpu,
-                groups=groups_of(labels),
-                scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,
-                ending="deletionTimestamp" in metadata,
-                created=str(metadata.get("creationTimestamp") or ""),
-            )
-        )
+        pods.append(_pod_use(pod, queues.get(group), memory))
     return pods
+
+
+def _pod_use(pod: KubeObject, group_queue: str | None, memory: int | None) -> PodUse:
+    """A pod with the queue of its PodGroup, if that has one, and the memory of a GPU."""
+    metadata = pod["metadata"]
+    gpu = gpu_request(pod.annotations, requests_of(pod.spec))
+    return PodUse(
+        namespace=pod.namespace,
+        name=pod.name,
+        queue=group_queue or pod.labels.get(keys.QUEUE_LABEL),
+        node=pod.spec.get("nodeName") or None,
+        phase=pod.phase or "Pending",
+        gpus=rounded(gpu.gpus(memory)),
+        gpu=gpu,
+        groups=groups_of(pod.labels),
+        scheduled_by_kai=pod.spec.get("schedulerName") == keys.SCHEDULER,
+        ending="deletionTimestamp" in metadata,
+        created=str(metadata.get("creationTimestamp") or ""),
+    )

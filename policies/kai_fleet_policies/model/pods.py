@@ -1,166 +1,250 @@
-"""What runs in a cluster: pods, and the pod templates of workloads, as far as a rule looks at it;
-and what the operators of some kinds write on their pods.
+"""Pods and pod templates of workloads, with what rules read of them.
 
-Anything in it may be a value that only the update knows, which is no text and no mapping.
+The operators of some kinds write the scheduler and the queue on the pods that they make: the
+templates here are as the pods will be. Any value may be UNKNOWN.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from kai_fleet.releases.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.mig import PREFIX
 from kai_fleet.values import UNKNOWN, get, items, mapping, pairs, text
 
+Labels: TypeAlias = Mapping[str, object]  # also annotations; values may be no strings
+
+# UNKNOWN in place of a value of one type.
+_UNKNOWN_NAMES: Final[list[str]] = UNKNOWN
+_UNKNOWN_LABELS: Final[Labels] = UNKNOWN
+_UNKNOWN_ANSWER: Final[bool] = UNKNOWN
+
+
+def _is_gpu(resource: str) -> bool:
+    """Whether a resource is a whole GPU or a MIG slice."""
+    return resource in GPU_RESOURCES or resource.startswith(PREFIX)
+
 
 @dataclass(frozen=True)
 class PodContainer:
-    """The name and resources of one container."""
+    """The name and the resources of one container; `requests` and `limits` may be UNKNOWN."""
 
     name: str = ""
-    requests: Any = field(default_factory=dict)
-    limits: Any = field(default_factory=dict)
+    requests: Mapping[str, object] = field(default_factory=dict)
+    limits: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def gpus(self) -> Any:
-        """The names of the GPUs and MIG slices that it requests or limits at all, were it to 0."""
+    def gpus(self) -> list[str]:
+        """Names of GPUs and MIG slices in its requests and limits, also with an amount of 0.
+
+        UNKNOWN if one of the two is.
+        """
         if UNKNOWN in (self.requests, self.limits):
-            return UNKNOWN
-        names = sorted({*map(str, self.requests), *map(str, self.limits)})
-        return [name for name in names if name in GPU_RESOURCES or name.startswith(PREFIX)]
+            return _UNKNOWN_NAMES
+        names = {str(name) for name in (*self.requests, *self.limits)}
+        return sorted(filter(_is_gpu, names))
+
+
+_UNKNOWN_CONTAINERS: Final[tuple[PodContainer, ...]] = UNKNOWN
 
 
 @dataclass(frozen=True)
 class PodTemplate:
     """A pod, or one pod template of a workload.
 
-    `labels` and `annotations` are the pods'; `owner_labels` those of the object itself, where KAI
-    looks for the queue first. `part` names the template where a kind has several. `scheduler` is
-    what the pods get, also where their operator writes it. `queue_elsewhere`: another object that
-    refers to this one names the queue.
+    Args:
+        kind: Kind of the object.
+        name: Name of the object.
+        scheduler: The schedulerName that the pods get, also if their operator writes it.
+        labels: Labels of the pods.
+        annotations: Annotations of the pods.
+        owner_labels: Labels of the object itself, where KAI looks for the queue first.
+        part: Name of the template if the object has several.
+        path: Its key in the stack file, or its URN.
+        queue_elsewhere: Another object, which refers to this one, names the queue.
     """
 
     kind: str
     name: str
     namespace: str | None = None
     scheduler: str | None = None
-    labels: Any = field(default_factory=dict)
-    annotations: Any = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
     containers: tuple[PodContainer, ...] = ()
-    owner_labels: Any = field(default_factory=dict)
+    owner_labels: Mapping[str, object] = field(default_factory=dict)
     part: str = ""
     path: str = ""
     queue_elsewhere: bool = False
 
     @property
-    def names_queue(self) -> Any:
-        """Whether it carries the queue label at all."""
+    def names_queue(self) -> bool:
+        """Whether it has the queue label, with any value; UNKNOWN if its labels are."""
         labels = self._labels_with_queue
-        return labels if labels is UNKNOWN else QUEUE_LABEL in labels
+        if labels is UNKNOWN:
+            return _UNKNOWN_ANSWER
+        return QUEUE_LABEL in labels
 
     @property
-    def queue(self) -> Any:
-        """The value of the queue label: of the object, else of its pods; None where absent."""
+    def queue(self) -> object:
+        """The value of the queue label: the object's, else that of its pods; None if absent."""
         return get(self._labels_with_queue, QUEUE_LABEL)
 
     @property
-    def _labels_with_queue(self) -> Any:
-        own = self.owner_labels
-        return own if own is UNKNOWN or QUEUE_LABEL in own else self.labels
+    def _labels_with_queue(self) -> Labels:
+        if self.owner_labels is UNKNOWN or QUEUE_LABEL in self.owner_labels:
+            return self.owner_labels
+        return self.labels
 
     @property
-    def pod_group(self) -> Any:
-        """The PodGroup that the pods name themselves; None where KAI makes one for them."""
+    def pod_group(self) -> object:
+        """The PodGroup that the pods name themselves; None if KAI makes one for them."""
         return get(self.annotations, POD_GROUP) or None
 
 
-# Read from the operators' sources: those that write the schedulerName, where they are told to use
-# KAI and the template has none. KAI takes the queue from the label of the topmost owner, else from
-# the pod's. Other kinds (JobSet, LeaderWorkerSet, the jobs of Kubeflow's training operator) hand
-# their templates on as they are.
+# Read from the operators' sources: these write the schedulerName if they are told to use KAI and
+# the template has none. KAI takes the queue from the label of the topmost owner, else from that of
+# the pod. Operators of other kinds (JobSet, LeaderWorkerSet, the jobs of Kubeflow's training
+# operator) leave their templates as they are.
 _DYNAMO: Final = "DynamoGraphDeployment"
 _DYNAMO_QUEUE: Final = "nvidia.com/kai-scheduler-queue"  # an annotation
 _TRAIN_JOB: Final = "TrainJob"
-_WRITTEN: Final = (
-    *("RayCluster", "RayCronJob", "RayJob", "RayService"),
-    *(_DYNAMO, _TRAIN_JOB, "PodCliqueSet", "PodGangSet"),
+_WITH_WRITING_OPERATOR: Final = (
+    "RayCluster",
+    "RayCronJob",
+    "RayJob",
+    "RayService",
+    _DYNAMO,
+    _TRAIN_JOB,
+    "PodCliqueSet",
+    "PodGangSet",
 )
-# The pods of a TrainJob come from one, which has the schedulerName; the TrainJob has the queue.
+# A TrainJob has the queue, and takes its pods from a runtime, which has the schedulerName.
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 # Kinds whose spec may look like a template without being one, or is large and has none.
-_NOT_CARRIERS: Final = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queue")
-# What names a template better than these do.
+_WITHOUT_PODS: Final = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queue")
+# Steps of a path that name no template.
 _PLAIN_STEPS: Final = ("spec", "template", "jobTemplate")
 
 
-def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> list[PodTemplate]:
+def workloads(
+    kind: str,
+    props: Mapping[str, object],
+    name: str,
+    path: str,
+) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
-    metadata, spec = props.get("metadata"), props.get("spec")
+    spec = props.get("spec")
+    metadata = props.get("metadata")
     base = PodTemplate(kind, name, text(get(metadata, "namespace")), path=path)
     if kind == "Pod":
-        own = mapping(get(metadata, "labels"))
-        return [replace(_template(base, "", metadata, spec), owner_labels=own)]
-    if kind in _NOT_CARRIERS or spec is None:
+        base = replace(base, owner_labels=mapping(get(metadata, "labels")))
+        return [_template(base, "", metadata, spec)]
+    if kind in _WITHOUT_PODS or spec is None:
         return []
-    # As far as KAI reads them: with the queue that the operator of the object takes.
-    labels, more = mapping(get(metadata, "labels")), {}
-    if kind == _TRAIN_JOB:  # handed on to the JobSet, which KAI takes for the owner
-        more = mapping(get(spec, "labels"))
-    elif kind == _DYNAMO and (queue := get(metadata, "annotations", _DYNAMO_QUEUE)):
-        more = {QUEUE_LABEL: queue}
-    own = UNKNOWN if UNKNOWN in (labels, more) else {**labels, **more}
-    base = replace(base, owner_labels=own, queue_elsewhere=kind in _RUNTIMES)
-    found = [_template(base, *each) for each in _found(spec, ())]
-    if not found and kind in _WRITTEN and base.names_queue is True:
-        found = [base]  # its pods stand elsewhere; here is only their queue
-    for number, pod in enumerate(found) if kind in _WRITTEN else ():  # its operator writes on it
-        if pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
-            found[number] = replace(pod, owner_labels={})  # which only KAI reads
-        elif not pod.scheduler and pod.names_queue is True:
-            found[number] = replace(pod, scheduler=SCHEDULER)
-    # The only one needs no name.
-    return [replace(found[0], part="")] if len(found) == 1 else found
-
-
-def _template(base: PodTemplate, part: str, metadata: Any, spec: Any) -> PodTemplate:
-    listed = [get(spec, key) for key in ("containers", "initContainers")]
-    containers = tuple(
-        PodContainer(
-            name=text(get(container, "name")) or "",
-            requests=mapping(get(container, "resources", "requests")),
-            limits=mapping(get(container, "resources", "limits")),
-        )
-        for some in listed
-        for container in items(some)
+    base = replace(
+        base,
+        owner_labels=_owner_labels(kind, metadata, spec),
+        queue_elsewhere=kind in _RUNTIMES,
     )
+    templates = [_template(base, *part) for part in _parts(spec, ())]
+    if kind in _WITH_WRITING_OPERATOR:
+        if not templates and base.names_queue is True:
+            templates = [base]  # its pods are elsewhere; only their queue is here
+        templates = [_as_operator_writes(template) for template in templates]
+    if len(templates) == 1:
+        return [replace(templates[0], part="")]
+    return templates
+
+
+def _owner_labels(kind: str, metadata: object, spec: object) -> Labels:
+    """The labels in which KAI looks for the queue, with those that the operator writes there.
+
+    UNKNOWN if some of them are.
+    """
+    labels = mapping(get(metadata, "labels"))
+    added: Labels = {}
+    if kind == _TRAIN_JOB:  # its operator gives them to the JobSet, which KAI takes for the owner
+        added = mapping(get(spec, "labels"))
+    elif kind == _DYNAMO:
+        queue = get(metadata, "annotations", _DYNAMO_QUEUE)
+        if queue:
+            added = {QUEUE_LABEL: queue}
+    if UNKNOWN in (labels, added):
+        return _UNKNOWN_LABELS
+    return {**labels, **added}
+
+
+def _as_operator_writes(template: PodTemplate) -> PodTemplate:
+    """The template with the scheduler that its operator writes.
+
+    If the template has another scheduler than KAI, the queue counts for nothing.
+    """
+    scheduler = template.scheduler
+    if scheduler not in (None, "", SCHEDULER, UNKNOWN):
+        return replace(template, owner_labels={})
+    if not scheduler and template.names_queue is True:
+        return replace(template, scheduler=SCHEDULER)
+    return template
+
+
+def _template(
+    base: PodTemplate,
+    part: str,
+    metadata: object,
+    spec: object,
+) -> PodTemplate:
     return replace(
         base,
         scheduler=text(get(spec, "schedulerName")),
         labels=mapping(get(metadata, "labels")),
         annotations=mapping(get(metadata, "annotations")),
-        containers=UNKNOWN if UNKNOWN in listed else containers,
+        containers=_containers(spec),
         part=part,
     )
 
 
-def _found(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, Any, Any]]:
+def _containers(spec: object) -> tuple[PodContainer, ...]:
+    """All containers of a pod, the usual ones first; UNKNOWN if one of the two lists is."""
+    usual = get(spec, "containers")
+    initial = get(spec, "initContainers")
+    if UNKNOWN in (usual, initial):
+        return _UNKNOWN_CONTAINERS
+    containers = [*items(usual), *items(initial)]
+    return tuple(
+        PodContainer(
+            name=text(get(container, "name")) or "",
+            requests=mapping(get(container, "resources", "requests")),
+            limits=mapping(get(container, "resources", "limits")),
+        )
+        for container in containers
+    )
+
+
+def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:
     """Every mapping with `spec.containers` below `value`: the name of its part, its metadata and
     the pod's spec.
 
-    A clique of Grove has its pods in `spec.podSpec`, and their labels beside `spec`.
+    `steps` leads to `value`. A clique of Grove has its pods in `spec.podSpec`, and their labels
+    beside `spec`.
     """
     if not isinstance(value, Mapping):
-        for index, inner in enumerate(items(value)):
-            label = get(inner, "name") or get(inner, "groupName")
-            yield from _found(inner, (*steps, label if isinstance(label, str) else str(index)))
+        for index, element in enumerate(items(value)):
+            name = get(element, "name") or get(element, "groupName")
+            step = name if isinstance(name, str) else str(index)
+            yield from _parts(element, (*steps, step))
         return
-    pod = value.get("spec")
-    named = [step for step in steps if step not in _PLAIN_STEPS]
-    part = named[-1].removesuffix("Template") if named else ""
-    if "containers" in pairs(pod):
-        yield part, value.get("metadata"), pod
-    elif "containers" in pairs(get(pod, "podSpec")):
-        yield part, value, get(pod, "podSpec")
+    spec = value.get("spec")
+    pod_of_clique = get(spec, "podSpec")
+    if "containers" in pairs(spec):
+        yield _part_name(steps), value.get("metadata"), spec
+    elif "containers" in pairs(pod_of_clique):
+        yield _part_name(steps), value, pod_of_clique
     else:
-        for key, inner in value.items():
-            yield from _found(inner, (*steps, str(key)))
+        for key, below in value.items():
+            yield from _parts(below, (*steps, str(key)))
+
+
+def _part_name(steps: tuple[str, ...]) -> str:
+    """The last step that names something: `worker` of `spec.workerTemplate.template`."""
+    names = [step for step in steps if step not in _PLAIN_STEPS]
+    return names[-1].removesuffix("Template") if names else ""

@@ -1,5 +1,6 @@
-"""The queues of one cluster: each with its parent, its `spec` and its shares, in KAI's units; and
-amounts in these units.
+"""The queues of one cluster: each with its parent, its `spec` and its shares; and amounts.
+
+Amounts are in KAI's units: millicores of CPU, 10^6 bytes of memory, and GPUs. -1 is unlimited.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,16 +13,17 @@ from kai_fleet.values import UNKNOWN, get, mapping, number, text
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
-SLACK: Final = 1e-5  # of a GPU, a millicore or a megabyte: more than fractions are off by
-_STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
+# More than floats are off by: of a GPU, a millicore or 10^6 bytes; above 1, of the amount.
+SLACK: Final = 1e-5
+# Suffixes of memory and how many 10^6 bytes they are, the largest first.
+_SUFFIXES: Final = {"T": 10**6, "G": 10**3, "M": 1}
 
 
 @dataclass(frozen=True)
 class QueueShare:
-    """A queue's share of one resource in KAI's units; -1 is unlimited.
+    """A queue's share of one resource, in KAI's units; -1 is unlimited.
 
-    The units are millicores of CPU, 10^6 bytes of memory and GPUs. `limit` is None where a declared
-    Queue leaves it out, which KAI reads as 0.
+    `limit` is None if a Queue object leaves it out, which KAI reads as 0. Each may be UNKNOWN.
     """
 
     quota: float = 0.0
@@ -29,12 +31,21 @@ class QueueShare:
     weight: float = 1.0
 
 
+_UNKNOWN_SHARES: Final[Mapping[Resource, QueueShare]] = UNKNOWN
+
+
 @dataclass(frozen=True)
 class DeclaredQueue:
-    """A scheduling queue; `parent` is None at the top level, a missing share is all zero.
+    """A scheduling queue.
 
-    `spec` is that of its Queue object, where one is declared; what is in it may be anything that
-    was written there. `shard` is the one that serves it.
+    Args:
+        parent: None at the top level.
+        shares: By resource; without a share KAI reads quota and limit as 0.
+        namespace: A namespace that somebody wrote; queues have none.
+        path: Its key in the stack file, or its URN.
+        shard: The shard of KAI that serves it.
+        spec: `spec` of its Queue object, as it was written and not checked; empty if another stack
+            or a chart declares the queue.
     """
 
     name: str
@@ -46,23 +57,51 @@ class DeclaredQueue:
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def of(cls, name: str, spec: Any, **place: Any) -> Self:
-        """A queue by the `spec` of its Queue object; UNKNOWN is what the update will tell."""
-        resources, shares = get(spec, "resources"), dict[Resource, QueueShare]()
-        for resource in RESOURCES:
-            if (share := get(resources, resource)) is not None:
-                amounts = (number(get(share, key)) for key in ("quota", "limit", "overQuotaWeight"))
-                quota, limit, weight = amounts
-                shares[resource] = QueueShare(quota or 0.0, limit, weight or 0.0)
-        known: Any = UNKNOWN if resources is UNKNOWN else shares
-        parent = text(get(spec, "parentQueue")) or None
-        return cls(name, parent, known, spec=mapping(spec), **place)
+    def of(
+        cls,
+        name: str,
+        spec: object,
+        *,
+        path: str = "",
+        namespace: str | None = None,
+        shard: str | None = None,
+    ) -> Self:
+        """A queue by the `spec` of its Queue object; a number that cannot be read counts as 0.
+
+        All its shares are UNKNOWN if `resources` is, and so is a parent that is not known.
+        """
+        return cls(
+            name,
+            parent=text(get(spec, "parentQueue")) or None,
+            shares=_shares(get(spec, "resources")),
+            namespace=namespace,
+            path=path,
+            shard=shard,
+            spec=mapping(spec),
+        )
+
+
+def _shares(resources: object) -> Mapping[Resource, QueueShare]:
+    """The shares that `spec.resources` has; UNKNOWN if that is."""
+    if resources is UNKNOWN:
+        return _UNKNOWN_SHARES
+    shares = dict[Resource, QueueShare]()
+    for resource in RESOURCES:
+        share = get(resources, resource)
+        if share is not None:
+            shares[resource] = QueueShare(
+                quota=number(get(share, "quota")) or 0.0,
+                limit=number(get(share, "limit")),
+                weight=number(get(share, "overQuotaWeight")) or 0.0,
+            )
+    return shares
 
 
 class QueueIndex:
-    """Lookups by name and parent; of queues with the same name the first one counts.
+    """Queues by name and by parent. Of several queues with one name the first counts.
 
-    A name or parent that is not known before the update is no text, and only noted.
+    A queue whose name is UNKNOWN is not in `by_name`, and one whose parent is UNKNOWN not in
+    `children`; `unknown_names` and `unknown_parents` tell whether there are any.
     """
 
     def __init__(self, queues: Iterable[DeclaredQueue]) -> None:
@@ -70,16 +109,26 @@ class QueueIndex:
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
         self.twice: list[DeclaredQueue] = []
-        names: list[Any] = [queue.name for queue in self.queues]
-        parents: list[Any] = [queue.parent for queue in self.queues]
-        self.unknown_names, self.unknown_parents = UNKNOWN in names, UNKNOWN in parents
-        for queue, name, parent in zip(self.queues, names, parents, strict=True):
-            if name in self.by_name:
-                self.twice.append(queue)
-            elif name is not UNKNOWN:
-                self.by_name[name] = queue
-            if isinstance(parent, str):
-                self.children.setdefault(parent, []).append(queue)
+        self._leaves_below: dict[str, list[str]] = {}
+        self.unknown_names = False
+        self.unknown_parents = False
+        for queue in self.queues:
+            self._add_name(queue)
+            self._add_parent(queue)
+
+    def _add_name(self, queue: DeclaredQueue) -> None:
+        if queue.name is UNKNOWN:
+            self.unknown_names = True
+        elif queue.name in self.by_name:
+            self.twice.append(queue)
+        else:
+            self.by_name[queue.name] = queue
+
+    def _add_parent(self, queue: DeclaredQueue) -> None:
+        if queue.parent is UNKNOWN:
+            self.unknown_parents = True
+        elif queue.parent is not None:
+            self.children.setdefault(queue.parent, []).append(queue)
 
     def is_leaf(self, name: str) -> bool:
         """Whether no queue names this one as its parent."""
@@ -92,7 +141,8 @@ class QueueIndex:
 
     def below(self, name: str) -> Iterator[str]:
         """The names of all queues under one queue, each once."""
-        seen, pending = {name}, [name]
+        seen = {name}
+        pending = [name]
         while pending:
             for child in self._children_of(pending.pop()):
                 if child not in seen:
@@ -100,19 +150,19 @@ class QueueIndex:
                     pending.append(child)
                     yield child
 
-    @cached_property
-    def _leaves_below(self) -> dict[str, list[str]]:
-        return {}
-
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        if name not in self._leaves_below:  # every pod of a queue asks
+        if name not in self._leaves_below:  # kept: each pod of a queue asks again
             self._leaves_below[name] = sorted(filter(self.is_leaf, self.below(name)))
         return self._leaves_below[name]
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
-        """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""
-        seen, above = {queue.name}, self.by_name.get(queue.parent or "")
+        """The queues above one queue, nearest first.
+
+        They end where a parent is not declared or not known, and before a queue is repeated.
+        """
+        seen = {queue.name}
+        above = self.by_name.get(queue.parent or "")
         while above is not None and above.name not in seen:
             seen.add(above.name)
             yield above
@@ -122,11 +172,11 @@ class QueueIndex:
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top: parents before their children, children by name.
 
-        Queues in or under a cycle or gap have none.
+        Queues in a cycle, under one, or under a parent that is not declared have no level.
         """
         levels = dict[str, int]()
-        pending = [(name, 1) for name, queue in self.by_name.items() if queue.parent is None]
-        pending.sort(reverse=True)
+        tops = [name for name, queue in self.by_name.items() if queue.parent is None]
+        pending = [(name, 1) for name in sorted(tops, reverse=True)]
         while pending:
             name, level = pending.pop()
             levels[name] = level
@@ -135,31 +185,44 @@ class QueueIndex:
         return levels
 
     def _children_of(self, name: str) -> list[str]:
-        """The names of the queues that count and have this parent."""
+        """The names of the queues in `by_name` that have this parent."""
         children = self.children.get(name, ())
         return [queue.name for queue in children if self.by_name.get(queue.name) is queue]
 
 
 def rounded(amount: float) -> float:
-    """An amount without what binary fractions add to it: sums of 0.1 stay as they were written."""
+    """The amount with six digits behind the point: a sum of tenths stays a number of tenths."""
     return round(amount, 6)
 
 
 def written(resource: Resource, amount: float, path: str) -> str:
-    """An amount in KAI's units as its author writes it: in a Queue (`path` is a URN) as the bare
-    number, in a stack file as a quantity.
+    """An amount in KAI's units as its author writes it.
+
+    In a Queue object, if `path` is a URN, that is the bare number; in a stack file it is a
+    quantity: cores or millicores, and bytes with a suffix.
     """
     in_queue = path.startswith("urn:")
     if amount == UNLIMITED:
         return "-1 (unlimited)" if in_queue else "unlimited"
     if resource == "gpu" or in_queue:
         return exact(amount)
-    if resource == "cpu":
-        return exact(amount / 1000) if amount % 1000 == 0 else f"{exact(amount)}m"
-    size, unit = next((step for step in _STEPS if amount and amount % step[0] == 0), _STEPS[-1])
-    return exact(amount / size) + unit
+    if resource == "memory":
+        return _bytes(amount)
+    if amount % 1000 == 0:
+        return exact(amount / 1000)
+    return f"{exact(amount)}m"
+
+
+def _bytes(amount: float) -> str:
+    """10^6 bytes as a quantity, with the largest suffix that leaves a whole number, else with M."""
+    for suffix, size in _SUFFIXES.items():
+        if amount and amount % size == 0:
+            return exact(amount / size) + suffix
+    return f"{exact(amount)}M"
 
 
 def exact(number: float) -> str:
-    """A number without an exponent or zeros behind the point."""
-    return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))
+    """The number without an exponent and without zeros at the end, to ten digits."""
+    if number % 1 == 0:
+        return str(int(number))
+    return f"{number:.10f}".rstrip("0").rstrip(".")

@@ -1,17 +1,20 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
-Not by the SDK's `PolicyPack`, which reads the whole stack anew for each of its policies, raises
+The SDK's `PolicyPack` does not fit: it reads the whole stack anew for each of its policies, raises
 errors for unknown values, takes secrets for plain text and forgets what was declared.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import grpc
 from google.protobuf import json_format
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
@@ -33,41 +36,57 @@ from kai_fleet_policies.rules.rule import Rule
 NAME: Final = "kai-fleet"
 UNDECIDED: Final = "undecided"
 EXEMPT_KEY: Final = "exemptNamespaces"
-_SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
-# What a stack may set, each a list of names: of which rules, and what it means.
-_PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
-    EXEMPT_KEY: (
+_SHORTEST_SECRET: Final = 4  # characters; masking a shorter one would hide parts of other words
+
+
+class _Property(NamedTuple):
+    """A list of names that a stack may set for rules whose names begin with one of `rules`."""
+
+    rules: tuple[str, ...]
+    description: str
+
+
+_PROPERTIES: Final = {
+    EXEMPT_KEY: _Property(
         ("workload-", "namespace-reserved"),
         "Namespaces whose workloads this rule leaves alone.",
     ),
-    EXISTING_QUEUES: (
+    EXISTING_QUEUES: _Property(
         ("queue-tree", "workload-leaf-queue"),
         "Queues that another program makes, such as KAI's chart.",
     ),
 }
 
 
-def schema(rule: str) -> dict[str, dict[str, Any]]:
+def schema(rule: str) -> dict[str, dict[str, object]]:
     """The properties that a rule takes, as JSON Schema."""
-    names = {"type": "array", "items": {"type": "string"}, "default": []}
-    return {
-        key: {**names, "description": description}
-        for key, (rules, description) in _PROPERTIES.items()
-        if rule.startswith(rules)
-    }
+    properties = dict[str, dict[str, object]]()
+    for key, configurable in _PROPERTIES.items():
+        if rule.startswith(configurable.rules):
+            properties[key] = {
+                "type": "array",
+                "items": {"type": "string"},
+                "default": [],
+                "description": configurable.description,
+            }
+    return properties
 
 
-def _policy(rule: Rule) -> Any:
-    """The protocol's own record of a policy."""
+def _policy(rule: Rule) -> proto.PolicyInfo:
+    """The protocol's record of a policy.
+
+    Its remedy is only the rule's demand; each finding says what to write.
+    """
     info = proto.PolicyInfo(
         name=rule.name,
-        description=rule.why,
+        description=rule.reason,
         enforcementLevel=getattr(proto, rule.level.name),
         policy_type=proto.POLICY_TYPE_STACK,
         severity=getattr(proto, f"POLICY_SEVERITY_{rule.severity.upper()}"),
-        remediation_steps=rule.about,
+        remediation_steps=rule.demand,
     )
-    if properties := schema(rule.name):
+    properties = schema(rule.name)
+    if properties:
         json_format.ParseDict(properties, info.configSchema.properties)
     return info
 
@@ -80,153 +99,195 @@ _OPEN_QUESTIONS: Final = Rule(
     "Some values are known only during the update; these rules decide then.",
     lambda cluster: iter(()),
 )
-# A policy for each rule, and last the one for what is not decided yet.
+# A policy for each rule, and then the one for what is not decided yet: AnalyzeStack needs it last.
 POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
 
 
 def _configured(cluster: Cluster, properties: Mapping[str, Collection[str]]) -> Cluster:
-    """The cluster as a rule is to see it: without exempt namespaces, and with queues that another
-    program makes, in the one that schedules it too.
+    """The cluster without exempt namespaces, and with queues that another program makes.
+
+    The queues are also in the cluster that schedules its pods.
     """
     if not any(properties.values()):
         return cluster
-    exempt, queues = (properties.get(key) or () for key in (EXEMPT_KEY, EXISTING_QUEUES))
+    exempt = properties.get(EXEMPT_KEY) or ()
+    existing = set(properties.get(EXISTING_QUEUES) or ())
 
-    def judged(namespace: str | None) -> bool:
+    def is_judged(namespace: str | None) -> bool:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is UNKNOWN or (namespace or "default") not in exempt
 
-    host, more = cluster.scheduled_by, sorted(set(queues) - cluster.tree.by_name.keys())
+    missing = sorted(existing - cluster.tree.by_name.keys())
+    host = cluster.scheduled_by
     return replace(
         cluster,
-        queues=(*cluster.queues, *map(DeclaredQueue, more)),
-        workloads=tuple(each for each in cluster.workloads if judged(each.namespace)),
-        objects=tuple(each for each in cluster.objects if judged(each.namespace)),
-        scheduled_by=host and _configured(host, properties),
+        queues=(*cluster.queues, *map(DeclaredQueue, missing)),
+        workloads=tuple(pod for pod in cluster.workloads if is_judged(pod.namespace)),
+        objects=tuple(thing for thing in cluster.objects if is_judged(thing.namespace)),
+        scheduled_by=None if host is None else _configured(host, properties),
     )
 
 
 class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
-    """What the engine asks of a policy pack during one preview or update."""
+    """Answers the calls of the engine during one preview or update, in Pulumi's protocol."""
 
     def __init__(self) -> None:
         self._version = version()  # read from the package's metadata
-        self._config: dict[str, Any] = {}
-        self._inputs: dict[str, Any] = {}
+        self._config: dict[str, proto.PolicyConfig] = {}
+        self._inputs: dict[str, Struct] = {}  # by URN, as they were declared
         self._secrets = set[str]()
-        self._teams = dict[str, str]()
-        self._names_keys = False
+        self._team_keys = dict[str, str]()  # keys of the stack file by team
+        self._names_keys = False  # keys in place of URNs: only for stacks of our own program
 
     # Calls of the protocol, named as it names them.
 
-    def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
+    def GetAnalyzerInfo(  # noqa: N802
+        self, request: Empty, context: grpc.ServicerContext
+    ) -> proto.AnalyzerInfo:
         """The pack and its policies."""
         return proto.AnalyzerInfo(
             name=NAME, version=self._version, supportsConfig=True, policies=POLICIES
         )
 
-    def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Its version."""
+    def GetPluginInfo(  # noqa: N802
+        self, request: Empty, context: grpc.ServicerContext
+    ) -> proto.PluginInfo:
+        """The version of the pack."""
         return proto.PluginInfo(version=self._version)
 
-    def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Levels and properties that a stack sets, by policy; the engine has checked them."""
+    def Configure(  # noqa: N802
+        self, request: proto.ConfigureAnalyzerRequest, context: grpc.ServicerContext
+    ) -> Empty:
+        """Keep the levels and properties that a stack sets, which the engine has checked."""
         self._config = dict(request.policyConfig.items())
         return Empty()
 
-    def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Learn the keys of the stack's file, and end the run where that has a copy of a secret, or
-        one at a key for none.
+    def ConfigureStack(  # noqa: N802
+        self, request: proto.AnalyzerStackConfigureRequest, context: grpc.ServicerContext
+    ) -> proto.AnalyzerStackConfigureResponse:
+        """Learn the keys of the stack file, and judge its secrets.
 
-        The program refuses the same, but a pull request may change the program.
+        Aborts the call, and with it the run, with FAILED_PRECONDITION if the file has a copy of a
+        secret, or a secret at a key that takes none. The program refuses the same, but a pull
+        request may change the program.
         """
         self._names_keys = request.project == PACKAGE
-        self._teams = team_keys(request.config) if self._names_keys else {}
-        if self._names_keys and request.config_secret_keys:
-            # Half a second of imports, which other stacks are spared.
+        if not self._names_keys:
+            self._team_keys = {}
+            return proto.AnalyzerStackConfigureResponse()
+        self._team_keys = team_keys(request.config)
+        secret_keys = request.config_secret_keys
+        if secret_keys:
+            # The settings cost 0.4 s of CPU (measured), and each preview and update waits for it.
             from kai_fleet_policies.validation import report, secret_findings
 
-            keys = request.config_secret_keys
-            if findings := secret_findings(request.stack, request.config, keys):
+            findings = secret_findings(request.stack, request.config, secret_keys)
+            if findings:
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(findings))
         return proto.AnalyzerStackConfigureResponse()
 
-    def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Nothing: a rule says what to write, and leaves the writing to its user."""
+    def Remediate(  # noqa: N802
+        self, request: proto.AnalyzeRequest, context: grpc.ServicerContext
+    ) -> proto.RemediateResponse:
+        """Change nothing: a rule says what to write, and leaves the writing to its user."""
         return proto.RemediateResponse()
 
-    def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Keeps what was declared.
+    def Analyze(  # noqa: N802
+        self, request: proto.AnalyzeRequest, context: grpc.ServicerContext
+    ) -> proto.AnalyzeResponse:
+        """Keep the inputs of a resource; AnalyzeStack judges them.
 
-        A stack is sent with its resources' outputs, and in a preview the engine has none for what
-        lies behind a provider that is not known yet: everything inside a new vCluster.
+        AnalyzeStack gets the resources' outputs, and in a preview the engine has none behind a
+        provider that is not known yet: for everything inside a new vCluster.
         """
         self._inputs[request.urn] = request.properties
         return proto.AnalyzeResponse()
 
-    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """What the rules say of a whole stack."""
-        # Sorted, because resources come in the order in which they happened to be made.
-        every = clusters(
-            self._declared(resource)
-            for resource in sorted(request.resources, key=lambda resource: str(resource.urn))
-            if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
-        )
-        undecided, answer = list[Finding](), proto.AnalyzeResponse()
+    def AnalyzeStack(  # noqa: N802
+        self, request: proto.AnalyzeStackRequest, context: grpc.ServicerContext
+    ) -> proto.AnalyzeResponse:
+        """What the rules find in a whole stack."""
+        judged = self._clusters(request.resources)
+        undecided = list[Finding]()
+        answer = proto.AnalyzeResponse()
         for policy in POLICIES:
             config = self._config.get(policy.name)
             level = policy.enforcementLevel if config is None else config.enforcementLevel
             if level == proto.DISABLED:
                 continue
-            found: Sequence[Finding] = undecided
-            if policy.name != UNDECIDED:
-                properties = {} if config is None else json_format.MessageToDict(config.properties)
-                seen = (_configured(cluster, properties) for cluster in every)
-                found = check(seen, (BY_NAME[policy.name],))
-                undecided += [finding for finding in found if finding.undecided]
-                found = [finding for finding in found if not finding.undecided]
-            answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in found)
+            if policy.name == UNDECIDED:  # the last policy: all rules have been asked
+                findings = undecided
+            else:
+                findings = self._findings(policy.name, judged)
+                undecided += [finding for finding in findings if finding.undecided]
+                findings = [finding for finding in findings if not finding.undecided]
+            for finding in findings:
+                answer.diagnostics.append(self._diagnostic(policy, level, finding))
         return answer
 
-    def _declared(self, resource: Any) -> Declared:
-        """A resource as it was declared, with what its provider fills in."""
+    def _clusters(self, resources: Iterable[proto.AnalyzerResource]) -> list[Cluster]:
+        """The clusters of a stack, by the order of URNs: the engine's order is that of creation."""
+        declared = [
+            self._declared(resource)
+            for resource in sorted(resources, key=lambda resource: str(resource.urn))
+            if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
+        ]
+        return clusters(declared)
+
+    def _findings(self, rule: str, judged: Iterable[Cluster]) -> list[Finding]:
+        """What a rule finds in the clusters, with the properties that the stack sets for it."""
+        config = self._config.get(rule)
+        properties = {} if config is None else json_format.MessageToDict(config.properties)
+        configured = [_configured(cluster, properties) for cluster in judged]
+        return check(configured, [BY_NAME[rule]])
+
+    def _declared(self, resource: proto.AnalyzerResource) -> Declared:
+        """A resource with its inputs, and with what its provider fills in."""
         properties = self._inputs.get(resource.urn, resource.properties)
-        default = plain(resource.provider.properties, UNKNOWN).get("namespace")
+        namespace = plain(resource.provider.properties, UNKNOWN).get("namespace")
         return Declared(
             urn=resource.urn,
             type=resource.type,
             name=resource.name,
             props=plain(properties, UNKNOWN, self._secrets),
             provider=resource.provider.urn,
-            default_namespace=default or "default",
+            default_namespace=namespace or "default",
         )
 
-    def _diagnostic(self, policy: Any, level: Any, finding: Finding) -> Any:
-        rule = f"{finding.check}: " if policy.name == UNDECIDED else ""
+    def _diagnostic(
+        self, policy: proto.PolicyInfo, level: proto.EnforcementLevel.ValueType, finding: Finding
+    ) -> proto.AnalyzeDiagnostic:
+        """A finding as the engine shows it; `level` is what the stack sets for the policy."""
         if policy.enforcementLevel == proto.MANDATORY and finding.level is Level.ADVISORY:
             level = proto.ADVISORY  # a rule that refuses may warn besides
-        what = f"{finding.subject}: {finding.message}"
-        if self._names_keys:
-            key = key_of(finding.path, self._teams)
-            lead = "" if key == finding.path else f"{key}: "
-            what = lead + with_keys(what, self._teams)
-        for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
-            if len(secret) >= _SHORTEST_SECRET:
-                what = what.replace(secret, MASK)
+        rule = f"{finding.check}: " if policy.name == UNDECIDED else ""
         return proto.AnalyzeDiagnostic(
             policyName=policy.name,
             policyPackName=NAME,
             policyPackVersion=self._version,
-            message=f"{policy.description}\n{rule}{what}",
+            message=f"{policy.description}\n{rule}{self._message(finding)}",
             urn=finding.path if finding.path.startswith("urn:") else "",
             description=policy.description,
             enforcementLevel=level,
             severity=policy.severity,
         )
 
+    def _message(self, finding: Finding) -> str:
+        """Subject, cause and fix, with keys of the stack file for URNs, and with secrets masked."""
+        message = f"{finding.subject}: {finding.message}"
+        if self._names_keys:
+            message = with_keys(message, self._team_keys)
+            key = key_of(finding.path, self._team_keys)
+            if key != finding.path:
+                message = f"{key}: {message}"
+        for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
+            if len(secret) >= _SHORTEST_SECRET:
+                message = message.replace(secret, MASK)
+        return message
+
 
 def main() -> None:
-    """Answer the engine until it ends this process; never returns."""
+    """Serve on a free port of 127.0.0.1, print it for the engine, and wait to be ended."""
     server = grpc.server(ThreadPoolExecutor(1), options=OPTIONS)  # one call at a time
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
     port = server.add_insecure_port("127.0.0.1:0")

@@ -1,6 +1,7 @@
 """What is allowed: rules about queues, workloads, GPUs, teams, KAI and vClusters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Final
 
 from kai_fleet.finding import Finding, Level
@@ -17,19 +18,34 @@ from kai_fleet_policies.rules import (
 )
 from kai_fleet_policies.rules.rule import Rule
 
+
+def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
+    """The rules of the modules, in the order in which they are written."""
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, Rule):
+                yield value
+
+
 RULES: Final[tuple[Rule, ...]] = tuple(
-    rule
-    for module in (queues, workloads, gpus, teams, kai, vclusters, charts, sources)
-    for rule in vars(module).values()
-    if isinstance(rule, Rule)
+    _rules_in(queues, workloads, gpus, teams, kai, vclusters, charts, sources)
 )
 BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
 def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Finding]:
-    """Each finding once, mandatory ones first, then by path, rule and text."""
-    every = list(clusters)
-    return sorted(
-        {finding for rule in only for cluster in every for finding in rule.check(cluster)},
-        key=lambda one: (one.level is Level.ADVISORY, one.path, one.check, one.subject, one.cause),
-    )
+    """What the rules find in the clusters, each finding once.
+
+    Mandatory findings are first, then order is by path, rule, subject and cause.
+    """
+    judged = list(clusters)
+    findings = set[Finding]()
+    for rule in only:
+        for cluster in judged:
+            findings.update(rule.check(cluster))
+    return sorted(findings, key=_order)
+
+
+def _order(finding: Finding) -> tuple[bool, str, str, str, str]:
+    is_warning = finding.level is Level.ADVISORY
+    return is_warning, finding.path, finding.check, finding.subject, finding.cause

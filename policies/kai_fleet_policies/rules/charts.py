@@ -2,12 +2,13 @@
 
 from kai_fleet.releases.charts import same_version
 from kai_fleet_policies.model.cluster import Chart, Cluster
-from kai_fleet_policies.rules.rule import Findings, Place, known, mandatory, row
+from kai_fleet_policies.rules.kai import untested_cause
+from kai_fleet_policies.rules.rule import Findings, Subject, known, mandatory
 from kai_fleet_policies.rules.sources import installed_charts
 
 
 @mandatory("chart-of-its-part", "critical", installed_charts)
-def chart_of_its_part(cluster: Cluster, installed: Chart, place: Place) -> Findings:
+def chart_of_its_part(cluster: Cluster, installed: Chart, subject: Subject) -> Findings:
     """A chart is the one that its section is for, at that section's version.
 
     Any chart of a known place would be installed with the platform's rights in its stead, and be
@@ -16,19 +17,28 @@ def chart_of_its_part(cluster: Cluster, installed: Chart, place: Place) -> Findi
     if installed.names is None or installed.chart is None:
         return
     if not installed.names:
-        yield place.refuse(*row("chart-of-none"))
+        yield subject.refuse(
+            "is a Helm release in a component of kai-fleet that has no such chart",
+            "declare it outside of the component, with a parent of your own, and the old URN as an"
+            " alias",
+        )
         return
     known(installed.chart, "its chart is known")
     version = known(installed.version, "its version is known") or ""
-    if why := installed.why_another:
+    if reason := installed.why_another:
         name = " or ".join(installed.names)
-        yield place.at("chart").refuse(
-            *row("chart-of-another", why=why, name=name, version=version)
+        yield subject.at("chart").refuse(
+            f"has a chart which {reason}",
+            f"write a place that ends in {name}: oci://…/{name}, with the tag {version} or none, or"
+            f" https://…/{name}-{version}.tgz; or drop it for that of the release table",
         )
-    if installed.tested and not same_version(version, installed.tested):
-        values = {"version": version, "tested": installed.tested}
-        if installed.untested:
-            cause, _ = row("version-untested", version=version, nearest=installed.tested)
-            yield place.at("version").warn(cause)
-        else:
-            yield place.at("version").refuse(*row("chart-version", **values))
+    tested = installed.tested
+    if not tested or same_version(version, tested):
+        return
+    if installed.untested:
+        yield subject.at("version").warn(untested_cause(version, tested))
+        return
+    yield subject.at("version").refuse(
+        f"is {version}, from another place than that of the release table, which has {tested}",
+        f"write {tested}, or untested: true beside it to have that version",
+    )

@@ -1,9 +1,9 @@
-"""Rules about GPUs: one right request for a share, and one who shares them."""
+"""Rules about GPUs: one right request for a share, and one program that shares them."""
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, sharing
@@ -17,135 +17,224 @@ from kai_fleet_policies.model.device_sharing import OF_OTHERS
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
-    Place,
+    Subject,
     called,
+    cluster_subject,
     each_kai,
     each_workload,
     known,
     mandatory,
-    of_cluster,
-    row,
 )
 
 _MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
-_LEAST: Final = 0.01  # KAI rounds to hundredths what it adds to a queue
-# Whoever makes a pod may write anything: more digits than these cost hours, or are no number.
+_LEAST_FRACTION: Final = 0.01  # KAI rounds to hundredths what it adds to a queue
+# An annotation may have any text: more digits than these cost hours, or are no number.
 _FLOAT: Final = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
 @mandatory("workload-gpu-request", "high", each_workload)
-def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
+def workload_gpu_request(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
     """A GPU share is requested in one way, with a value that KAI takes.
 
     KAI's admission refuses such pods, or schedules them wrong where it does not notice.
     """
     annotations = known(workload.annotations, "its annotations are known")
-    yield from (place.refuse(cause, fix) for cause, fix in _wrong(annotations, workload.scheduler))
+    yield from _wrong_values(annotations, subject)
+    yield from _wrong_keys(annotations, workload.scheduler, subject)
     if CONTAINER in annotations:
-        for kai in cluster.scheduling.kai:
-            version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
-            release = releases.KAI.get(str(version))
-            if release is not None and not release.container_name_annotation:
-                where = {"cluster": cluster.scheduling.name, "version": version}
-                yield place.refuse(*row("gpu-container", **where))
+        yield from _container_not_read(cluster.scheduling, subject)
     if FRACTION in annotations or MEMORY in annotations:
-        for container in known(workload.containers, "its containers are known"):
-            name = called(container.name)
-            for resource in known(container.gpus, f"the resources of container {name} are known"):
-                yield place.refuse(*row("gpu-twice", container=name, resource=resource))
+        yield from _whole_gpus_besides(workload, subject)
     for key in (FRACTION, MEMORY, DEVICES):
         known(annotations.get(key), f"the value of {key} is known")
 
 
-def _wrong(annotations: Mapping[str, Any], scheduler: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the annotations that are known, and what to write."""
-    fraction, memory, devices = (annotations.get(key) for key in (FRACTION, MEMORY, DEVICES))
-    digits = str(fraction)
-    value = float(digits) if _FLOAT.fullmatch(digits) else math.nan
-    if fraction not in (None, UNKNOWN) and not _LEAST <= value < 1:
-        yield row("gpu-fraction", value=fraction, least=_LEAST)
+def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findings:
+    """Refuse values that KAI does not take; those that are not known yet are left out."""
+    fraction = annotations.get(FRACTION)
+    if fraction not in (None, UNKNOWN) and not _LEAST_FRACTION <= _float(fraction) < 1:
+        yield subject.refuse(
+            f'has gpu-fraction: "{fraction}", which is not a number between 0 and 1',
+            f'write for example gpu-fraction: "0.5", or {_LEAST_FRACTION} or more, less of which'
+            " KAI counts as nothing; for whole GPUs drop it and write limits: nvidia.com/gpu:"
+            ' "1"',
+        )
+    memory = annotations.get(MEMORY)
     if memory not in (None, UNKNOWN) and not _count(memory):
-        yield row("gpu-memory", value=memory)
+        yield subject.refuse(
+            f'has gpu-memory: "{memory}"',
+            'write a positive whole number of MiB, for example gpu-memory: "2000"',
+        )
+    devices = annotations.get(DEVICES)
     if devices not in (None, UNKNOWN) and not 0 < _count(devices) <= _MOST_DEVICES:
-        yield row("gpu-devices", value=devices, most=_MOST_DEVICES)
+        yield subject.refuse(
+            f'has gpu-fraction-num-devices: "{devices}"',
+            f'write a positive whole number such as "2", {_MOST_DEVICES} or less',
+        )
+
+
+def _wrong_keys(
+    annotations: Mapping[str, object], scheduler: str | None, subject: Subject
+) -> Findings:
+    """Refuse two requests for a share, and what is written about a share without a request."""
     if FRACTION in annotations and MEMORY in annotations:
-        yield row("gpu-both")
-    elif not annotations.keys() & {FRACTION, MEMORY} and scheduler == KAI:
-        # On pods of other schedulers the short keys may have another meaning.
-        mps = str(annotations.get(MPS)).lower() == "true"
-        for key in (*(each for each in (DEVICES, CONTAINER) if each in annotations), *[MPS] * mps):
-            yield row("gpu-no-share", key=key)
+        yield subject.refuse(
+            "has both gpu-fraction and gpu-memory",
+            "write only one of them",
+        )
+    if FRACTION in annotations or MEMORY in annotations or scheduler != KAI:
+        return  # on pods of other schedulers the short keys may have another meaning
+    keys = [key for key in (DEVICES, CONTAINER) if key in annotations]
+    if str(annotations.get(MPS)).lower() == "true":
+        keys.append(MPS)
+    for key in keys:
+        yield subject.refuse(
+            f"has {key} without a share of a GPU",
+            f'add gpu-fraction: "0.5" or drop {key}',
+        )
+
+
+def _container_not_read(cluster: Cluster, subject: Subject) -> Findings:
+    """Refuse the name of a container for a KAI that always takes the first container."""
+    for kai in cluster.kai:
+        version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
+        release = releases.KAI.get(str(version))
+        if release is not None and not release.container_name_annotation:
+            yield subject.refuse(
+                "has gpu-fraction-container-name, which KAI reads from v0.10 on, and"
+                f" {cluster.name} runs {version}",
+                "make that container the first one and drop the annotation",
+            )
+
+
+def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
+    """Refuse whole GPUs and slices in a container of a pod that asks for a share of a GPU."""
+    for container in known(workload.containers, "its containers are known"):
+        name = called(container.name)
+        resources = known(container.gpus, f"the resources of container {name} are known")
+        for resource in resources:
+            yield subject.refuse(
+                f"asks for a share of a GPU and, in container {name}, for whole GPUs or slices",
+                f"drop {resource} there or the annotation",
+            )
+
+
+def _float(value: object) -> float:
+    """The number that a text is, NaN for anything else."""
+    digits = str(value)
+    return float(digits) if _FLOAT.fullmatch(digits) else math.nan
 
 
 def _count(value: object) -> int:
-    """A positive whole number; 0 for anything else."""
+    """The positive whole number that a text is, 0 for anything else."""
     digits = str(text(value))
     return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 
 
 @mandatory("workload-gpu-sharing", "medium", each_workload)
-def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
+def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
     """Shares of a GPU only where KAI's GPU sharing is on.
 
     While gpuSharing is off, KAI's admission refuses every pod that asks for a share.
     """
-    host, annotations = cluster.scheduling, pairs(workload.annotations)
+    annotations = pairs(workload.annotations)
     keys = [key for key in (FRACTION, MEMORY, DEVICES) if key in annotations]
     if not keys or workload.scheduler != KAI:
-        return  # other rules speak of these
-    modes = {kai.sharing for kai in host.kai}
+        return  # workload-scheduler and workload-known-keys speak of these
+    scheduling = cluster.scheduling
+    modes = {kai.sharing for kai in scheduling.kai}
     if DISABLED in modes:
-        yield place.refuse(*row("gpu-sharing-off", key=keys[0], cluster=host.name))
+        yield subject.refuse(
+            f"has {keys[0]}, but GPU sharing is off in the KAI of {scheduling.name}",
+            "set gpuSharing: true there (Helm value global.gpuSharing), or drop"
+            f" {keys[0]} and ask for whole GPUs",
+        )
     elif not modes or UNKNOWN in modes:
-        yield of_cluster("KAI", cluster).undecided(
-            f"it is known whether GPU sharing is on in {host.name}"
+        yield cluster_subject("KAI", cluster).undecided(
+            f"it is known whether GPU sharing is on in {scheduling.name}"
         )
 
 
 @mandatory("gpu-sharing-mode", "high", each_kai)
-def gpu_sharing_mode(cluster: Cluster, kai: Kai, place: Place) -> Findings:
+def gpu_sharing_mode(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """A mode of GPU sharing only where KAI's version and the cluster have it.
 
     NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
     parts on the nodes: without those, pods that share a GPU stay Pending or share
     without a bound.
     """
-    mode, version, place = kai.sharing, kai.version, place.at("gpuSharing")
+    mode = kai.sharing
+    version = kai.version
     if mode not in sharing.SINCE or version is UNKNOWN or not version:
         return
+    written = subject.at("gpuSharing")
     if not sharing.has_mode(version, mode):
-        newest = next(each for each in reversed([*releases.KAI]) if sharing.has_mode(each, mode))
-        values = {"mode": mode, "since": sharing.SINCE[mode], "version": version}
-        yield place.refuse(*row("gpu-mode-unknown", **values, newest=newest))
+        newest_first = reversed([*releases.KAI])
+        newest = next(release for release in newest_first if sharing.has_mode(release, mode))
+        yield written.refuse(
+            f"is {mode}, which KAI has from {sharing.SINCE[mode]} on, and the version is {version}",
+            f"write version: {newest}, or mode: NonMemoryEnforced",
+        )
     elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
-        yield place.refuse(*row("gpu-mode-of-host", mode=mode))
+        yield written.refuse(
+            f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
+            " pod has",
+            "write mode: HamiCore or NonMemoryEnforced, or have the team in mode host with a KAI"
+            " of the host in this mode",
+        )
     else:
-        yield place.warn(*row("gpu-mode-untried", mode=mode))
+        yield written.warn(
+            f"is {mode}, which nobody ran with this program. Without its parts on the nodes pods"
+            " stay Pending or share without a bound",
+            "make what docs/workloads.md says of it",
+        )
 
 
-def _plugins(cluster: Cluster) -> Iterable[tuple[ManagedObject, Place]]:
-    name, every = f"plugin of {cluster.name}", cluster.objects
-    return ((o, Place("device", name, o.path)) for o in every if o.sharing is not None)
+def _device_plugins(cluster: Cluster) -> Iterator[tuple[ManagedObject, Subject]]:
+    """The releases that have a device plugin."""
+    for release in cluster.objects:
+        if release.sharing is not None:
+            yield release, Subject("device", f"plugin of {cluster.name}", release.path)
 
 
-@mandatory("gpu-one-sharer", "high", _plugins)
-def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, place: Place) -> Findings:
+@mandatory("gpu-one-sharer", "high", _device_plugins)
+def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, subject: Subject) -> Findings:
     """GPUs are shared by KAI or by the device plugin, not by both.
 
     Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then
     splits those once more, and pods run out of GPU memory.
     """
-    modes = [("the host", kai.sharing) for kai in cluster.kai]
-    modes += [
-        (f"team {called(team.name)}", kai.sharing) for team in cluster.teams for kai in team.kai
-    ]
     if plugin.sharing == "":
         return
+    sharers = _sharing_kais(cluster)
+    if not sharers:
+        return
+    owners = listed(sharers, "and")
+    if plugin.sharing == OF_OTHERS:
+        yield subject.warn(
+            "cannot decide whether it shares GPUs: its config is a ConfigMap of others, and the KAI"
+            f" of {owners} shares them",
+            "see that the ConfigMap has no timeSlicing and no mps with more than one replica, or"
+            " set gpuSharing: false for that KAI",
+        )
+        return
+    way = known(plugin.sharing, "the device plugin's config is known")
+    yield subject.refuse(
+        f"shares GPUs by {way} while the KAI of {owners} shares them too",
+        "remove the sharing section from the device plugin's config, or set gpuSharing: false for"
+        " that KAI",
+    )
+
+
+def _sharing_kais(cluster: Cluster) -> list[str]:
+    """Where the cluster has a KAI that shares GPUs: on the host, or inside which teams' vClusters.
+
+    Raises:
+        UnknownValueError: Of one of them it is not known.
+    """
+    kais = [("the host", kai) for kai in cluster.kai]
+    for team in cluster.teams:
+        kais += [(f"team {called(team.name)}", kai) for kai in team.kai]
     until = "it is known whether KAI shares GPUs"
-    sharers = [owner for owner, mode in modes if known(mode, until) != DISABLED]
-    if sharers and plugin.sharing == OF_OTHERS:
-        yield place.warn(*row("gpu-sharing-of-others", owners=listed(sharers, "and")))
-    elif sharers:
-        way = known(plugin.sharing, "the device plugin's config is known")
-        yield place.refuse(*row("gpu-two-sharers", way=way, owners=listed(sharers, "and")))
+    return [owner for owner, kai in kais if known(kai.sharing, until) != DISABLED]

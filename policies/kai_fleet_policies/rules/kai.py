@@ -1,94 +1,134 @@
 """Rules about KAI: versions of the release table, what a version has, and values of its chart."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI
+from kai_fleet.releases import KAI, KaiRelease, Release
 from kai_fleet.releases.allowed_values import refusals, unread
 from kai_fleet.values import UNKNOWN, at, get, value_at
 from kai_fleet_policies.model.cluster import Cluster, Kai
 from kai_fleet_policies.rules.rule import (
     Findings,
-    Place,
+    Subject,
     advisory,
     each_kai,
+    kai_subject,
     known,
     mandatory,
-    of_kai,
-    row,
 )
+
+ReleaseTable: TypeAlias = Mapping[str, Release]
 
 
 @mandatory("kai-version-known", "high", each_kai)
-def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
+def kai_version_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """Only KAI versions of the release table.
 
     Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
     retracted one.
     """
-    version, place = known(kai.version, "its version is known"), place.at("version")
+    version = known(kai.version, "its version is known")
+    written = subject.at("version")
     if not version:
-        yield place.refuse(*row("kai-no-version", advised=releases.advised(KAI) or list(KAI)[-1]))
+        advised = releases.advised(KAI) or list(KAI)[-1]
+        yield written.refuse(
+            "has no version, and the highest published one (v0.20.1) is retracted",
+            f"write version: {advised}",
+        )
         return
-    retracted = version == releases.RETRACTED
-    why = "retracted (its chart is that of v0.10.2)" if retracted else "not supported here"
-    yield from in_table(KAI, version, kai.untested, place, why)
+    reason = "not supported here"
+    if version == releases.RETRACTED:
+        reason = "retracted (its chart is that of v0.10.2)"
+    yield from not_in_table(KAI, version, kai.untested, written, reason)
 
 
-def in_table(
-    table: Mapping[str, Any], version: str, untested: bool, place: Place, why: str
+def not_in_table(
+    table: ReleaseTable,
+    version: str,
+    untested: bool,
+    subject: Subject,
+    reason: str,
 ) -> Findings:
-    """Whether a version is of the table, or may be taken for one of it; `why` it is not."""
-    if untested and (nearest := releases.taken_for(table, version)):
-        yield place.warn(*row("version-untested", version=version, nearest=nearest))
+    """What is wrong with a version that the release table does not have.
+
+    With `untested` a version that may be taken for one of the table is a warning. Each other one is
+    refused, because it is `reason`.
+    """
+    nearest = releases.taken_for(table, version) if untested else None
+    if nearest:
+        yield subject.warn(untested_cause(version, nearest))
     elif version not in table:
-        values = {"version": version, "why": why, "all": ", ".join(table)}
-        yield place.refuse(
-            *row("version-unknown", **values, instead=releases.instead(table, version))
+        instead = releases.instead(table, version)
+        yield subject.refuse(
+            f"has version {version}, which is {reason}",
+            f"write {instead} (all: {', '.join(table)})",
         )
 
 
+def untested_cause(version: str, nearest: str) -> str:
+    """The cause of the warning about a version that is taken for `nearest`."""
+    return f"is {version}, which nobody tried with this program; it is taken for {nearest}"
+
+
 @advisory("kai-version-supported", "medium", each_kai)
-def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """KAI versions that still get fixes, and that nothing is known against.
+def kai_version_supported(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+    """KAI versions that still get fixes, and that have no known faults.
 
     A line out of support gets no more fixes, security fixes included; a version may have
     vulnerabilities that the next one repairs.
     """
-    yield from of_advice(KAI, str(kai.version), place.at("version"))
+    yield from advised_against(KAI, str(kai.version), subject.at("version"))
 
 
-def of_advice(table: Mapping[str, Any], version: str, place: Place) -> Findings:
-    """The advice against a version, as `fleet releases` has it."""
-    if version in table and not (standing := releases.standing(table, version)).maintained:
-        advice = releases.advice(table, version)
-        yield place.warn(f"is {version}, and {standing.words}", advice)
+def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Findings:
+    """Warn of a version of the table that is not maintained, in the words of `fleet releases`."""
+    if version not in table:
+        return
+    standing = releases.standing(table, version)
+    if not standing.maintained:
+        yield subject.warn(
+            f"is {version}, and {standing.words}",
+            releases.advice(table, version),
+        )
 
 
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
 @mandatory("kai-feature-known", "high", each_kai)
-def kai_feature_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
+def kai_feature_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """Shards, fairness over time and topologies only where the KAI version has them.
 
     Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no
     scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.
     """
-    for kind, since in _SINCE.items():
-        used = getattr(kai, kind)
-        if used is UNKNOWN or not used:
+    declared = {
+        "shards": kai.shards,
+        "fairshare": kai.fairshare,
+        "topologies": kai.topologies,
+    }
+    for feature, since in _SINCE.items():
+        value: object = declared[feature]
+        if value is UNKNOWN or not value:
             continue
-        version = known(kai.version, f"the KAI version is known: {kind} come with {since}")
-        field = "has_topologies" if kind == "topologies" else "has_shards"
-        if version in KAI and not getattr(KAI[str(version)], field):
-            pools = kind == "shards" and cluster.pools
-            path = at(cluster.path, "pools") if pools else place.at(kind).path
-            values = {"since": since, "version": version, "advised": releases.advised(KAI) or since}
-            yield Place(kind, f"of {cluster.name}", path).refuse(
-                *row("kai-feature", **values, kind=kind)
-            )
+        version = known(kai.version, f"the KAI version is known: {feature} come with {since}")
+        if version not in KAI or _has_feature(KAI[version], feature):
+            continue
+        path = subject.at(feature).path
+        if feature == "shards" and cluster.pools:  # a team's pools are what makes shards
+            path = at(cluster.path, "pools")
+        advised = releases.advised(KAI) or since
+        yield Subject(feature, f"of {cluster.name}", path).refuse(
+            f"needs KAI {since} or newer, and the version is {version}",
+            f"write version: {advised}, or drop {feature}",
+        )
+
+
+def _has_feature(release: KaiRelease, feature: str) -> bool:
+    if feature == "topologies":
+        return release.has_topologies
+    return release.has_shards  # fairness over time came with them
 
 
 # What the program sets for a reason, and what an override would bring back.
@@ -99,42 +139,54 @@ _UNDONE: Final = {
 }
 
 
-def kais_and_inside(cluster: Cluster) -> Iterable[tuple[tuple[Kai, bool], Place]]:
-    """Each KAI, the one inside each team's vCluster too, and whether it is an isolated team's."""
-    yield from (((kai, False), place) for kai, place in each_kai(cluster))
+class InstalledKai(NamedTuple):
+    """A KAI, and whether it is inside the vCluster of an isolated team."""
+
+    kai: Kai
+    isolated: bool
+
+
+def every_installed_kai(cluster: Cluster) -> Iterator[tuple[InstalledKai, Subject]]:
+    """The KAI of the cluster, and then those inside its teams' vClusters."""
+    for kai, subject in each_kai(cluster):
+        yield InstalledKai(kai, isolated=False), subject
     for team in cluster.teams:
         for kai in team.kai:
-            yield (kai, team.isolated), of_kai(kai, team.inside)
+            yield InstalledKai(kai, team.isolated), kai_subject(kai, team.inside)
 
 
-@mandatory("kai-values", "medium", kais_and_inside)
-def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findings:
-    """An isolated team's KAI has values of the allow-list, and none that undo what is handled.
+@mandatory("kai-values", "medium", every_installed_kai)
+def kai_values(cluster: Cluster, installed: InstalledKai, subject: Subject) -> Findings:
+    """An isolated team's KAI has only values of the allow-list, and no KAI undoes the program's.
 
     Whoever writes the values of a team's KAI would decide what runs in its place; and some
     values bring back a hook that the program switched off.
     """
-    kai, isolated = item
-    values, place = known(kai.values, "its values are known"), place.at("values")
+    kai, isolated = installed
+    values = known(kai.values, "its values are known")
     version = str(kai.version or "")
-    found = [
-        (key, *row("kai-value-undoes", key=key, why=why))
-        for key, why in _UNDONE.items()
-        if value_at(values, key) is True
-    ]
+    wrong: list[tuple[str, str, str]] = []  # key, cause and fix
+    for key, effect in _UNDONE.items():
+        if value_at(values, key) is True:
+            wrong.append((key, f"has {key}: true, which {effect}", "drop it"))
     if version in KAI or kai.untested:
-        found += unread(values, version)
-    said = [f"{key}." for key, *_ in found]
-    for key, cause, fix in refusals("kai", values, version) if isolated else ():
-        again = any(f"{key}.".startswith(above) or above.startswith(f"{key}.") for above in said)
-        if cause and not again:
-            found.append((key, cause, fix))
-    for key, cause, fix in found:
-        yield place.at(key).refuse(cause, fix)
+        wrong += unread(values, version)
+    if isolated:
+        reported = [key for key, _, _ in wrong]
+        for key, cause, fix in refusals("kai", values, version):
+            if cause and not any(_overlap(key, other) for other in reported):
+                wrong.append((key, cause, fix))
+    for key, cause, fix in wrong:
+        yield subject.at("values").at(key).refuse(cause, fix)
+
+
+def _overlap(key: str, other: str) -> bool:
+    """Whether two dotted keys are the same, or one is below the other."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 @advisory("kai-value-reaches", "low", each_kai)
-def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
+def kai_value_reaches(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """Values that the chart reads and that do not reach KAI's parts.
 
     From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the
@@ -144,10 +196,16 @@ def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     if release is None or release.operands_get_node_selector or not release.has_operator:
         return  # without an operator the chart makes every part itself
     values = known(kai.values, "its values are known")
-    keys = ("nodeSelector", "imagePullSecrets")
-    places = [place.at("values", "global", key) for key in keys if get(values, "global", key)]
+    written = [
+        subject.at("values", "global", key)
+        for key in ("nodeSelector", "imagePullSecrets")
+        if get(values, "global", key)
+    ]
     if kai.registries:
-        places.append(Place("KAI", f"of {cluster.name}", "kai-fleet:registries"))
-    for each in places:
-        newer = releases.advised(KAI, release.version) or "a newer KAI"
-        yield each.warn(*row("kai-value-lost", version=release.version, newer=newer))
+        written.append(Subject("KAI", f"of {cluster.name}", "kai-fleet:registries"))
+    newer = releases.advised(KAI, release.version) or "a newer KAI"
+    for lost in written:
+        yield lost.warn(
+            f"reaches KAI's operator, and in {release.version} not the parts that it makes",
+            f"move to {newer}, or drop it",
+        )

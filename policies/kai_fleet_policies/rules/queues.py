@@ -1,17 +1,18 @@
 """Rules about queues: one tree, of levels, durations and amounts that KAI takes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, reduce
 from itertools import product
 from operator import add
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from kai_fleet import releases
+from kai_fleet.finding import Finding
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN, get, number
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import Cluster, Kai
 from kai_fleet_policies.model.queues import (
     RESOURCES,
     SLACK,
@@ -24,16 +25,15 @@ from kai_fleet_policies.model.queues import (
 )
 from kai_fleet_policies.rules.rule import (
     Findings,
-    Place,
+    Subject,
     UnknownValueError,
     advisory,
     called,
+    cluster_subject,
     each_queue,
     known,
     mandatory,
-    of_cluster,
-    of_queue,
-    row,
+    queue_subject,
 )
 
 EXISTING_QUEUES: Final = "existingQueues"
@@ -41,73 +41,122 @@ CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.
 
 
 @mandatory("queue-tree", "high", each_queue)
-def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_tree(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Every queue hangs in one tree: unique names, existing parents, no cycles.
 
     KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
     with everything below it, and says nothing.
     """
-    tree, above, parent = cluster.tree, place.at("parent"), queue.parent
+    tree = cluster.tree
     name = known(queue.name, "the name of the queue is known")
-    chain = [name, *(over.name for over in tree.ancestors(queue))]
     if queue in tree.twice:
-        yield place.refuse(*row("queue-twice", name=name))
-    elif tree.by_name[chain[-1]].parent == name:
-        if name == min(chain):  # once for all that are in it
-            cycle = " → ".join((*chain, name))
-            yield above.refuse(*row("queue-cycle", cycle=cycle, names=listed(chain)))
-    elif known(parent, "the name of its parent is known") and parent not in tree.by_name:
-        if tree.unknown_names:
-            raise UnknownValueError("all queue names are known")
-        others = listed(nearest_first(str(parent), [one for one in tree.by_name if one != name]))
-        names = {"parent": parent, "cluster": cluster.name}
-        if _made_elsewhere(parent, cluster):
-            yield above.undecided(row("queue-parent-elsewhere", **names)[0])
-        else:
-            # Of a program without a KAI some queues may be in another one.
-            partly = not cluster.declared and not cluster.kai
-            which = "queue-parent-of-program" if partly else "queue-parent-absent"
-            names["write"] = f"write {others}, or " if others else ""
-            yield above.refuse(*row(which, **names))
+        yield subject.refuse(
+            "is declared twice: queues are cluster-wide, and the later one overwrites the first",
+            f"rename one of the two queues {name}",
+        )
+        return
+    chain = [name]
+    chain += [ancestor.name for ancestor in tree.ancestors(queue)]
+    is_cycle = tree.by_name[chain[-1]].parent == name
+    if is_cycle:
+        if name == min(chain):  # one finding for all queues of the cycle
+            yield subject.at("parent").refuse(
+                f"is below itself ({' → '.join([*chain, name])})",
+                f"leave the parent of {listed(chain)} out, which then is the top of the others",
+            )
+        return
+    parent = known(queue.parent, "the name of its parent is known")
+    if parent and parent not in tree.by_name:
+        yield _absent_parent(cluster, name, parent, subject.at("parent"))
 
 
-def _made_elsewhere(parent: str | None, cluster: Cluster) -> bool:
-    """Whether what makes the parent may stand in another program.
+def _absent_parent(
+    cluster: Cluster,
+    name: str,
+    parent: str,
+    subject: Subject,
+) -> Finding:
+    """What to say of a queue whose parent is not declared here.
 
-    KAI's chart makes one parent, unless its values switch that off. Others are elsewhere if no
-    queue here is the top of a tree; beside a top one, an absent parent is taken for a slip.
+    Raises:
+        UnknownValueError: Some queue's name is not known, and may be that of the parent.
+    """
+    tree = cluster.tree
+    if tree.unknown_names:
+        raise UnknownValueError("all queue names are known")
+    if _may_be_elsewhere(parent, cluster):
+        return subject.undecided(
+            f"existingQueues: [{parent}] in the pack's configuration of queue-tree says that its"
+            f" parent {parent} is in {cluster.name}"
+        )
+    others = [other for other in tree.by_name if other != name]
+    similar = listed(nearest_first(parent, others))
+    write = f"write {similar}, or " if similar else ""
+    cause = f"has the parent {parent}, which is not declared in {cluster.name}"
+    if cluster.declared or cluster.kai:
+        return subject.refuse(cause, f"{write}declare {parent} with no parent of its own")
+    # A program without a KAI may have some of its queues in another program.
+    return subject.refuse(
+        cause,
+        f"{write}write existingQueues: [{parent}] in the pack's configuration of queue-tree if"
+        " another program makes it",
+    )
+
+
+def _may_be_elsewhere(parent: str, cluster: Cluster) -> bool:
+    """Whether another program, or a chart, may make the parent.
+
+    KAI's chart makes one parent, unless its values switch that off. Without a KAI here any parent
+    may be elsewhere if no queue is the top of a tree; beside a top queue it is taken for a slip.
     """
     if cluster.declared:
         return False
     if cluster.kai:
-        unclear = (UNKNOWN in (kai.version or UNKNOWN, kai.values) for kai in cluster.kai)
-        return parent == CHART_PARENT and any(unclear)
-    return parent == CHART_PARENT or all(queue.parent is not None for queue in cluster.queues)
+        return parent == CHART_PARENT and any(map(_may_make_queues, cluster.kai))
+    if parent == CHART_PARENT:
+        return True
+    return all(queue.parent is not None for queue in cluster.queues)
+
+
+def _may_make_queues(kai: Kai) -> bool:
+    """Whether only the update knows if the chart makes queues: by its version and its values."""
+    return not kai.version or kai.version is UNKNOWN or kai.values is UNKNOWN
 
 
 @mandatory("queue-depth", "high", each_queue)
-def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_depth(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """No more and no fewer levels of queues than the KAI version can schedule from.
 
     Through v0.12 KAI schedules only from the second level: never from the top, never deeper.
     """
-    tree, level = cluster.tree, cluster.tree.levels.get(queue.name)
+    tree = cluster.tree
+    level = tree.levels.get(queue.name)
     if level is None or tree.by_name[queue.name] is not queue:
         return
-    lone = level == 1 and tree.is_leaf(queue.name) and not tree.unknown_parents
-    for kai in cluster.kai if lone or level > 2 else ():
+    is_lone = level == 1 and tree.is_leaf(queue.name) and not tree.unknown_parents
+    if level <= 2 and not is_lone:
+        return
+    for kai in cluster.kai:
         version = known(kai.version, "the KAI version is known: through v0.12 only two levels work")
         release = releases.KAI.get(str(version))
         if release is None or release.max_queue_depth is None:
             continue
-        if lone:
-            yield place.refuse(*row("queue-lone", version=version, name=queue.name))
-        elif level == release.max_queue_depth + 1:
-            yield place.refuse(*row("queue-deep", level=level, version=version, levels=level - 1))
+        levels = release.max_queue_depth
+        if is_lone:
+            yield subject.refuse(
+                f"is a top-level queue without children, and KAI {version} never schedules pods"
+                " from those",
+                f"add a child queue below {queue.name} and let pods name that one",
+            )
+        elif level == levels + 1:  # what is deeper is below one that is refused
+            yield subject.refuse(
+                f"is on level {level}, and KAI {version} schedules from {levels} levels only",
+                "hang it below a top-level queue, or use KAI v0.14 or newer",
+            )
 
 
 @mandatory("queue-duration", "high", each_queue)
-def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_duration(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Minimum run times are durations that Go parses.
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse. One that does not
@@ -116,194 +165,319 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
     for key in queue_bounds.DURATIONS:
         value = known(get(queue.spec, key), f"the value of {key} is known")
         if value is not None and not queue_bounds.is_duration(value):
-            yield place.at(key).refuse(*row("queue-duration", key=key, value=value))
+            yield subject.at(key).refuse(
+                f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",
+                "write for example 90s, 1h30m, or 24h for a day; at most 999999h",
+            )
 
 
 @mandatory("queue-bounds", "high", each_queue)
-def queue_bounded(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_bounded(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Priorities, quotas, limits and weights are amounts that a cluster can have.
 
-    KAI checks none: a negative amount but -1, or one beyond any cluster, upsets the shares of all
-    queues beside it.
+    KAI checks none of them: a negative amount other than -1, or one beyond any cluster, upsets the
+    shares of all queues beside it.
     """
     priority = known(get(queue.spec, "priority"), "its priority is known")
-    if priority is not None and not _within(priority, queue_bounds.PRIORITY):
-        values = {"key": "priority", "value": priority, "most": queue_bounds.PRIORITY}
-        yield place.at("priority").refuse(*row("queue-bounds", **values, unlimited=""))
+    if not _is_within(priority, queue_bounds.PRIORITY):
+        yield subject.at("priority").refuse(
+            f"has priority {priority}, which no cluster has",
+            f"write 0 to {queue_bounds.PRIORITY}",
+        )
     for resource in RESOURCES:
         share = known(get(queue.spec, "resources", resource), f"its share of {resource} is known")
-        for key in ("quota", "limit", "overQuotaWeight"):
+        for key in ("quota", "limit"):
             amount = known(get(share, key), f"its {resource} {key} is known")
-            is_weight = key == "overQuotaWeight"
-            most = queue_bounds.WEIGHT if is_weight else queue_bounds.MOST[resource]
-            is_unlimited = amount == UNLIMITED and not is_weight
-            if amount is None or is_unlimited or _within(amount, most):
-                continue
-            values = {"key": f"{resource} {key}", "value": amount, "most": most}
-            values["unlimited"] = "" if is_weight else ", or -1 for unlimited"
-            key = "weight" if is_weight else key
-            yield place.at(resource, key).refuse(*row("queue-bounds", **values))
+            most = queue_bounds.MOST[resource]
+            if amount != UNLIMITED and not _is_within(amount, most):
+                yield subject.at(resource, key).refuse(
+                    f"has {resource} {key} {amount}, which no cluster has",
+                    f"write 0 to {most}, or -1 for unlimited",
+                )
+        weight = known(get(share, "overQuotaWeight"), f"its {resource} overQuotaWeight is known")
+        if not _is_within(weight, queue_bounds.WEIGHT):
+            yield subject.at(resource, "weight").refuse(
+                f"has {resource} overQuotaWeight {weight}, which no cluster has",
+                f"write 0 to {queue_bounds.WEIGHT}",
+            )
 
 
-def _within(amount: Any, most: int) -> bool:
-    """Whether it is a number from 0 to `most`."""
-    read = number(amount)
-    return read is not None and 0 <= read <= most
+def _is_within(amount: object, most: int) -> bool:
+    """Whether an amount is a number from 0 to `most`, or is not written."""
+    if amount is None:
+        return True
+    size = number(amount)
+    return size is not None and 0 <= size <= most
 
 
 @mandatory("queue-cluster-scoped", "medium", each_queue)
-def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Queues belong to no namespace.
 
     Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that
     is not there, and two queues of one name in two namespaces are one queue.
     """
     if namespace := known(queue.namespace, "its metadata.namespace is known"):
-        yield place.refuse(*row("queue-namespace", namespace=namespace))
+        yield subject.refuse(
+            f"has the namespace {namespace}, but queues are cluster-wide",
+            "leave metadata.namespace out",
+        )
 
 
 @advisory("queue-zero-quota", "low", each_queue)
-def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """A queue with no quota keeps pods of Deployments Pending.
 
     KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
     resources of their queue and of every queue above it: with a quota of 0 they stay Pending.
     """
     shares = known(queue.shares, "its resources are known")
-    # Without a limit of its own nothing runs at all, which queue-quota reports.
-    zero = [key for key, share in shares.items() if share.quota == 0 and share.limit]
-    if zero:
-        yield place.warn(*row("queue-zero-quota", resources=listed(zero, "and")))
+    # Without a limit nothing runs at all, which queue-quota reports.
+    resources = [key for key, share in shares.items() if share.quota == 0 and share.limit]
+    if resources:
+        yield subject.warn(
+            f"guarantees no {listed(resources, 'and')} (quota 0), so pods of Deployments that ask"
+            " for it stay Pending here and in every queue below",
+            "give a quota (or unlimited, -1), or set priorityClassName: train on such pods",
+        )
 
 
-# What pods ask for of a GPU.
-_MORE: Final = 1e-6  # the last digit that is kept of a GPU
-_COMMON: Final = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
+_GPU_STEP: Final = 1e-6  # the last digit that KAI keeps of a number of GPUs
+# Fractions of a GPU that pods ask for.
+_COMMON_FRACTIONS: Final = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
 
 
 @cache
-def _unmet(bound: Any) -> tuple[float, ...]:
-    """Whole GPUs and up to three fractions that are `bound` together, and more as floats."""
-    whole = sorted({0.0, bound // 1}) if isinstance(bound, float) and bound % 1 else ()
-    for pods in (pods for size in (2, 3) for pods in product(whole, *[_COMMON] * size)):
-        if bound < reduce(add, pods) < bound + _MORE / 2:  # `sum` is more exact than KAI
-            return tuple(filter(None, pods))
+def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
+    """GPUs of some pods that are `bound` together, and more if they are added as floats.
+
+    These are two or three fractions, and the whole GPUs of `bound` if it is above 1. Nothing if
+    there are no such pods, or if `bound` is whole or not known.
+    """
+    if not isinstance(bound, float) or bound % 1 == 0:
+        return ()
+    whole_gpus = sorted({0.0, bound // 1})
+    for count in (2, 3):
+        for pods in product(whole_gpus, *[_COMMON_FRACTIONS] * count):
+            total = reduce(add, pods)  # as KAI adds; `sum` is more exact
+            if bound < total < bound + _GPU_STEP / 2:
+                return tuple(filter(None, pods))
     return ()
 
 
 @advisory("queue-fraction", "low", each_queue)
-def queue_fraction(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """A fractional quota or limit of GPUs takes the fractions that are just as much.
+def queue_fraction(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+    """Pods whose fractions add up to a quota or limit of GPUs fit into it.
 
-    KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3: the last of such pods
-    stays Pending, by a limit always, by a quota where its priority class is not preemptible.
+    KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3. With a limit the last of
+    such pods always stays Pending, with a quota only if its priority class is not preemptible.
     """
     share = _share(queue, "gpu")
-    below = [_share(child, "gpu").quota for child in cluster.tree.children.get(queue.name, ())]
-    bounds = {} if any(map(_unmet, below)) else {share.quota: "quota"}
-    for bound, key in ({share.limit: "limit"} | bounds).items():
-        if pods := _unmet(bound):
-            asked = listed([*map(exact, pods)], "and")
-            values = {"has": exact(bound), "more": exact(bound + _MORE), "pods": asked}
-            yield place.at("gpu", key).warn(*row("queue-fraction", key=key, **values))
+    children = cluster.tree.children.get(queue.name, ())
+    bounds = {"limit": share.limit, "quota": share.quota}
+    if any(_pods_that_do_not_fit(_share(child, "gpu").quota) for child in children):
+        del bounds["quota"]  # it is the sum of the children's, which are reported
+    elif share.limit == share.quota:
+        del bounds["limit"]
+    for key, bound in bounds.items():
+        pods = _pods_that_do_not_fit(bound)
+        if bound is None or not pods:
+            continue
+        fractions = listed([exact(gpus) for gpus in pods], "and")
+        yield subject.at("gpu", key).warn(
+            f"has gpu {key} {exact(bound)}, and pods of {fractions} do not fit together: KAI adds"
+            " floats, and gets more",
+            f"write {exact(bound + _GPU_STEP)}, or let pods ask for 0.25 and 0.5, which add up",
+        )
 
 
-_NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
-_UNKNOWN: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
+_NO_SHARE: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
+_UNKNOWN_SHARE: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-def _amounts(cluster: Cluster) -> Iterable[tuple[tuple[Any, Any], Place]]:
+class _QueueResource(NamedTuple):
+    """One resource of a queue."""
+
+    queue: DeclaredQueue
+    resource: Resource
+
+
+class _TeamGpus(NamedTuple):
+    """The GPUs that a team may hold: on a pool, named by its shard, or on all nodes ("")."""
+
+    pool: str
+    gpus: float
+
+
+def _promises(cluster: Cluster) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
     """Each resource of each queue; and the GPUs of the team, or of each of its pools."""
-    for queue, place in each_queue(cluster):
-        yield from (((queue, resource), place.at(resource)) for resource in RESOURCES)
-    pools = cluster.pools.items() or ([] if cluster.gpus is None else [("", cluster.gpus)])
-    yield from ((pool, of_cluster("queues", cluster).at("queues")) for pool in pools)
+    for queue, subject in each_queue(cluster):
+        for resource in RESOURCES:
+            yield _QueueResource(queue, resource), subject.at(resource)
+    subject = cluster_subject("queues", cluster).at("queues")
+    for pool, gpus in cluster.pools.items():
+        yield _TeamGpus(pool, gpus), subject
+    if not cluster.pools and cluster.gpus is not None:
+        yield _TeamGpus("", cluster.gpus), subject
 
 
-@mandatory("queue-quota", "high", _amounts)
-def queue_quota(cluster: Cluster, item: tuple[Any, Any], place: Place) -> Findings:
+@mandatory("queue-quota", "high", _promises)
+def queue_quota(
+    cluster: Cluster, promise: _QueueResource | _TeamGpus, subject: Subject
+) -> Findings:
     """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
 
     KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
     promises more GPUs than the team has, leaves pods Pending or takes other teams' share.
     A limit that is left out is 0: nothing ever runs.
     """
-    if not isinstance(item[0], DeclaredQueue):
-        yield from _within_team(cluster, *item, place)
+    if isinstance(promise, _TeamGpus):
+        yield from _above_team(cluster, promise, subject)
         return
-    queue, resource = item
+    queue, resource = promise
     share = known(queue.shares, "its resources are known").get(resource)
     children = cluster.tree.children.get(queue.name)
     if children and queue not in cluster.tree.twice:
-        bound = (share or _NOTHING).quota
-        yield from _sum(children, resource, bound, place.at("quota"), "its quota")
+        quota = (share or _NO_SHARE).quota
+        yield from _quotas_above(children, resource, quota, "its quota", subject.at("quota"))
     if share is not None:
-        yield from _limits(cluster, queue, resource, place.at("limit"))
-    elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
-        yield place.refuse(*row("queue-no-share", resource=resource))
-
-
-def _limits(cluster: Cluster, queue: DeclaredQueue, resource: Resource, place: Place) -> Findings:
-    """The limit of a queue against its quota, and against the nearest one above it."""
-    share = _share(queue, resource)
-    quota, limit = known(share.quota, f"its {resource} quota is known"), share.limit
-    if known(limit, f"its {resource} limit is known") is None:
-        yield place.refuse(*row("queue-no-limit", resource=resource))
-        return
-    of_team = (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
-    q, bound = (written(resource, amount, queue.path) for amount in (quota, limit))
-    if resource == "gpu" and queue.parent is None and limit in of_team:
-        pass  # it may be the limit of the team, not written here: the sum below says it better
-    elif _above(quota, limit):
-        yield place.refuse(*row("queue-limit-below", resource=resource, limit=bound, quota=q))
-    # A queue that is unlimited itself leaves the limit above it to hold.
-    chain = [(above, _share(above, resource).limit) for above in cluster.tree.ancestors(queue)]
-    nearest = ((above, most) for above, most in chain if most not in (None, UNLIMITED))
-    above, most = next(nearest, (queue, UNKNOWN))
-    if most is not UNKNOWN and limit != UNLIMITED and _above(limit, most):
-        low, name = written(resource, most, queue.path), called(above.name)
-        values = {"resource": resource, "limit": bound, "most": low, "above": name}
-        yield place.refuse(*row("queue-limit-above", **values))
-
-
-def _share(queue: DeclaredQueue, resource: Resource) -> Any:
-    """Its share of a resource, all zero where it has none."""
-    return _UNKNOWN if queue.shares is UNKNOWN else queue.shares.get(resource, _NOTHING)
-
-
-def _within_team(cluster: Cluster, pool: str, gpus: float, place: Place) -> Findings:
-    """The top-level queues of a team, or of one of its pools, against its GPUs there."""
-    known(gpus, "the team's number of GPUs is known")
-    theirs = f"the team's GPUs on pool {pool}" if pool else "the team's GPUs"
-    top = [queue for queue in cluster.queues if queue.parent is None]
-    top = [queue for queue in top if pool in ("", queue.shard or DEFAULT_SHARD)]
-    yield from _sum(top, "gpu", gpus, place, theirs)
-    for queue in top:
-        share = _share(queue, "gpu")
-        # One that is the quota may not be written at all: the sum of the quotas says it better.
-        if share.limit in (None, UNKNOWN, share.quota) or not _above(share.limit, gpus):
-            continue
-        has, most = (written("gpu", amount, queue.path) for amount in (share.limit, gpus))
-        yield of_queue(queue, cluster, "gpu", "limit").refuse(
-            *row("queue-limit-of-team", limit=has, bound=theirs, most=most)
+        yield from _wrong_limits(cluster, promise, share, subject.at("limit"))
+    elif resource != "gpu":  # a queue without a share of GPUs is one for CPU pods
+        yield subject.refuse(
+            f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
+            f" {resource} ever runs",
+            f"write {resource}: quota 0, limit -1 (unlimited)",
         )
 
 
-def _sum(
-    queues: Iterable[DeclaredQueue], resource: Resource, bound: float, place: Place, what: str
+def _wrong_limits(
+    cluster: Cluster,
+    promise: _QueueResource,
+    share: QueueShare,
+    subject: Subject,
 ) -> Findings:
-    """The quotas of `queues` against `bound`, which `what` names."""
+    """What is wrong with a queue's limit: it is absent, below its quota, or above an ancestor's."""
+    queue, resource = promise
+    quota = known(share.quota, f"its {resource} quota is known")
+    limit = known(share.limit, f"its {resource} limit is known")
+    if limit is None:
+        yield subject.refuse(
+            f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
+            f" {resource} ever runs",
+            "write limit: -1 for unlimited, or a number",
+        )
+        return
+    if _exceeds(quota, limit) and not _may_be_limit_of_team(cluster, promise, limit):
+        low = written(resource, limit, queue.path)
+        high = written(resource, quota, queue.path)
+        yield subject.refuse(
+            f"has {resource} limit {low}, below its quota {high}",
+            f"raise the limit to {high} or lower the quota to {low}",
+        )
+    yield from _limit_above_ancestor(cluster, promise, limit, subject)
+
+
+def _may_be_limit_of_team(cluster: Cluster, promise: _QueueResource, limit: float) -> bool:
+    """Whether the limit may be the team's GPUs, filled in for a top-level queue without a limit.
+
+    The sum of the quotas says better then what is wrong.
+    """
+    queue, resource = promise
+    if resource != "gpu" or queue.parent is not None:
+        return False
+    gpus_of_pool = cluster.pools.get(queue.shard or DEFAULT_SHARD)
+    return limit in (cluster.gpus, gpus_of_pool)
+
+
+def _limit_above_ancestor(
+    cluster: Cluster,
+    promise: _QueueResource,
+    limit: float,
+    subject: Subject,
+) -> Findings:
+    """Compare a limit with that of the nearest queue above that has one.
+
+    A queue that is unlimited itself leaves the limit above it to hold.
+    """
+    if limit == UNLIMITED:
+        return
+    queue, resource = promise
+    for ancestor in cluster.tree.ancestors(queue):
+        most = _share(ancestor, resource).limit
+        if most is UNKNOWN:
+            return
+        if most is None or most == UNLIMITED:
+            continue
+        if _exceeds(limit, most):
+            bound = written(resource, most, queue.path)
+            above = called(ancestor.name)
+            yield subject.refuse(
+                f"has {resource} limit {written(resource, limit, queue.path)}, above the limit"
+                f" {bound} of queue {above} over it",
+                f"write at most {bound}, or raise that of {above}",
+            )
+        return
+
+
+def _share(queue: DeclaredQueue, resource: Resource) -> QueueShare:
+    """The queue's share of a resource: all zero if it has none, all UNKNOWN if that is UNKNOWN."""
+    if queue.shares is UNKNOWN:
+        return _UNKNOWN_SHARE
+    return queue.shares.get(resource, _NO_SHARE)
+
+
+def _above_team(cluster: Cluster, team: _TeamGpus, subject: Subject) -> Findings:
+    """Compare a team's top-level queues with its GPUs: the sum of quotas, and each limit."""
+    gpus = known(team.gpus, "the team's number of GPUs is known")
+    bound = f"the team's GPUs on pool {team.pool}" if team.pool else "the team's GPUs"
+    queues = [queue for queue in cluster.queues if queue.parent is None]
+    if team.pool:
+        queues = [queue for queue in queues if (queue.shard or DEFAULT_SHARD) == team.pool]
+    yield from _quotas_above(queues, "gpu", gpus, bound, subject)
+    for queue in queues:
+        share = _share(queue, "gpu")
+        limit = share.limit
+        # A limit that is the quota may be filled in: the sum of the quotas says it better.
+        if limit in (None, UNKNOWN, share.quota):
+            continue
+        if limit is not None and _exceeds(limit, gpus):
+            most = written("gpu", gpus, queue.path)
+            above = f"{written('gpu', limit, queue.path)}, above {bound} of {most}"
+            limit_subject = queue_subject(queue, cluster).at("gpu", "limit")
+            yield limit_subject.refuse(
+                f"has gpu limit {above}: its scheduler would hand out GPUs that the host then"
+                " refuses",
+                f"write limit {most} or less",
+            )
+
+
+def _quotas_above(
+    queues: Iterable[DeclaredQueue],
+    resource: Resource,
+    bound: float,
+    bound_name: str,
+    subject: Subject,
+) -> Findings:
+    """Compare the sum of the queues' quotas with a bound; quotas that are not known count 0."""
+    if bound is UNKNOWN:
+        return
     quotas = {called(queue.name): _share(queue, resource).quota for queue in queues}
-    sizes = [quota for quota in quotas.values() if quota is not UNKNOWN]
-    total = UNLIMITED if UNLIMITED in sizes else sum(sizes)
-    if bound is not UNKNOWN and _above(total, bound):
-        adds, most = (written(resource, amount, place.path) for amount in (total, bound))
-        values = {"resource": resource, "queues": listed(list(quotas), "and"), "bound": what}
-        yield place.refuse(*row("queue-quotas", **values, sum=adds, most=most))
+    amounts = [quota for quota in quotas.values() if quota is not UNKNOWN]
+    total = UNLIMITED if UNLIMITED in amounts else sum(amounts)
+    if _exceeds(total, bound):
+        sum_of_quotas = written(resource, total, subject.path)
+        most = written(resource, bound, subject.path)
+        yield subject.refuse(
+            f"the {resource} quotas of {listed([*quotas], 'and')} add up to {sum_of_quotas}, above"
+            f" {bound_name} of {most}",
+            f"lower them to {most} together, or raise that to {sum_of_quotas}",
+        )
 
 
-def _above(amount: float, bound: float) -> bool:
-    """Whether `amount` exceeds `bound`, -1 being unlimited on both sides."""
+def _exceeds(amount: float, bound: float) -> bool:
+    """Whether `amount` is above `bound`, beyond what fractions are off by; -1 is unlimited."""
     if bound == UNLIMITED:
         return False
-    return amount == UNLIMITED or amount > bound + SLACK * max(1.0, abs(bound))
+    if amount == UNLIMITED:
+        return True
+    return amount > bound + SLACK * max(1.0, abs(bound))

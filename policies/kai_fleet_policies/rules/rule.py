@@ -1,15 +1,16 @@
-"""What a rule is: a function over what a cluster has, with its name, its level and its reason; and
-the places of what it finds.
+"""What a rule is, and what its findings are about.
+
+A rule is a function over one cluster, with a name, a level, a demand and the reason for it. A
+subject is one thing that a rule judges: in words, and by its key in the stack file or its URN.
 """
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
+from typing import Literal, Self, TypeAlias, TypeVar
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.releases import table
 from kai_fleet.values import UNKNOWN, at
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.model.pods import PodTemplate
@@ -26,153 +27,221 @@ class UnknownValueError(Exception):
 
 
 def known(value: T, until: str) -> T:
-    """The value. Raises UnknownValueError where only the update knows it.
+    """Return the value.
 
-    `until` completes "cannot decide until": `its parent is known`.
+    `until` completes "cannot decide until", for example `its parent is known`.
+
+    Raises:
+        UnknownValueError: The value is UNKNOWN. The rule then reports one undecided finding.
     """
     if value is UNKNOWN:
         raise UnknownValueError(until)
     return value
 
 
-def row(name: str, /, **values: object) -> tuple[str, str]:
-    """Cause and fix of a row of `causes.yaml`, with these values in its placeholders."""
-    texts = table("causes", __package__)[name]
-    return texts["cause"].format_map(values), texts.get("fix", "").format_map(values)
-
-
 @dataclass(frozen=True)
-class Place:
-    """What a rule looks at: its kind and its name in words, and its key or its URN. `find` has
-    where a key of it is written, if not below its path.
+class Subject:
+    """What a finding is about: `kind` and `name` in words, and `path`, its key or its URN.
+
+    `written_at` finds a key that need not be written below `path`, such as one for all teams.
     """
 
     kind: str
     name: str
     path: str
-    find: Callable[..., str] | None = field(default=None, compare=False)
+    written_at: Callable[..., str] | None = field(default=None, compare=False)
 
     def at(self, *keys: str) -> Self:
-        """A key below it."""
-        path = self.find(*keys) if self.find else at(self.path, *keys)
-        return replace(self, path=path, find=None)
+        """The same subject with the path of a key below it; a URN stays as it is."""
+        if self.written_at is None:
+            return replace(self, path=at(self.path, *keys))
+        return replace(self, path=self.written_at(*keys), written_at=None)
 
     def refuse(self, cause: str, fix: str = "") -> Finding:
         """A mistake that stops the preview."""
-        return Finding(Level.MANDATORY, self.path, self.kind, self.name, cause, fix)
+        return self._finding(Level.MANDATORY, cause, fix)
 
     def warn(self, cause: str, fix: str = "") -> Finding:
-        """A warning."""
-        return Finding(Level.ADVISORY, self.path, self.kind, self.name, cause, fix)
+        """A warning, which stops nothing."""
+        return self._finding(Level.ADVISORY, cause, fix)
 
     def undecided(self, until: str) -> Finding:
-        """A question that the update answers; `until` completes "cannot decide until"."""
-        fix = "the rule is checked again when it is known"
-        return replace(self.warn(f"cannot decide until {until}", fix), undecided=True)
+        """A warning that only the update can decide; `until` completes "cannot decide until"."""
+        finding = self.warn(
+            f"cannot decide until {until}",
+            "the rule is checked again when it is known",
+        )
+        return replace(finding, undecided=True)
+
+    def _finding(self, level: Level, cause: str, fix: str) -> Finding:
+        return Finding(
+            level,
+            path=self.path,
+            kind=self.kind,
+            name=self.name,
+            cause=cause,
+            fix=fix,
+        )
 
 
-# What a rule is asked about one by one, with the place of each.
-Each: TypeAlias = Callable[[Cluster], Iterable[tuple[Any, Place]]]
+# Finds what is wrong in a cluster.
+Check: TypeAlias = Callable[[Cluster], Findings]
+# Lists what a rule judges in a cluster, each value with its subject.
+Subjects: TypeAlias = Callable[[Cluster], Iterable[tuple[T, Subject]]]
+# Judges one of these values. A docstring is required: it becomes the rule's demand and reason.
+Judge: TypeAlias = Callable[[Cluster, T, Subject], Findings]
 
 
 @dataclass(frozen=True)
 class Rule:
     """One rule: its name as users see it, what it demands in one line and why, and `check`, which
-    finds what is wrong in one cluster.
+    yields what is wrong in one cluster.
     """
 
     name: str
     level: Level
     severity: Severity
-    about: str
-    why: str
-    check: Callable[[Cluster], Findings]
+    demand: str
+    reason: str
+    check: Check
+
+
+def mandatory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
+    """Decorate a function as a rule that stops the preview, asked about each of `subjects`.
+
+    The first paragraph of its docstring is the rule's demand, the second the reason. Where it needs
+    a value that is not known, what it yielded before stays, and an undecided finding follows.
+    """
+    return partial(_rule_about, Level.MANDATORY, name, severity, subjects)
+
+
+def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
+    """Decorate a function as a rule that warns; see `mandatory`."""
+    return partial(_rule_about, Level.ADVISORY, name, severity, subjects)
+
+
+def cluster_rule(level: Level, name: str, severity: Severity) -> Callable[[Check], Rule]:
+    """Decorate a function as a rule that is asked once for a whole cluster; see `mandatory`."""
+
+    def decorate(judge: Check) -> Rule:
+        def check(cluster: Cluster) -> Findings:
+            return _in_name_of(name, judge(cluster), cluster_subject("rule", cluster))
+
+        return _rule(level, name, severity, judge.__doc__, check)
+
+    return decorate
+
+
+def _rule_about(
+    level: Level,
+    name: str,
+    severity: Severity,
+    subjects: Subjects[T],
+    judge: Judge[T],
+) -> Rule:
+    def check(cluster: Cluster) -> Findings:
+        for value, subject in subjects(cluster):
+            yield from _in_name_of(name, judge(cluster, value, subject), subject)
+
+    return _rule(level, name, severity, judge.__doc__, check)
 
 
 def _rule(
-    level: Level, name: str, severity: Severity, each: Each | None = None
-) -> Callable[[Callable[..., Findings]], Rule]:
-    """Make a rule of a function; its docstring is what it demands, and why.
-
-    The function gets the cluster; with `each` also an item and the item's place, for each of them.
-    Where it needs a value that is not known, that is one undecided finding for the item.
-    """
-
-    def register(function: Callable[..., Findings]) -> Rule:
-        def check(cluster: Cluster) -> Findings:
-            asked: Iterable[tuple[Any, ...]] = [()] if each is None else each(cluster)
-            for more in asked:
-                try:
-                    for finding in function(cluster, *more):
-                        yield replace(finding, check=name)
-                except UnknownValueError as unknown:
-                    place = more[-1] if more else of_cluster("rule", cluster)
-                    yield replace(place.undecided(str(unknown)), check=name)
-
-        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        about, why = (" ".join(paragraph.split()) for paragraph in paragraphs)
-        return Rule(name, level, severity, about, why, check)
-
-    return register
+    level: Level,
+    name: str,
+    severity: Severity,
+    docstring: str | None,
+    check: Check,
+) -> Rule:
+    paragraphs = inspect.cleandoc(docstring or "").split("\n\n")
+    demand, reason = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    return Rule(name, level, severity, demand, reason, check)
 
 
-mandatory: Final = partial(_rule, Level.MANDATORY)
-advisory: Final = partial(_rule, Level.ADVISORY)
+def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
+    """The findings with the rule's name; a value that is not known ends them as undecided."""
+    try:
+        for finding in findings:
+            yield replace(finding, check=rule)
+    except UnknownValueError as unknown:
+        yield replace(subject.undecided(str(unknown)), check=rule)
 
 
 def called(name: str | None) -> str:
-    """A name for a sentence, also where it is not known yet."""
-    return "(name not known yet)" if name is UNKNOWN else name or "(no name)"
+    """A name for a sentence; a remark in parentheses where it is empty or not known yet."""
+    if name is UNKNOWN:
+        return "(name not known yet)"
+    return name or "(no name)"
 
 
-def of_cluster(kind: str, cluster: Cluster) -> Place:
+def cluster_subject(kind: str, cluster: Cluster) -> Subject:
     """For example `queues of ml`."""
-    return Place(kind, f"of {cluster.name}", cluster.path)
+    return Subject(kind, f"of {cluster.name}", cluster.path)
 
 
-def of_queue(queue: DeclaredQueue, cluster: Cluster, *keys: str) -> Place:
-    """For example `queue train in ml`; `keys` are below where it stands."""
-    return Place("queue", f"{called(queue.name)} in {cluster.name}", at(queue.path, *keys))
+def queue_subject(queue: DeclaredQueue, cluster: Cluster) -> Subject:
+    """For example `queue train in ml`."""
+    return Subject("queue", f"{called(queue.name)} in {cluster.name}", queue.path)
 
 
-def of_workload(workload: PodTemplate, cluster: Cluster) -> Place:
+def team_subject(team: Team) -> Subject:
+    """For example `team ml`."""
+    return Subject("team", called(team.name), team.path)
+
+
+def kai_subject(kai: Kai, cluster: Cluster) -> Subject:
+    """For example `KAI of ml`."""
+    return Subject("KAI", f"of {cluster.name}", kai.path, kai.find_key)
+
+
+def _workload_subject(workload: PodTemplate, cluster: Cluster) -> Subject:
     """For example `Deployment api in namespace team-a of ml`."""
-    name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
+    name = called(workload.name)
+    if workload.part:
+        name += f" ({workload.part})"
     namespace = called(workload.namespace or "default")
-    return Place(workload.kind, f"{name} in namespace {namespace} of {cluster.name}", workload.path)
+    return Subject(
+        workload.kind,
+        f"{name} in namespace {namespace} of {cluster.name}",
+        workload.path,
+    )
 
 
-def of_team(team: Team, *keys: str) -> Place:
-    """For example `team ml`; `keys` are below where it stands."""
-    return Place("team", called(team.name), at(team.path, *keys))
+def _vcluster_subject(team: Team) -> Subject:
+    """For example `vCluster ml`; its keys are in the team's section or in that for all teams."""
+    written_at = partial(team.written_at, "vcluster")
+    return Subject("vCluster", called(team.name), written_at(), written_at)
 
 
-def _of_vcluster(team: Team, cluster: Cluster) -> Place:
-    """For example `vCluster ml`; its keys are below its section, or that of all vClusters."""
-    find = partial(team.written_at, "vcluster")
-    return Place("vCluster", called(team.name), find(), find)
+def each_queue(cluster: Cluster) -> Iterator[tuple[DeclaredQueue, Subject]]:
+    """The queues of the cluster."""
+    for queue in cluster.queues:
+        yield queue, queue_subject(queue, cluster)
 
 
-def of_kai(kai: Kai, cluster: Cluster, *keys: str) -> Place:
-    """For example `KAI of ml`; `keys` are below where it stands."""
-    place = Place("KAI", f"of {cluster.name}", kai.path, kai.where)
-    return place.at(*keys) if keys else place
+def each_workload(cluster: Cluster) -> Iterator[tuple[PodTemplate, Subject]]:
+    """The pods and pod templates of the cluster."""
+    for workload in cluster.workloads:
+        yield workload, _workload_subject(workload, cluster)
 
 
-def _each(field: str, place: Callable[[Any, Cluster], Place]) -> Each:
-    return lambda cluster: [(item, place(item, cluster)) for item in getattr(cluster, field)]
+def each_vcluster(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
+    """The teams of a host, as the vClusters that they have there."""
+    for team in cluster.teams:
+        yield team, _vcluster_subject(team)
 
 
-each_queue: Final = _each("queues", of_queue)
-each_workload: Final = _each("workloads", of_workload)
-each_vcluster: Final = _each("teams", _of_vcluster)
+def each_claim(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
+    """The teams of a host, and then those to which it grants a stack of their own."""
+    for team in cluster.teams:
+        yield team, team_subject(team)
+    for grant in cluster.grants:
+        yield grant, team_subject(grant)
 
 
-def each_claim(cluster: Cluster) -> Iterable[tuple[Team, Place]]:
-    """The teams of a host, and those that it grants a stack of their own."""
-    return ((team, of_team(team)) for team in (*cluster.teams, *cluster.grants))
-
-
-def each_kai(cluster: Cluster) -> Iterable[tuple[Kai, Place]]:
-    """Each KAI, but that of a platform in a team's own stack: it is judged there."""
-    return ((kai, of_kai(kai, cluster)) for kai in cluster.kai if not cluster.platform)
+def each_kai(cluster: Cluster) -> Iterator[tuple[Kai, Subject]]:
+    """The KAI of the cluster. None in a team's own stack: the platform's stack judges that one."""
+    if cluster.platform:
+        return
+    for kai in cluster.kai:
+        yield kai, kai_subject(kai, cluster)

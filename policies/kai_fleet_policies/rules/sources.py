@@ -2,25 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+from kai_fleet.finding import Level
 from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
-from kai_fleet_policies.rules.kai import kais_and_inside
-from kai_fleet_policies.rules.rule import Findings, Place, advisory, each_vcluster, mandatory, row
+from kai_fleet_policies.rules.kai import every_installed_kai
+from kai_fleet_policies.rules.rule import Findings, Subject, cluster_rule, each_vcluster, mandatory
 
-# Keys and variables are known by their names, so that one of a newer chart is seen as well.
-_NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
-_NO_NAMES: Final = re.compile(r"pull(policy|secrets?)|clearimagestatus")
-_TAG: Final = re.compile(r"(tag|digest|version)$")
+# Keys and variables are recognized by their names, so that those of a newer chart are seen as well.
+_NAMES_IMAGE: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
+_NAMES_NO_IMAGE: Final = re.compile(r"pull(policy|secrets?)|clearimagestatus")
+_NAMES_TAG: Final = re.compile(r"(tag|digest|version)$")
 _FLAG: Final = re.compile(r"-.*(image|registry|repository)", re.DOTALL)
 _BARE: Final = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
 _HOST: Final = re.compile(r"[^/]*[.:][^/]*/|localhost/")
 # Manifests for the inside of a vCluster name the images of its users.
-_USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
+_OF_USERS: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
 # How long passwords live that a cloud gives to an account of this name.
 _LIFETIMES: Final = {
     "AWS": "twelve hours",
@@ -30,14 +31,20 @@ _LIFETIMES: Final = {
 _NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
-def installed_charts(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
-    """What is installed of a chart."""
+def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
+    """The charts that are installed: those of the host, then each KAI's and each vCluster's."""
     for chart in cluster.charts:
-        yield chart, Place(chart.subject, "", chart.path)
-    for (kai, _), place in kais_and_inside(cluster):
-        yield Chart(kai.chart, kai.values, names=("kai-scheduler",), version=kai.version), place
-    for team, place in each_vcluster(cluster):
-        of_vcluster = Chart(
+        yield chart, Subject(chart.subject, "", chart.path)
+    for installed, subject in every_installed_kai(cluster):
+        chart = Chart(
+            installed.kai.chart,
+            installed.kai.values,
+            names=("kai-scheduler",),
+            version=installed.kai.version,
+        )
+        yield chart, subject
+    for team, subject in each_vcluster(cluster):
+        vcluster = Chart(
             team.chart,
             team.values,
             home="ghcr.io",
@@ -45,56 +52,88 @@ def installed_charts(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
             names=("vcluster",),
             version=(team.version or DEFAULT_VCLUSTER).removeprefix("v"),
         )
-        yield of_vcluster, place
+        yield vcluster, subject
 
 
-def _sources(cluster: Cluster) -> Iterable[tuple[Chart, Place]]:
-    """What a stack file has installed; who changes a program of another kind runs anything."""
+def _of_stack_file(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
+    """The charts that a stack file has installed.
+
+    None of another program: whoever may change that can run anything.
+    """
     if cluster.name == HOST and (cluster.declared or cluster.platform):
         yield from installed_charts(cluster)
 
 
-@mandatory("sources-known", "critical", _sources)
-def sources_known(cluster: Cluster, installed: Chart, place: Place) -> Findings:
+@mandatory("sources-known", "critical", _of_stack_file)
+def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findings:
     """Charts and images come from where the release tables and kai-fleet:sources say.
 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
     beside every team: one line of a pull request would put somebody else's program there.
     """
-    where = " of the platform's stack" if cluster.platform else ""
-    chart, places = installed.chart, cluster.sources.chart_places
-    if chart is not None and (why := _elsewhere(sources.chart_place, chart, places)):
-        yield place.at("chart").refuse(*row("source-of-chart", why=why, where=where))
+    owner = " of the platform's stack" if cluster.platform else ""
+    chart = installed.chart
+    reason = None
+    if chart is not None:
+        reason = _elsewhere(sources.chart_place, chart, cluster.sources.chart_places)
+    if reason is not None:
+        yield subject.at("chart").refuse(
+            f"has a chart which {reason}",
+            "drop it, the release table says where the chart is; or have the location of a mirror"
+            f" (oci://… or https://…) written in kai-fleet:sources.charts{owner}. Packages in a"
+            " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
+        )
     for leaf in _leaves(installed.values):
-        if why := _wrong(leaf, cluster.sources, installed.home, installed.repository):
-            yield place.at(*filter(None, (installed.values_key, leaf.key))).refuse(
-                *row("source-of-image", key=leaf.key, why=why, where=where)
-            )
+        reason = _why_refused(leaf, cluster.sources, installed.home, installed.repository)
+        if reason is None:
+            continue
+        keys = [key for key in (installed.values_key, leaf.key) if key]
+        yield subject.at(*keys).refuse(
+            f"has {leaf.key}, which {reason}",
+            "drop it for the images of the release table, write a tag such as v1.2.3 where it is"
+            f" one, or have its registry written in kai-fleet:sources.images{owner}",
+        )
 
 
-@advisory("sources-used", "low")
+@cluster_rule(Level.ADVISORY, "sources-used", "low")
 def sources_used(cluster: Cluster) -> Findings:
-    """Each place in kai-fleet:sources has a chart or an image that is written with it.
+    """Each place in kai-fleet:sources is that of a chart or an image in the stack file.
 
-    The key allows places, and takes nothing from them: a mirror that only it names is not used,
-    and charts and images come from their projects all the same.
+    The key only allows places: a mirror that is written nowhere else is not used, and charts and
+    images still come from their projects.
     """
-
-    def refused(**known: tuple[str, ...]) -> int:
-        return len([*sources_known.check(replace(cluster, sources=KnownSources(**known)))])
-
-    # Teams with stacks of their own may use it there.
-    for kind in ("charts", "images") if cluster.declared and not cluster.grants else ():
-        for number, name in enumerate(getattr(cluster.sources, kind)):
-            if refused() == refused(**{kind: (name,)}):
-                registry = name.rpartition("://")[2].removesuffix("/charts")
-                which = "source-beside-mirror" if cluster.sources.mirror else "source-unused"
-                yield Place("source", name, f"kai-fleet:sources.{kind}[{number}]").warn(
-                    *row(which, registry=registry)
-                )
+    if not cluster.declared or cluster.grants:
+        return  # teams with stacks of their own may use a place there
+    written = cluster.sources
+    for number, chart in enumerate(written.charts):
+        if not _is_used(cluster, KnownSources(charts=(chart,))):
+            subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
+            yield from _unused(cluster, subject)
+    for number, image in enumerate(written.images):
+        if not _is_used(cluster, KnownSources(images=(image,))):
+            subject = Subject("source", image, f"kai-fleet:sources.images[{number}]")
+            yield from _unused(cluster, subject)
 
 
-@advisory("registry-account-lasts", "medium")
+def _is_used(cluster: Cluster, source: KnownSources) -> bool:
+    """Whether sources-known allows something because of this source alone."""
+    return _refusals(cluster, source) != _refusals(cluster, KnownSources())
+
+
+def _refusals(cluster: Cluster, allowed: KnownSources) -> int:
+    return len(list(sources_known.check(replace(cluster, sources=allowed))))
+
+
+def _unused(cluster: Cluster, subject: Subject) -> Findings:
+    cause = "allows a place from which no chart and no image comes"
+    if cluster.sources.mirror:
+        yield subject.warn(cause, "drop it")
+        return
+    registry = subject.name.rpartition("://")[2].removesuffix("/charts")
+    yield subject.warn(cause, f"write kai-fleet:mirror: {registry}, by which all do, or drop it")
+
+
+@cluster_rule(Level.ADVISORY, "registry-account-lasts", "medium")
 def registry_account_lasts(cluster: Cluster) -> Findings:
     """Accounts of registries have passwords that last.
 
@@ -103,92 +142,160 @@ def registry_account_lasts(cluster: Cluster) -> Findings:
     into Secrets once; later no pod that starts, and no chart, is pulled.
     """
     for path, user in cluster.registry_users.items():
-        if lifetime := _LIFETIMES.get(user):
-            yield Place("account", user, path).warn(*row("account-ends", lifetime=lifetime))
+        lifetime = _LIFETIMES.get(user)
+        if lifetime is None:
+            continue
+        yield Subject("account", user, path).warn(
+            f"has a password that lives {lifetime}; afterwards nothing is pulled with it",
+            "let nodes pull by a role of their own and drop the account, or mirror the images where"
+            " an account has a password that lasts; else set a new one and run the update more"
+            " often than that",
+        )
 
 
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
-    """What is wrong with a location; None where it leads to one of the places."""
+    """Why a chart, image or registry is refused; None if `place_of` finds it in `places`."""
     try:
-        place = place_of(name)
+        location = place_of(name)
     except InvalidReferenceError as error:
         return str(error)
-    return None if in_any(place, places) else _NOT_NAMED
+    return None if in_any(location, places) else _NOT_NAMED
 
 
-class _Leaf(NamedTuple):
-    """A value with its key, the letters of its name, and what stands beside it.
+@dataclass(frozen=True)
+class _Leaf:
+    """A value that is no mapping and no list, with its dotted key.
 
-    `named`: a key above names images. `listed`: it is in a list, where a bare name is no image of
-    the chart's own registry.
+    Args:
+        name: The last step of the key, in small letters and without anything else.
+        siblings: The mapping that it is in.
+        below_image: A key above names images.
+        in_list: It is in a list, where a bare name is no image of the chart's own registry.
     """
 
     key: str
-    value: Any
+    value: object
     name: str = ""
-    beside: Mapping[str, Any] = {}
-    named: bool = False
-    listed: bool = False
+    siblings: Mapping[str, object] = field(default_factory=dict)
+    below_image: bool = False
+    in_list: bool = False
 
 
 def _leaves(
-    value: object, above: str = "", *, named: bool = False, listed: bool = False
+    value: object,
+    above: str = "",
+    *,
+    below_image: bool = False,
+    in_list: bool = False,
 ) -> Iterator[_Leaf]:
     """The values of a chart that may name an image, a registry or a chart."""
-    for entry in items(value):
-        if not isinstance(entry, str):
-            yield from _leaves(entry, above, named=named, listed=True)
-        else:
-            yield _Leaf(above, entry, named=named, listed=True)
-    if not isinstance(value, Mapping):
+    if isinstance(value, Mapping):
+        yield from _leaves_of_mapping(value, above, below_image=below_image, in_list=in_list)
         return
-    if isinstance(variable := value.get("name"), str) and "value" in value:
-        value = {**value, variable: value["value"]}
-    for step, below in value.items():
-        key, name = f"{above}.{step}".lstrip("."), re.sub(r"[^a-z]", "", str(step).lower())
-        if key.startswith(_USERS_OWN) or _NO_NAMES.search(name):
-            continue
-        if name == "chart" and isinstance(below, Mapping):  # that a vCluster installs inside
-            below = "/".join(str(below[k]).rstrip("/") for k in ("repo", "name") if below.get(k))
-            yield _Leaf(key, below, "repo")
-        elif isinstance(below, Mapping | list | tuple):
-            inside = named or bool(_NAMES.search(name))
-            yield from _leaves(below, key, named=inside, listed=listed)
+    for element in items(value):
+        if isinstance(element, str):
+            yield _Leaf(above, element, below_image=below_image, in_list=True)
         else:
-            yield _Leaf(key, below, name, value, named, listed)
+            yield from _leaves(element, above, below_image=below_image, in_list=True)
 
 
-def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | None:
-    """What is wrong with a value. `home` is the registry, and `image` a repository there, that the
-    chart has of itself where only one of the two is written.
+def _leaves_of_mapping(
+    values: Mapping[str, object],
+    above: str,
+    *,
+    below_image: bool,
+    in_list: bool,
+) -> Iterator[_Leaf]:
+    values = _with_variable(values)
+    for step, value in values.items():
+        key = f"{above}.{step}".lstrip(".")
+        name = re.sub(r"[^a-z]", "", str(step).lower())
+        if key.startswith(_OF_USERS) or _NAMES_NO_IMAGE.search(name):
+            continue
+        if name == "chart" and isinstance(value, Mapping):
+            yield _Leaf(key, _chart_inside(value), "repo")
+        elif isinstance(value, Mapping | list | tuple):
+            names_image = below_image or bool(_NAMES_IMAGE.search(name))
+            yield from _leaves(value, key, below_image=names_image, in_list=in_list)
+        else:
+            yield _Leaf(key, value, name, values, below_image, in_list)
+
+
+def _with_variable(values: Mapping[str, object]) -> Mapping[str, object]:
+    """`{name: X, value: Y}`, a variable of a container, has Y as the value of a key X, too."""
+    variable = values.get("name")
+    if isinstance(variable, str) and "value" in values:
+        return {**values, variable: values["value"]}
+    return values
+
+
+def _chart_inside(chart: Mapping[str, object]) -> str:
+    """The location of a chart that a vCluster installs inside, of `repo` and `name`."""
+    steps = [chart.get("repo"), chart.get("name")]
+    return "/".join(str(step).rstrip("/") for step in steps if step)
+
+
+def _why_refused(
+    leaf: _Leaf,
+    known: KnownSources,
+    home: str,
+    repository: str,
+) -> str | None:
+    """Why a value is refused; None if it names nothing, or something in a known place.
+
+    `home` and `repository` are the chart's own registry and repository: they complete a value
+    where only one of the two is written.
     """
-    value, name, text = leaf.value, leaf.name, str(leaf.value or "")
-    registry = name.endswith(("registry", "mirror"))
-    names_image = bool(_NAMES.search(name)) or (leaf.named and name in ("name", "url"))
-    if not isinstance(value, str) and not (value is None and names_image):
+    value = str(leaf.value or "")
+    names_image = _names_image(leaf)
+    is_text = isinstance(leaf.value, str)
+    if not is_text and not (leaf.value is None and names_image):
         return None
-    if name in ("repo", "bundle"):
-        return _elsewhere(sources.chart_place, text, known.chart_places) if text else None
-    if "manifests" in name:
+    if leaf.name in ("repo", "bundle"):
+        return _elsewhere(sources.chart_place, value, known.chart_places) if value else None
+    if "manifests" in leaf.name:
         return "has manifests, in which no image is looked at"
-    if not names_image:
-        if _TAG.search(name):
-            tag = "is no tag and no sha256 digest, and may continue the image's name"
-            return None if sources.TAGS.fullmatch(text) else tag
-        if _FLAG.match(text.strip()):
-            return "is a flag that names an image"
-        place_of = sources.image_place
-        return _elsewhere(place_of, text, known.image_places) if leaf.named and text else None
-    if not text:
-        needed = registry or name == "repository"
-        return "is empty, so that the name beside it may lead anywhere" if needed else None
-    if name == "registry" and image:
-        if isinstance(leaf.beside.get("repository"), str):
-            return None  # judged there
-        text = f"{text}/{image}"
-    elif name == "repository" and not _HOST.match(text):
-        text = f"{leaf.beside.get('registry', home) or ''}/{text}".removeprefix("/")
-    elif _BARE.fullmatch(text) and not leaf.listed and not registry:
+    if names_image:
+        return _why_image_refused(leaf, value, known, home, repository)
+    if _NAMES_TAG.search(leaf.name):
+        if sources.TAGS.fullmatch(value):
+            return None
+        return "is no tag and no sha256 digest, and may continue the image's name"
+    if _FLAG.match(value.strip()):
+        return "is a flag that names an image"
+    if leaf.below_image and value:
+        return _elsewhere(sources.image_place, value, known.image_places)
+    return None
+
+
+def _names_image(leaf: _Leaf) -> bool:
+    """Whether the key says that the value is an image, a registry or a repository."""
+    if _NAMES_IMAGE.search(leaf.name):
+        return True
+    return leaf.below_image and leaf.name in ("name", "url")
+
+
+def _why_image_refused(
+    leaf: _Leaf,
+    value: str,
+    known: KnownSources,
+    home: str,
+    repository: str,
+) -> str | None:
+    """Why the value of a key that names images is refused; None if it is in a known place."""
+    is_registry = leaf.name.endswith(("registry", "mirror"))
+    if not value:
+        if is_registry or leaf.name == "repository":
+            return "is empty, so that the name beside it may lead anywhere"
+        return None
+    if leaf.name == "registry" and repository:
+        if isinstance(leaf.siblings.get("repository"), str):
+            return None  # judged with the repository
+        value = f"{value}/{repository}"
+    elif leaf.name == "repository" and not _HOST.match(value):
+        registry = leaf.siblings.get("registry", home) or ""
+        value = f"{registry}/{value}".removeprefix("/")
+    elif _BARE.fullmatch(value) and not leaf.in_list and not is_registry:
         return None  # relative to the chart's own registry
-    place_of = sources.registry_place if registry else sources.image_place
-    return _elsewhere(place_of, text, known.image_places)
+    place_of = sources.registry_place if is_registry else sources.image_place
+    return _elsewhere(place_of, value, known.image_places)

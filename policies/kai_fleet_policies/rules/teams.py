@@ -1,8 +1,9 @@
 """Rules about teams: nodes of their own, one KAI for each GPU, and isolation that is on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kai_fleet.finding import Level
 from kai_fleet.releases import queue_bounds
 from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
@@ -10,65 +11,80 @@ from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
 from kai_fleet_policies.rules.rule import (
     Findings,
-    Place,
+    Subject,
     advisory,
     called,
+    cluster_rule,
     each_claim,
     each_queue,
     each_vcluster,
+    kai_subject,
     known,
     mandatory,
-    of_kai,
-    of_team,
-    row,
+    team_subject,
 )
 
 
-def _pool(labels: Mapping[str, str]) -> str:
+def _pool_text(labels: Mapping[str, str]) -> str:
     """A node pool as a stack file writes it: `node pool {kai-fleet/pool: vision}`."""
-    written = ", ".join(f"{key}: {value}" for key, value in sorted(labels.items()))
-    return f"node pool {{{written}}}" if labels else "no node pool"
+    if not labels:
+        return "no node pool"
+    pool = ", ".join(f"{key}: {value}" for key, value in sorted(labels.items()))
+    return f"node pool {{{pool}}}"
 
 
-@mandatory("team-node-pools", "critical")
+@cluster_rule(Level.MANDATORY, "team-node-pools", "critical")
 def team_node_pools(cluster: Cluster) -> Findings:
     """Teams with a KAI of their own have nodes of their own.
 
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
     pods: two of them on one node hand out the same GPU twice.
     """
-    every = [(t, place) for t, place in each_claim(cluster) if t.mode == "virtual" or t.gpus != 0]
-    own_kai = any(team.mode in ("virtual", UNKNOWN) for team, _ in every)
-    before: list[Team] = []
-    for team, place in every:
-        place = place.at("nodePool")
+    claims: list[tuple[Team, Subject]] = []
+    for team, subject in each_claim(cluster):
+        if team.mode == "virtual" or team.gpus != 0:
+            claims.append((team, subject.at("nodePool")))
+    may_have_kai_inside = any(team.mode in ("virtual", UNKNOWN) for team, _ in claims)
+    earlier: list[Team] = []
+    for team, subject in claims:
         if UNKNOWN in (team.mode, team.node_pool, *pairs(team.node_pool).values()):
-            if own_kai and len(every) > 1:
-                yield place.undecided("its node pool and scheduler mode are known")
+            if may_have_kai_inside and len(claims) > 1:
+                yield subject.undecided("its node pool and scheduler mode are known")
             continue
-        mine = team.node_pool.items()
-        for other in before:
-            apart = any(other.node_pool.get(key, value) != value for key, value in mine)
-            # One of them hands out its GPUs by itself; team-unique reports two of one name.
-            if not apart and "virtual" in (team.mode, other.mode) and team.name != other.name:
-                both = (team, other)
-                values = {
-                    "pool": _pool(team.node_pool),
-                    "other_pool": _pool(other.node_pool),
-                    "name": called(team.name),
-                    "other": called(other.name),
-                    "own": " and ".join(called(t.name) for t in both if t.mode == "virtual"),
-                    "free": "".join(
-                        f", or gpus: 0 for {t.name}" for t in both if t.mode != "virtual"
-                    ),
-                }
-                yield place.refuse(*row("team-shares-nodes", **values))
+        for other in earlier:  # the first one is enough for a finding
+            if _may_share_gpus(team, other):
+                yield subject.refuse(*_shared_nodes(team, other))
                 break
-        before.append(team)
+        earlier.append(team)
+
+
+def _may_share_gpus(team: Team, other: Team) -> bool:
+    """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
+
+    Two teams of one name are no pair: team-unique reports them.
+    """
+    if team.name == other.name or "virtual" not in (team.mode, other.mode):
+        return False
+    labels = team.node_pool.items()
+    return all(other.node_pool.get(key, value) == value for key, value in labels)
+
+
+def _shared_nodes(team: Team, other: Team) -> tuple[str, str]:
+    """Cause and fix where two teams may share nodes."""
+    pair = (team, other)
+    with_kai_inside = [called(team.name) for team in pair if team.mode == "virtual"]
+    without_gpus = [f", or gpus: 0 for {team.name}" for team in pair if team.mode != "virtual"]
+    return (
+        f"has {_pool_text(team.node_pool)} and may share nodes with team {called(other.name)},"
+        f" which has {_pool_text(other.node_pool)}: the KAI inside {' and '.join(with_kai_inside)}"
+        " would hand out GPUs that are taken",
+        f"write different values of one label, for example {{kai-fleet/pool: {called(team.name)}}}"
+        f" and {{kai-fleet/pool: {called(other.name)}}}{''.join(without_gpus)}",
+    )
 
 
 @mandatory("team-one-mode", "critical", each_claim)
-def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
+def team_one_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """A host has one KAI for all its teams, or teams with a KAI each, never both.
 
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
@@ -77,147 +93,218 @@ def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
     on_host = [f"KAI {called(kai.version or '(no version)')} on the host" for kai in cluster.kai]
     on_host += [f"the host mode of {called(t.name)}" for t in cluster.teams if t.mode == "host"]
     if team.mode == "virtual" and on_host:
-        place = place.at("scheduler", "mode")
-        yield place.refuse(*row("team-beside-host-kai", others=listed(on_host, "and")))
-    elif on_host or any(each.mode == "virtual" for each in cluster.teams):
+        yield subject.at("scheduler", "mode").refuse(
+            f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's KAI"
+            " would delete this team's running pods",
+            "write mode host (or default) here, or take KAI off the host and give every team mode"
+            " virtual",
+        )
+    elif on_host or any(other.mode == "virtual" for other in cluster.teams):
         known(team.mode, "its scheduler mode is known")
 
 
 @mandatory("team-unique", "critical", each_claim)
-def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
+def team_unique(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """vCluster names are unique on a host.
 
     vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
     name count each other's pods as their own.
     """
     name = known(team.name, "its name is known")
-    first = next(each for each, _ in each_claim(cluster) if each.name == name)
-    if first is not team:
-        own, other = (called(each.namespace or "default") for each in (team, first))
-        place = replace(place, kind="vCluster", name=f"{name} in {cluster.name}")
-        yield place.refuse(*row("team-twice", name=name, own=own, other=other))
+    first = next(claim for claim, _ in each_claim(cluster) if claim.name == name)
+    if first is team:
+        return
+    vcluster = replace(subject, kind="vCluster", name=f"{name} in {cluster.name}")
+    namespace = called(team.namespace or "default")
+    other_namespace = called(first.namespace or "default")
+    yield vcluster.refuse(
+        f"is declared in namespace {namespace} and again in {other_namespace}: names are unique on"
+        " a host",
+        f"write another name, for example {name}-2, or drop one of the two",
+    )
 
 
-def _granted(cluster: Cluster) -> Iterable[tuple[Team | DeclaredQueue, Place]]:
+def _grants_and_queues_below(cluster: Cluster) -> Iterator[tuple[Team | DeclaredQueue, Subject]]:
     """On a platform the teams that it grants a queue; in a team's own stack the team's queues."""
-    for grant in () if cluster.platform else cluster.grants:
-        if grant.parent_queue is not None:
-            yield grant, of_team(grant, "parentQueue")
-    for team in cluster.teams if cluster.platform else ():
+    if not cluster.platform:
+        for grant in cluster.grants:
+            if grant.parent_queue is not None:
+                yield grant, team_subject(grant).at("parentQueue")
+        return
+    for team in cluster.teams:
         for queue in cluster.queues:
             if queue.path.startswith(f"{team.path}.queues."):
-                yield queue, Place("queue", queue.name, queue.path)
+                yield queue, Subject("queue", queue.name, queue.path)
 
 
-@mandatory("team-parent-queue", "high", _granted)
-def team_parent_queue(cluster: Cluster, item: Team | DeclaredQueue, place: Place) -> Findings:
+@mandatory("team-parent-queue", "high", _grants_and_queues_below)
+def team_parent_queue(cluster: Cluster, claim: Team | DeclaredQueue, subject: Subject) -> Findings:
     """The queue that a team stack is granted is its own, and its queues carry its name.
 
     Queues are cluster-wide, and no stack sees another's: two teams below one queue take each
     other's share, two queues of one name overwrite each other.
     """
-    if isinstance(item, DeclaredQueue):
+    if isinstance(claim, DeclaredQueue):
         (team,) = cluster.teams
-        if not f"{item.name}-".startswith(f"{team.name}-"):
-            yield place.refuse(*row("team-queue-name", team=team.name, name=item.name))
-        shown = known(get(item.spec, "displayName"), "its displayName is known")
-        if shown is not None and not queue_bounds.is_display_name_of(team.name, shown):
-            values = {"team": team.name, "name": shown}
-            yield place.at("displayName").refuse(*row("team-queue-display", **values))
+        yield from _foreign_names(claim, team, subject)
+    else:
+        yield from _wrong_grant(cluster, claim, subject)
+
+
+def _foreign_names(queue: DeclaredQueue, team: Team, subject: Subject) -> Findings:
+    """What is wrong with the name and the displayName of a team's queue."""
+    if not f"{queue.name}-".startswith(f"{team.name}-"):
+        yield subject.refuse(
+            "does not carry the team's name, so that another team's stack may use it too",
+            f"write {team.name}-{queue.name}",
+        )
+    display_name = known(get(queue.spec, "displayName"), "its displayName is known")
+    if display_name is None or queue_bounds.is_display_name_of(team.name, display_name):
         return
-    tree, queue = cluster.tree, str(item.parent_queue)
-    taken = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
-    for grant in cluster.grants:
-        if grant is item:
+    yield subject.at("displayName").refuse(
+        f"has displayName {display_name}, by which it may be taken for a queue of another team",
+        f"begin it with {team.name}, or drop it",
+    )
+
+
+def _wrong_grant(cluster: Cluster, grant: Team, subject: Subject) -> Findings:
+    """What is wrong with the queue that a team with a stack of its own is granted."""
+    tree = cluster.tree
+    queue = str(grant.parent_queue)
+    owners = _owners_of_queues(cluster, grant)
+    if queue not in tree.by_name:
+        reason = "which is no queue of kai-fleet:queues"
+    elif queue in owners:
+        reason = f"which {owners[queue]} has"
+    elif not tree.is_leaf(queue):
+        reason = "which has queues of the platform below it"
+    else:
+        return
+    free = [name for name in tree.leaves if name not in owners]
+    choice = listed(nearest_first(queue, free))
+    fix = f"write {choice}" if choice else "add a queue for the team to kai-fleet:queues"
+    yield subject.refuse(f"is {queue}, {reason}", fix)
+
+
+def _owners_of_queues(cluster: Cluster, grant: Team) -> dict[str | None, str]:
+    """Who has each queue already: teams of this stack, and grants that are before `grant`."""
+    owners = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
+    for other in cluster.grants:
+        if other is grant:
             break
-        taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
-    causes = {
-        "which is no queue of kai-fleet:queues": queue not in tree.by_name,
-        f"which {taken.get(queue)} has": queue in taken,
-        "which has queues of the platform below it": not tree.is_leaf(queue),
-    }
-    if cause := next((cause for cause, wrong in causes.items() if wrong), None):
-        choice = listed(nearest_first(queue, [name for name in tree.leaves if name not in taken]))
-        fix = f"write {choice}" if choice else "add a queue for the team to kai-fleet:queues"
-        yield place.refuse(f"is {queue}, {cause}", fix)
+        owners.setdefault(other.parent_queue, f"the team stack of {other.name}")
+    return owners
 
 
 @mandatory("team-queue-limit", "critical", each_queue)
-def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
     """In host mode the queue of a team holds no more GPUs than the team may have.
 
     The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
     fraction: only the limit of its queue does.
     """
-    grants = () if cluster.platform else cluster.grants
-    owners = [team for team in cluster.teams if (team.mode, team.queue) == ("host", queue.name)]
-    owners += [grant for grant in grants if grant.parent_queue == queue.name]
-    counts = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
-    share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-    if not counts or share is None:
+    owners = [team for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
+    if not cluster.platform:
+        owners += [grant for grant in cluster.grants if grant.parent_queue == queue.name]
+    gpus = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
+    if not gpus or queue.shares is UNKNOWN or "gpu" not in queue.shares:
         return
-    most = sum(counts)  # teams that share one have its limit together
-    for word, value in (("quota", share.quota), ("limit", share.limit)):
-        if isinstance(value, float | int) and (value == UNLIMITED or value > most):
-            has = {"key": word, "has": written("gpu", value, ""), "most": most}
-            yield place.at("gpu", word).refuse(*row("team-queue-limit", **has))
+    share = queue.shares["gpu"]
+    most = sum(gpus)  # teams that share a queue have its limit together
+    for key, amount in (("quota", share.quota), ("limit", share.limit)):
+        if not isinstance(amount, float | int):
+            continue
+        if amount == UNLIMITED or amount > most:
+            yield subject.at("gpu", key).refuse(
+                f"has gpu {key} {written('gpu', amount, '')}, and the teams whose queue it is have"
+                f" {most:g} GPUs: fractions would pass that",
+                f"write {most:g} or less, or raise their gpus",
+            )
 
 
 @advisory("team-isolation", "critical", each_claim)
-def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
+def team_isolation(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """Isolation that is off is a warning, and refused for a team with a stack of its own.
 
     Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
     one pod, and sees every GPU there. The account of a team's own stack makes pods on the host
-    itself, and no cluster role, which the vCluster's chart would bring then.
+    itself, and may make no cluster role, although the vCluster's chart then has one.
     """
     if team.level != "off":
         return
     if team in cluster.grants:
-        key = at(team.path, "isolation")
-        yield place.at("isolation", "level").refuse(*row("team-stack-not-isolated", key=key))
-    else:
-        path = team.written_at("isolation", "level")
-        yield replace(place, path=path).warn(*row("team-not-isolated"))
+        yield subject.at("isolation", "level").refuse(
+            "is off, and the team has a stack of its own, whose account would be root on the nodes"
+            " with one pod",
+            f"write {at(team.path, 'isolation')}: {{level: baseline}}, or run it in this stack",
+        )
+        return
+    yield replace(subject, path=team.written_at("isolation", "level")).warn(
+        "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the GPUs"
+        " and the pods of others",
+        "write baseline",
+    )
 
 
 @advisory("team-mode", "high", each_vcluster)
-def team_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Keys whose promise the team's mode can keep.
+def team_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+    """Autoscaling is switched on only in a mode in which it works.
 
-    In mode virtual a pod comes to the host with its node chosen: no autoscaler sees one that waits,
-    nor the pods by which KAI asks for nodes.
+    In mode virtual a pod reaches the host with its node chosen: an autoscaler there sees no pod
+    that waits, and none of the pods by which KAI asks for nodes.
     """
+    promises: list[Subject] = []
     if team.mode == "virtual" and team.autoscaled:
-        yield of_team(team, "autoscaled").warn(*row("team-not-scaled"))
+        promises.append(team_subject(team).at("autoscaled"))
     for kai in team.kai:
         if value_at(kai.values, "global.clusterAutoscaling") is True:
-            key = of_kai(kai, team.inside, "values", "global", "clusterAutoscaling")
-            yield key.warn(*row("team-not-scaled"))
+            values = kai_subject(kai, team.inside).at("values", "global", "clusterAutoscaling")
+            promises.append(values)
+    for promise in promises:
+        yield promise.warn(
+            "is true, and in mode virtual no autoscaler adds a node for pods that wait: they are"
+            " inside the vCluster until its KAI has a node for them",
+            "keep as many nodes as the queues are guaranteed, as the least size of the pool, or"
+            " write mode host or default, whose pods wait on the host",
+        )
 
 
 @advisory("team-gang", "low", each_vcluster)
-def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """What host mode costs: pods of one job are no longer started together.
+def team_gang(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+    """In host mode the pods of one job are not started together.
 
     The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
     own.
     """
     if team.mode == "host":
-        yield of_team(team, "scheduler", "mode").warn(*row("team-gang"))
+        yield (
+            team_subject(team)
+            .at("scheduler", "mode")
+            .warn(
+                "is in host mode, where KAI schedules the pods of a job one by one, not as a gang",
+                "write mode virtual if its training jobs need all their pods at once",
+            )
+        )
 
 
 @advisory("vcluster-node-pool", "medium", each_vcluster)
-def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
+def vcluster_node_pool(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     """A control plane is on no other team's nodes.
 
     Pods of the team whose nodes these are can fill them, and another team's API server with its
     Secrets runs beside them.
     """
     pool = team.control_pool
-    others = [(each, pairs(each.node_pool)) for each, _ in each_claim(cluster)]
-    owners = (each for each, own in others if own and own.items() <= pool.items())
-    owner = next((each for each in owners if each.name != team.name), None)
-    if owner is not None and pool != team.node_pool:
-        values = {"pool": _pool(pool), "owner": called(owner.name)}
-        yield place.at("nodePool").warn(*row("vcluster-node-pool", **values))
+    if pool == team.node_pool:
+        return
+    for owner, _ in each_claim(cluster):
+        nodes = pairs(owner.node_pool)
+        runs_there = nodes and nodes.items() <= pool.items()
+        if not runs_there or owner.name == team.name:
+            continue
+        yield subject.at("nodePool").warn(
+            f"would run on {_pool_text(pool)}, the nodes of team {called(owner.name)}",
+            "write the labels of nodes of no team, or drop the key: then the team's own nodes run"
+            " it",
+        )
+        return

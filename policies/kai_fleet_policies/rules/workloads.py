@@ -1,6 +1,6 @@
 """Rules about pods: a leaf queue, KAI as the scheduler, and keys where KAI reads them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.releases.keys import (
@@ -19,121 +19,152 @@ from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
-    Place,
+    Subject,
     called,
+    cluster_subject,
     each_workload,
+    kai_subject,
     known,
     mandatory,
-    of_cluster,
-    of_kai,
-    of_team,
-    row,
+    team_subject,
 )
 
 
-def _with_queues(cluster: Cluster) -> Iterable[tuple[PodTemplate | Team, Place]]:
-    """The workloads of a cluster, and the teams that one queue of it is for."""
+def _with_queues(cluster: Cluster) -> Iterator[tuple[PodTemplate | Team, Subject]]:
+    """The workloads of a cluster, and its teams in mode host, which have one queue each."""
     yield from each_workload(cluster)
     for team in cluster.teams:
         if team.mode == "host" and team.queue is not None:
-            yield team, of_team(team, "queue")
+            yield team, team_subject(team).at("queue")
 
 
 @mandatory("workload-leaf-queue", "high", _with_queues)
-def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place) -> Findings:
+def workload_leaf_queue(cluster: Cluster, user: PodTemplate | Team, subject: Subject) -> Findings:
     """Pods for KAI, and teams in host mode, name a leaf queue that exists.
 
     KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
     not exist stays Pending, in most versions without an event.
     """
-    if isinstance(item, Team):
-        yield from _named(known(item.queue or "", "the name of its queue is known"), cluster, place)
-        return
-    if item.scheduler not in (SCHEDULER, UNKNOWN) or item.queue_elsewhere:
-        return  # workload-scheduler says what is wrong if it names a queue
-    queue = known(item.queue, f"its label {QUEUE_LABEL} is known")
+    if isinstance(user, Team):
+        queue = known(user.queue or "", "the name of its queue is known")
+        yield from _wrong_queue(queue, cluster, subject)
+    elif user.scheduler in (SCHEDULER, UNKNOWN) and not user.queue_elsewhere:
+        yield from _wrong_label(cluster, user, subject)
+    # On pods of other schedulers workload-scheduler says what is wrong if they name a queue.
+
+
+def _wrong_label(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+    """What is wrong with the queue label of a workload for KAI."""
+    queue = known(workload.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
-        known(item.scheduler, "its schedulerName is known")
-        if not item.pod_group:  # which may have the queue, where the guard lets it
-            leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
-            yield place.refuse(
-                *row("workload-no-queue", queues=listed(leaves) or "the name of a leaf queue")
-            )
-    elif isinstance(queue, str):  # workload-known-keys reports others
-        if cluster.scheduling.queues:
-            yield from _named(queue, cluster, place)
-        else:
-            until = f"the queues of {cluster.scheduling.name} are declared here"
-            yield of_cluster("queues", cluster).undecided(until)
+        known(workload.scheduler, "its schedulerName is known")
+        if workload.pod_group:
+            return  # the PodGroup may have the queue, where the guard lets it
+        leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
+        choice = listed(leaves) or "the name of a leaf queue"
+        yield subject.refuse(
+            "asks for KAI and names no queue: KAI would look for one called default-queue",
+            f"write the label kai.scheduler/queue: {choice}",
+        )
+    elif not isinstance(queue, str):
+        return  # workload-known-keys reports it
+    elif cluster.scheduling.queues:
+        yield from _wrong_queue(queue, cluster, subject)
+    else:
+        until = f"the queues of {cluster.scheduling.name} are declared here"
+        yield cluster_subject("queues", cluster).undecided(until)
 
 
-def _named(queue: str, cluster: Cluster, place: Place) -> Findings:
+def _wrong_queue(queue: str, cluster: Cluster, subject: Subject) -> Findings:
     """What is wrong with the name of a queue."""
-    host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
-    if own not in (None, UNKNOWN, queue):
-        yield place.refuse(*row("workload-other-queue", queue=queue, team=cluster.name, own=own))
+    scheduling = cluster.scheduling
+    tree = scheduling.tree
+    team_queue = cluster.team_queue
+    if team_queue not in (None, UNKNOWN, queue):
+        yield subject.refuse(
+            f"names queue {queue}, but the queue of team {cluster.name} is {team_queue}",
+            f"write {team_queue}",
+        )
     elif queue not in tree.by_name:
         if tree.unknown_names:
-            yield place.undecided(f"all queue names of {host} are known")
+            yield subject.undecided(f"all queue names of {scheduling.name} are known")
             return
-        others = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
-        yield place.refuse(*row("workload-queue-absent", queue=queue, cluster=host, others=others))
+        leaves = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
+        yield subject.refuse(
+            f"names queue {queue}, which is not declared in {scheduling.name}: its pods would stay"
+            " Pending",
+            f"write {leaves}",
+        )
     elif not tree.is_leaf(queue):
-        below = listed(tree.leaves_below(queue)) or "a queue without children"
-        yield place.refuse(*row("workload-queue-no-leaf", queue=queue, below=below))
+        leaves = listed(tree.leaves_below(queue)) or "a queue without children"
+        yield subject.refuse(
+            f"names queue {queue}, which has children and so takes no pods",
+            f"write {leaves}",
+        )
 
 
 @mandatory("workload-scheduler", "high", each_workload)
-def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
+def workload_scheduler(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
     """The queue label and `schedulerName: kai-scheduler` come together.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
     are ignored without a word. Without the label KAI leaves it Pending.
     """
-    scheduler, named = workload.scheduler, workload.names_queue
-    if scheduler == SCHEDULER:
-        ungrouped = not workload.pod_group and not workload.queue_elsewhere
-        if ungrouped and not known(named, "its labels are known"):
-            yield place.refuse(*row("workload-no-label"))
+    names_queue = workload.names_queue
+    if workload.scheduler == SCHEDULER:
+        if workload.pod_group or workload.queue_elsewhere:
+            return
+        if not known(names_queue, "its labels are known"):
+            yield subject.refuse(
+                "has schedulerName: kai-scheduler but no label kai.scheduler/queue",
+                "write the label with a leaf queue, or drop schedulerName to use the default"
+                " scheduler",
+            )
         return
-    notes = pairs(workload.annotations)
-    reasons = [f"the label {QUEUE_LABEL}"] if named is True else []
-    reasons += [f"the annotation {key}" for key in (FRACTION, MEMORY) if key in notes]
-    if reasons:
-        name = known(scheduler, "its schedulerName is known")
-        has = f"schedulerName: {name}" if name else "no schedulerName"
-        yield place.refuse(*row("workload-not-for-kai", keys=listed(reasons, "and"), has=has))
-    known(named, "its labels are known")
+    keys_of_kai = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
+    for key in (FRACTION, MEMORY):
+        if key in pairs(workload.annotations):
+            keys_of_kai.append(f"the annotation {key}")
+    if keys_of_kai:
+        scheduler = known(workload.scheduler, "its schedulerName is known")
+        written = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
+        yield subject.refuse(
+            f"has {listed(keys_of_kai, 'and')} but {written}, so KAI never sees it and they are"
+            " ignored",
+            "write schedulerName: kai-scheduler",
+        )
+    known(names_queue, "its labels are known")
     known(workload.annotations, "its annotations are known")
 
 
 @mandatory("workload-known-keys", "high", each_workload)
-def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
+def workload_known_keys(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
-    GPU, or on one that nobody accounts. Values of labels and annotations are strings.
+    GPU, or on one that no queue accounts for. Values of labels and annotations are strings.
     """
-    wrong = (
-        *_keys(workload.labels, "label"),
-        *_keys(workload.annotations, "annotation"),
-        *_keys(workload.owner_labels, "label"),
-    )
-    for cause, fix in dict.fromkeys(wrong):
-        yield place.refuse(cause, fix)
+    wrong = [
+        *_wrong_keys(workload.labels, "label"),
+        *_wrong_keys(workload.annotations, "annotation"),
+        *_wrong_keys(workload.owner_labels, "label"),
+    ]
+    for cause, fix in dict.fromkeys(wrong):  # a Pod has its labels twice: its own are its owner's
+        yield subject.refuse(cause, fix)
     if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
-        yield place.undecided("all its labels and annotations are known")
+        yield subject.undecided("all its labels and annotations are known")
 
 
-def _keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
+def _wrong_keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
+    """Causes and fixes of keys that KAI does not read from a `label` or an `annotation`."""
     for key, value in pairs(texts).items():
         right = right_key(key)
-        meant = "label" if right == QUEUE_LABEL else "annotation"
+        right_kind = "label" if right == QUEUE_LABEL else "annotation"
         if right not in (None, key):
-            fix = f"write the {meant} {right}" if right else "remove it"
+            fix = f"write the {right_kind} {right}" if right else "remove it"
             yield f"has the {kind} {key}, which no supported KAI version reads", fix
-        elif right is not None and kind != meant:
-            yield f"has {key} as {kind}; KAI reads it as {meant}: move it there", ""
+        elif right is not None and kind != right_kind:
+            yield f"has {key} as {kind}; KAI reads it as {right_kind}: move it there", ""
         if value not in (None, UNKNOWN) and not isinstance(value, str):
             cause = f"has the {kind} {key} with a value that is not a string"
             yield cause, f"write {key}: {quoted(value)}"
@@ -141,44 +172,72 @@ def _keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
 _KAI_SUPPORT: Final = (
-    *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
-    *("Role", "RoleBinding", "Secret", "ServiceAccount"),
+    "NetworkPolicy",
+    "PodMonitor",
+    "ServiceMonitor",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "ServiceAccount",
 )
 
 
-def _placed(cluster: Cluster) -> Iterable[tuple[PodTemplate | ManagedObject | Kai, Place]]:
-    """Everything in a namespace; of what Pulumi's Chart makes, by the type in its URN, only what is
-    in KAI's.
+def _in_namespaces(
+    cluster: Cluster,
+) -> Iterator[tuple[PodTemplate | ManagedObject | Kai, Subject]]:
+    """Everything in a namespace: workloads, other objects, and then KAI.
+
+    Of a chart's resources, which have a component of type Chart in their URN, only those in KAI's
+    namespace.
     """
-    objects = (
-        (item, Place(item.kind, f"{called(item.name)} in {cluster.name}", item.path))
-        for item in cluster.objects
-    )
-    for item, place in (*each_workload(cluster), *objects):
-        of_chart = any(kind.endswith(":Chart") for kind in read_urn(place.path).above)
-        if not of_chart or item.namespace == KAI_NAMESPACE:
-            yield item, place
-    yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)
+    for workload, subject in each_workload(cluster):
+        if _is_judged(workload, subject):
+            yield workload, subject
+    for thing in cluster.objects:
+        subject = Subject(thing.kind, f"{called(thing.name)} in {cluster.name}", thing.path)
+        if _is_judged(thing, subject):
+            yield thing, subject
+    for kai in cluster.kai:
+        yield kai, kai_subject(kai, cluster).at("namespace")
 
 
-@mandatory("namespace-reserved", "critical", _placed)
+def _is_judged(thing: PodTemplate | ManagedObject, subject: Subject) -> bool:
+    is_of_chart = any(kind.endswith(":Chart") for kind in read_urn(subject.path).above)
+    return not is_of_chart or thing.namespace == KAI_NAMESPACE
+
+
+@mandatory("namespace-reserved", "critical", _in_namespaces)
 def namespace_reserved(
-    cluster: Cluster, item: PodTemplate | ManagedObject | Kai, place: Place
+    cluster: Cluster, thing: PodTemplate | ManagedObject | Kai, subject: Subject
 ) -> Findings:
     """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
 
     KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
     every Deployment in its own.
     """
-    namespace = item.namespace
-    if isinstance(item, PodTemplate | Kai) or item.kind == "Release":
+    namespace = thing.namespace
+    if not isinstance(thing, ManagedObject) or thing.kind == "Release":
         known(namespace, "its namespace is known")
-    if isinstance(item, Kai):
+    own_namespace = "write a namespace of the team's own, for example team-a"
+    beside_kai = (
+        f"{own_namespace}; KAI itself is declared by kubernetes:helm.sh/v3:Release, which runs its"
+        " hooks"
+    )
+    if isinstance(thing, Kai):
         if namespace != KAI_NAMESPACE:
-            yield place.refuse(*row("kai-namespace", namespace=namespace or "default"))
-    elif isinstance(item, PodTemplate):
+            yield subject.refuse(
+                f"is installed in {namespace or 'default'}, but its clean-up works in kai-scheduler"
+                " only",
+                "write namespace: kai-scheduler",
+            )
+    elif isinstance(thing, PodTemplate):
         if namespace in RESERVED:
-            which = "pod-beside-kai" if namespace == KAI_NAMESPACE else "namespace-reserved"
-            yield place.refuse(*row(which, namespace=namespace))
-    elif namespace == KAI_NAMESPACE and item.kind not in _KAI_SUPPORT:
-        yield place.refuse(*row("object-beside-kai"))
+            yield subject.refuse(
+                f"runs in {namespace}, which is reserved for the platform",
+                beside_kai if namespace == KAI_NAMESPACE else own_namespace,
+            )
+    elif namespace == KAI_NAMESPACE and thing.kind not in _KAI_SUPPORT:
+        yield subject.refuse(
+            "is in kai-scheduler, where removing KAI deletes every Deployment",
+            beside_kai,
+        )
