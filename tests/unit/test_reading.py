@@ -67,15 +67,15 @@ class Measure:
 
 
 MEASURES = (
-    Measure("tokens a code line", lambda product: product.density, 10.0, 8.0),
-    Measure("tokens a code line, densest file", lambda product: product.densest, 15.9, 9.5),
-    Measure("tokens", lambda product: product.tokens, 175_000, 125_000),
-    Measure("words of YAML, templates, scripts", lambda product: product.words, 37_300, 37_300),
-    Measure("places where a reader stops", lambda product: product.stops, 425, 30),
-    Measure("imports in functions", lambda product: product.imports_in_functions, 80, 25),
-    Measure("percent of signatures with Any", lambda product: product.any_percent, 23.0, 8.0),
+    Measure("tokens a code line", lambda product: product.density, 8.2, 8.0),
+    Measure("tokens a code line, densest file", lambda product: product.densest, 9.9, 9.5),
+    Measure("tokens", lambda product: product.tokens, 190_000, 125_000),
+    Measure("words of YAML, templates, scripts", lambda product: product.words, 35_500, 35_500),
+    Measure("places where a reader stops", lambda product: product.stops, 0, 0),
+    Measure("imports in functions", lambda product: product.imports_in_functions, 10, 10),
+    Measure("percent of signatures with Any", lambda product: product.any_percent, 4.2, 4.2),
 )
-TOUCHED_FILES, WANTED_TOUCHED_FILES = 24, 6  # Python files that name one key of a stack file
+TOUCHED_FILES, WANTED_TOUCHED_FILES = 21, 6  # Python files that name one key of a stack file
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +90,12 @@ def product():
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_the_product_reads_no_worse(product, measure):
+    assert product.files and product.words
     counted = measure.count(product)
     print(f"{measure.name}: {counted:.1f}; wanted: {measure.wanted}")
     worst = sorted(product.files, key=lambda file: -file.density)[:5]
     places = [f"{file.path.relative_to(ROOT)}: {file.density:.1f}" for file in worst]
-    assert 0 < counted <= measure.ceiling, f"{counted:.2f}; the densest files: {places}"
+    assert counted <= measure.ceiling, f"{counted:.2f}; the densest files: {places}"
 
 
 def test_a_key_of_a_stack_file_is_known_in_few_files():
