@@ -138,7 +138,7 @@ def decrypted(value):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A project of which stack lab can be asked about."""
+    """A project of the stack that is set in this process, by whatever test was before."""
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
     name = f"Pulumi.{pulumi.get_stack()}.yaml"
 
@@ -207,12 +207,12 @@ def test_a_ciphertext_elsewhere_is_refused_by_its_key(folder, user, attack):
 @pytest.mark.parametrize("user", USERS)
 def test_a_ciphertext_of_another_stack_is_refused(folder, user):
     other = stack()
-    folder.write(other, "Pulumi.prod.yaml")
+    folder.write(other, "Pulumi.elsewhere.yaml")
     own = stack()
     own["kai-fleet:cluster"]["kubeconfig"] = other["kai-fleet:cluster"]["kubeconfig"]
     folder.write(own)
     (line,) = getattr(folder, user)()
-    assert "same ciphertext as kai-fleet:cluster.kubeconfig in Pulumi.prod.yaml" in line
+    assert "same ciphertext as kai-fleet:cluster.kubeconfig in Pulumi.elsewhere.yaml" in line
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -343,8 +343,8 @@ def test_a_diff_refuses_a_ciphertext_that_moved_to_another_stack(folder, base):
     taken = password(own).pop("password")
     own["kai-fleet:teams"]["ml"].pop("registries")
     folder.write(own)
-    folder.write({**stack(), "other:token": taken}, "Pulumi.prod.yaml")
-    (problem,) = compare("prod", "HEAD", folder.path).now.problems
+    folder.write({**stack(), "other:token": taken}, "Pulumi.elsewhere.yaml")
+    (problem,) = compare("elsewhere", "HEAD", folder.path).now.problems
     assert problem.path == "other:token"
     assert f"ml.example.com.password in {folder.file.name}" in problem.message
 
