@@ -221,7 +221,9 @@ def test_finalizers_hold_up_their_own_team(case):
     assert cause == "finalizers keep queue/train"
     assert quota(case, "research") == desired
     reported = converge(case, ("up", "--yes", "ml"), failed=ran)
-    assert "finalizers keep configmaps/stays -n kai-scheduler" in "".join(reported)
+    assert "namespace kai-scheduler does not go: finalizers keep configmaps stays" in "".join(
+        reported
+    )
     case.file.write_text(before)
     case.up()
 
