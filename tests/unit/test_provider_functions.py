@@ -110,6 +110,18 @@ def test_with_a_secret_comes_where_its_service_is_now(plugin, status, body, foun
     assert answer == {"data": data, **found}
 
 
+def test_the_service_of_one_that_answers_is_not_read(plugin):
+    data = vcluster_secrets.data()
+    with vcluster_secrets.serving() as (inside, server), serving() as (api, url):
+        inside.answers["/api/v1/namespaces/kube-system"] = (200, {"metadata": {"uid": "0d9f"}})
+        path = "/api/v1/namespaces/team-ml/secrets/vc-ml"
+        api.answers[path] = (200, {"data": data})
+        asked = {**NAMES, "server": server, "vcluster": "ml", "access": "NodePort", "host": ""}
+        answer = plain(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
+    assert answer == {"data": data, "cluster": "0d9f"}
+    assert api.asked == [("GET", path)]
+
+
 def test_what_hinders_is_an_answer(read):
     assert plain(read(SECRET, 404, {}, **NAMES)) == {"problem": "is not there"}
     problem = f"cannot be read: {REFUSED}"

@@ -319,8 +319,8 @@ def _answer(function: str, arguments: Properties) -> State:
 def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State:
     """The `data` of a Secret; with an argument `server` also what identifies its vCluster.
 
-    That is the UID as `cluster`, and the URL by its Service as `server`. Either is absent if it
-    cannot be read. Without a Secret there is a `problem` in place of all three.
+    That is the UID as `cluster`; if it does not answer there, the URL by its Service as `server`.
+    Either is absent if it cannot be read. Without a Secret there is a `problem` in place of both.
     """
     if secret is None:
         return {"problem": "is not there"}
@@ -328,14 +328,11 @@ def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State
     server = str(arguments.get("server") or "")
     if not server:
         return {"data": data}
-    answer: State = {"data": data}
     uid = _uid(data, server)
     if uid:
-        answer["cluster"] = uid
+        return {"data": data, "cluster": uid}
     url = _url(api, arguments)
-    if url:
-        answer["server"] = url
-    return answer
+    return {"data": data, "server": url} if url else {"data": data}
 
 
 def _uid(data: Properties, server: str) -> str:
