@@ -18,8 +18,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from kai_fleet import settings
+from kai_fleet.key_paths import NAMESPACE
 from kai_fleet.settings import Settings
-from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
 from kai_fleet_policies.pack.analyzer import schema as pack_schema

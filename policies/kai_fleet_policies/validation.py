@@ -9,8 +9,9 @@ import pulumi
 from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
+from kai_fleet.key_paths import key_path
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
-from kai_fleet.settings import Settings, key_path, load, parsed, read_config, secrets
+from kai_fleet.settings import Settings, load, parsed, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
+from kai_fleet.key_paths import key_path
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import yaml_file
-from kai_fleet.settings.mistakes import key_path
 from kai_fleet.settings.sections.models import Grants, Rising
 from kai_fleet.values import parse_quantity
 from kai_fleet_cli.diff.changes import UNSET, Item

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.settings import Settings, key_path, load
+from kai_fleet.key_paths import key_path
+from kai_fleet.settings import Settings, load
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
 from kai_fleet.settings.files.project import preview_command

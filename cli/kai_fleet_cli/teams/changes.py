@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.prompt import Confirm
 
 from kai_fleet.finding import Finding
+from kai_fleet.key_paths import NAMESPACE
 from kai_fleet.settings.files.project import FLEET, update_command
-from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import platform_of
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.display import as_text, terminal

@@ -13,12 +13,13 @@ from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.finding import Finding
+from kai_fleet.key_paths import key_path
 from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, mig, sources, taken_for
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.settings.files.manifests import Manifests
-from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
+from kai_fleet.settings.mistakes import misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet.settings.sections.isolation import Guard
 from kai_fleet.settings.sections.kubernetes import ObjectName, in_domains
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
 
-__all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
+__all__ = ["Loaded", "Settings", "load", "read_config", "validated"]
 
 
 class Platform(Strict):

@@ -14,18 +14,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.key_paths import KEY_ITSELF, NAMESPACE, PREFIX, Location, key_path, shown_parts
 from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.releases import table
-from kai_fleet.settings.sections.models import SET_SECRET, Location, fields_beside
+from kai_fleet.settings.sections.models import SET_SECRET, fields_beside
 from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
-NAMESPACE: Final = "kai-fleet"
-_PREFIX: Final = f"{NAMESPACE}:"
 # Ratio of difflib from which another namespace is taken for a misspelt one of ours.
 _ALIKE: Final = 0.7
-# pydantic's last element of the location of a wrong key of a mapping.
-_KEY_ITSELF: Final = "[key]"
 _TEXTS: Final = table("mistakes", __package__)
 # Errors of numbers, and whether the number has to be whole.
 _WHOLE_BY_ERROR: Final = {"int_type": True, "float_type": False}
@@ -46,17 +43,8 @@ def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
         location: the path in parts, if a key in it may have dots: `acme.io/cost-centre`.
     """
     cause, _, fix = on_one_line(message).partition("; ")
-    parts = _shown_parts(location) or path.replace(":", ".").split(".")
+    parts = shown_parts(location) or path.replace(":", ".").split(".")
     return Finding(Level.MANDATORY, path, "key", parts[-1], cause, fix, "config")
-
-
-def key_path(location: Location) -> str:
-    """The location as a key path: `kai-fleet:teams.ml.gpus` for `("teams", "ml", "gpus")`."""
-    return _PREFIX + ".".join(_shown_parts(location))
-
-
-def _shown_parts(location: Location) -> list[str]:
-    return [on_one_line(str(part)) for part in location if part != _KEY_ITSELF]
 
 
 def own_keys(config: object) -> dict[str, Any]:
@@ -67,9 +55,9 @@ def own_keys(config: object) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         return {}
     return {
-        key.removeprefix(_PREFIX): value
+        key.removeprefix(PREFIX): value
         for key, value in config.items()
-        if str(key).startswith(_PREFIX)
+        if str(key).startswith(PREFIX)
     }
 
 
@@ -86,7 +74,7 @@ def misspelt(keys: Iterable[str]) -> list[Finding]:
         is_misspelt = is_similar and namespace != NAMESPACE
         if colon and not is_misspelt:
             continue
-        meant = _PREFIX + re.split("[^A-Za-z0-9]", key)[-1]
+        meant = PREFIX + re.split("[^A-Za-z0-9]", key)[-1]
         cause = "is read by nobody, so what it declares would be removed"
         fix = f"write {meant}, or indent it to where it belongs"
         mistakes.append(wrong_key(on_one_line(key), f"{cause}; {fix}"))
@@ -175,7 +163,7 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error_type == "missing":
         return _missing_key(key, fields.get(key))
     if error_type == "string_pattern_mismatch":
-        subject = "has a name" if key == _KEY_ITSELF else f"is {shown},"
+        subject = "has a name" if key == KEY_ITSELF else f"is {shown},"
         return f"{subject} which does not fit; write {form_of(str(context['pattern']))}"
     number = (
         number_in(value, whole=_WHOLE_BY_ERROR[error_type]) if error_type in _WHOLE_BY_ERROR else ""

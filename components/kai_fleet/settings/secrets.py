@@ -19,10 +19,11 @@ from typing import Any, Final, get_args
 from pydantic import SecretStr
 
 from kai_fleet.finding import Finding
+from kai_fleet.key_paths import NAMESPACE, Location, key_path
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import yaml_file
-from kai_fleet.settings.mistakes import NAMESPACE, key_path, own_keys, wrong_key
-from kai_fleet.settings.sections.models import SET_SECRET, Location, Strict, fields_beside
+from kai_fleet.settings.mistakes import own_keys, wrong_key
+from kai_fleet.settings.sections.models import SET_SECRET, Strict, fields_beside
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 

@@ -5,10 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet.names import PACKAGE
+from kai_fleet.key_paths import NAMESPACE, key_path
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
-from kai_fleet.wording import on_one_line
 
 _COMPONENT: Final = "kai-fleet:index:"
 # By the component on the host that declares something; the first match counts.
@@ -29,12 +28,12 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
     """
     keys = dict[str, str]()
     for section in ("teams", "teamStacks"):
-        teams = pairs(_parsed(config.get(f"{PACKAGE}:{section}")))
+        teams = pairs(_parsed(config.get(f"{NAMESPACE}:{section}")))
         for name in teams:
-            keys[str(name)] = f"{PACKAGE}:{section}.{on_one_line(str(name))}"
-    name = get(_parsed(config.get(f"{PACKAGE}:team")), "name")
+            keys[str(name)] = key_path((section, str(name)))
+    name = get(_parsed(config.get(f"{NAMESPACE}:team")), "name")
     if name:
-        keys[str(name)] = f"{PACKAGE}:team"
+        keys[str(name)] = key_path(("team",))
     return keys
 
 

@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
+from kai_fleet.key_paths import key_path
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
-from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import in_domains
 from kai_fleet.settings.sections.platform import HostKai

@@ -18,11 +18,10 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from kai_fleet.key_paths import Location
 from kai_fleet.wording import MASK, listed
 
 T = TypeVar("T")
-# A path in a stack file: keys, and indexes of lists.
-Location = tuple[str | int, ...]
 # Placeholder in messages: `secrets.with_command` replaces it by the complete command.
 SET_SECRET: Final = "`pulumi config set --secret --path`"
 # Mistakes: the key path, and what is wrong there as `cause; fix`.

@@ -1,0 +1,23 @@
+"""Paths of keys in a stack file, as messages write them: `kai-fleet:teams.ml.gpus`."""
+
+from typing import Final
+
+from kai_fleet.wording import on_one_line
+
+NAMESPACE: Final = "kai-fleet"
+PREFIX: Final = f"{NAMESPACE}:"
+# pydantic's last element of the location of a wrong key of a mapping.
+KEY_ITSELF: Final = "[key]"
+
+# Keys, and indexes of lists.
+Location = tuple[str | int, ...]
+
+
+def key_path(location: Location) -> str:
+    """The location as a key path: `kai-fleet:teams.ml.gpus` for `("teams", "ml", "gpus")`."""
+    return PREFIX + ".".join(shown_parts(location))
+
+
+def shown_parts(location: Location) -> list[str]:
+    """The parts of a key path, without pydantic's mark of a wrong key."""
+    return [on_one_line(str(part)) for part in location if part != KEY_ITSELF]
