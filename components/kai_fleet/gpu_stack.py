@@ -16,7 +16,7 @@ from kai_fleet.options import (
     child_options,
     component_options,
     depending_on,
-    registry_secret,
+    registry_secrets,
 )
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
@@ -94,7 +94,13 @@ class GpuStack(ComponentResource):
         declared = self._runtime_class(name, child_options(self, opts, retain_on_delete=True))
         if self._gpu_provider.chart:
             declared += self._namespace(name, child)
-            declared += self._pull_secret(name, depending_on(child, *declared))
+            declared += registry_secrets(
+                name,
+                OF_STACK,
+                self._gpu_provider.chart,
+                args.get("registries"),
+                depending_on(child, *declared),
+            )
             declared += self._priority_quota(name, depending_on(child, *declared))
             self._release(name, version, depending_on(child, *declared))
         self.namespace = Output.from_input(self._gpu_provider.chart)
@@ -142,12 +148,6 @@ class GpuStack(ComponentResource):
             opts=opts,
         )
         return [namespace]
-
-    def _pull_secret(self, name: str, opts: ResourceOptions) -> list[Resource]:
-        registries = self._args.get("registries")
-        if not registries:
-            return []
-        return [registry_secret(name, OF_STACK, self._gpu_provider.chart, registries, opts)]
 
     def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
         if not self._args.get("system_priorities"):

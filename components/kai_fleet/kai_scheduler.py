@@ -23,7 +23,7 @@ from kai_fleet.options import (
     child_options,
     component_options,
     depending_on,
-    registry_secret,
+    registry_secrets,
 )
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import (
@@ -215,11 +215,10 @@ class KaiScheduler(ComponentResource):
             declared.append(self._namespace(first))
         if self._kai.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
             declared.append(self._cluster_policy_crd(first))
-        if registries := self._args.get("registries"):
-            opts = depending_on(first, *declared)
-            secret = registry_secret(self._prefix, OF_STACK, KAI_NAMESPACE, registries, opts)
-            declared.append(secret)
-        return declared
+        registries = self._args.get("registries")
+        opts = depending_on(first, *declared)
+        secrets = registry_secrets(self._prefix, OF_STACK, KAI_NAMESPACE, registries, opts)
+        return [*declared, *secrets]
 
     def _namespace(self, opts: ResourceOptions) -> Resource:
         # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
@@ -306,13 +305,11 @@ class KaiScheduler(ComponentResource):
 
     def _reservation_secret(self, opts: ResourceOptions) -> None:
         """Declare the pull Secret of the pods that reserve shared GPUs, if there are registries."""
-        registries = self._args.get("registries")
-        if not registries:
-            return
         # The chart creates this namespace, and leaves it on uninstall.
         values = self._args.get("values", {})
         namespace = value_at(values, "global.resourceReservation.namespace") or RESERVATIONS
-        registry_secret(f"{self._prefix}-reservation", OF_STACK, namespace, registries, opts)
+        registries = self._args.get("registries")
+        registry_secrets(f"{self._prefix}-reservation", OF_STACK, namespace, registries, opts)
 
     def _probe(
         self,

@@ -236,24 +236,28 @@ def _refuse_if(why: str | None, name: str, version: str) -> None:
         )
 
 
-def registry_secret(
+def registry_secrets(
     prefix: str,
     secret: str,
     namespace: Input[str],
-    registries: Mapping[str, RegistryArgs],
+    registries: Mapping[str, RegistryArgs] | None,
     opts: ResourceOptions,
-) -> Resource:
-    """Declare the image pull Secret `secret` in a namespace; the resource's name begins with
-    `prefix`. The Secret is updated in place: the next pull uses a new password.
+) -> list[Resource]:
+    """Declare the image pull Secret `secret` in a namespace; none without registries. The
+    resource's name begins with `prefix`. The Secret is updated in place: the next pull uses a new
+    password.
     """
+    if not registries:
+        return []
     config = Output.secret(dict(registries)).apply(docker_config)
-    return core.v1.Secret(
+    declared = core.v1.Secret(
         f"{prefix}-{secret.removeprefix('kai-fleet-')}",
         metadata={"name": secret, "namespace": namespace},
         type="kubernetes.io/dockerconfigjson",
         data={".dockerconfigjson": config},
         opts=opts,
     )
+    return [declared]
 
 
 def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:

@@ -21,7 +21,7 @@ from kai_fleet.options import (
     component_options,
     depending_on,
     labelled,
-    registry_secret,
+    registry_secrets,
 )
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
@@ -252,7 +252,9 @@ class TeamNamespace(ComponentResource):
             *self._isolation(name, cluster_wide, in_namespace),
             *self._queue_guard(name, cluster_wide),
             *self._account_rights(name, in_namespace),
-            *self._pull_secret(name, in_namespace),
+            *registry_secrets(
+                name, OF_STACK, self._namespace, args.get("registries"), in_namespace
+            ),
         ]
         if "monitoring" in args:
             monitored = depending_on(child_options(self, opts, ordered=False), namespace)
@@ -363,12 +365,6 @@ class TeamNamespace(ComponentResource):
             opts=in_namespace,
         )
         return [binding]
-
-    def _pull_secret(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
-        registries = self._args.get("registries")
-        if not registries:
-            return []
-        return [registry_secret(name, OF_STACK, self._namespace, registries, in_namespace)]
 
 
 def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:

@@ -27,7 +27,7 @@ from kai_fleet.options import (
     child_options,
     component_options,
     depending_on,
-    registry_secret,
+    registry_secrets,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM
@@ -248,10 +248,9 @@ class VirtualCluster(ComponentResource):
         oidc = self._args.get("oidc")
         if oidc and "ca" in oidc:
             declared.append(self._issuer_authority(name, oidc["ca"], first))
-        if registries := self._args.get("registries"):
-            secret = registry_secret(name, OF_TEAM, self._namespace, registries, first)
-            declared.append(secret)
-        return declared
+        registries = self._args.get("registries")
+        secrets = registry_secrets(name, OF_TEAM, self._namespace, registries, first)
+        return [*declared, *secrets]
 
     def _clean_up(self, name: str, opts: ResourceOptions) -> Resource:
         """Declare the command that at its deletion, after the release's, deletes what the release
