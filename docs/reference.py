@@ -17,15 +17,15 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from kai_fleet import settings
-from kai_fleet.key_paths import NAMESPACE
-from kai_fleet.settings import Settings
-from kai_fleet.settings.team_stack import TeamStack
+from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
 from kai_fleet_policies.pack.analyzer import schema as pack_schema
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import CHART_PARENT, EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Rule
+from kai_fleet_stack import settings
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.team_stack import TeamStack
 
 _ENCRYPTED: Final = {
     "type": "object",

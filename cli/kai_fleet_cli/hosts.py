@@ -12,11 +12,11 @@ from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
-from kai_fleet.settings import Settings
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_stack.settings import Settings
 
 SECONDS: Final = 10.0  # for all requests to one API server
 # The errors of a cluster that cannot be asked, or that does not answer as Kubernetes does.

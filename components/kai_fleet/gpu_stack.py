@@ -10,7 +10,7 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import NAMESPACE
+from kai_fleet.names import NAMESPACE, STACK_PULL_SECRET
 from kai_fleet.options import (
     chart_args,
     child_options,
@@ -21,7 +21,6 @@ from kai_fleet.options import (
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.settings.sections.access import OF_STACK
 
 Values: TypeAlias = dict[str, Any]
 
@@ -96,7 +95,7 @@ class GpuStack(ComponentResource):
             declared += self._namespace(name, child)
             declared += registry_secrets(
                 name,
-                OF_STACK,
+                STACK_PULL_SECRET,
                 self._gpu_provider.chart,
                 args.get("registries"),
                 depending_on(child, *declared),
@@ -195,6 +194,6 @@ def _toleration_values(provider: GpuProvider, tolerations: Sequence[TolerationAr
 
 def _pull_secret_values(provider: GpuProvider) -> Values:
     """The pull Secret under each key of the chart that takes one, as a name or as an object."""
-    names = [nested(key, [OF_STACK]) for key in provider.pull_names]
-    objects = [nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects]
+    names = [nested(key, [STACK_PULL_SECRET]) for key in provider.pull_names]
+    objects = [nested(key, [{"name": STACK_PULL_SECRET}]) for key in provider.pull_objects]
     return merged(*names, *objects)

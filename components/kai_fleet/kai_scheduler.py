@@ -17,7 +17,7 @@ from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE
+from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE, STACK_PULL_SECRET
 from kai_fleet.options import (
     chart_args,
     child_options,
@@ -39,7 +39,6 @@ from kai_fleet.releases import (
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
-from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.values import value_at
 
 Values: TypeAlias = dict[str, Any]
@@ -217,7 +216,7 @@ class KaiScheduler(ComponentResource):
             declared.append(self._cluster_policy_crd(first))
         registries = self._args.get("registries")
         opts = depending_on(first, *declared)
-        secrets = registry_secrets(self._prefix, OF_STACK, KAI_NAMESPACE, registries, opts)
+        secrets = registry_secrets(self._prefix, STACK_PULL_SECRET, KAI_NAMESPACE, registries, opts)
         return [*declared, *secrets]
 
     def _namespace(self, opts: ResourceOptions) -> Resource:
@@ -309,7 +308,9 @@ class KaiScheduler(ComponentResource):
         values = self._args.get("values", {})
         namespace = value_at(values, "global.resourceReservation.namespace") or RESERVATIONS
         registries = self._args.get("registries")
-        registry_secrets(f"{self._prefix}-reservation", OF_STACK, namespace, registries, opts)
+        registry_secrets(
+            f"{self._prefix}-reservation", STACK_PULL_SECRET, namespace, registries, opts
+        )
 
     def _probe(
         self,
@@ -464,7 +465,7 @@ def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
         "reservation_labels": None,
     }
     if args.get("registries"):
-        computed["pull_secrets"] = [{"name": OF_STACK}]
+        computed["pull_secrets"] = [{"name": STACK_PULL_SECRET}]
     if version_key(release.version) >= _RESERVATION_LABELS_SINCE:
         computed["reservation_labels"] = dict(args.get("labels", {}))
     return computed

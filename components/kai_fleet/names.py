@@ -32,3 +32,8 @@ EXISTING: Final = "kai-fleet:index:existing"
 TEAM_LABEL: Final = "kai-fleet/team"
 ISOLATION_LABEL: Final = "kai-fleet/isolation"
 USED_LABEL: Final = "kai-fleet/namespace"
+# Image pull Secrets of a namespace: with the registries of the stack, and with those of a team.
+STACK_PULL_SECRET: Final = "kai-fleet-registries"
+TEAM_PULL_SECRET: Final = "kai-fleet-team-registries"
+# The command `fleet`, as messages print it.
+FLEET: Final = ".venv/bin/fleet"

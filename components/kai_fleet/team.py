@@ -1,10 +1,7 @@
-"""Team: a team's namespace, vCluster, scheduler and queues together; and the team's workloads."""
+"""Team: a team's namespace, vCluster, scheduler and queues together."""
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Final, NotRequired, TypedDict, cast
 
-import pulumi
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
 from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
@@ -17,12 +14,9 @@ from kai_fleet.options import child_options, component_options, depending_on
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.settings.files.manifests import Manifest, name_of, type_of
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
-# Kinds of Kubernetes objects that other objects need: declared first.
-_DECLARED_FIRST: Final = ("Namespace", "CustomResourceDefinition")
 _ALLOWED: Final = Allowed(
     choices={
         **virtual_cluster.ALLOWED.below("vcluster"),
@@ -161,32 +155,3 @@ def _leaves(args: TeamArgs) -> list[str]:
     """Names of the leaf queues inside the vCluster; if it has none, of those on the host."""
     tree = args.get("queues") or args.get("host_queues")
     return leaves(tree["queues"]) if tree else []
-
-
-def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: Team) -> None:
-    """Declare the objects of these files inside the team's vCluster, after the team's queues.
-
-    Namespaces and CustomResourceDefinitions come before the others. Each object is one resource, so
-    that a preview shows it, rules check it, and removing it from a file deletes it. Not by
-    `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline plan and a new
-    vCluster have none.
-    """
-    manifests = list(chain.from_iterable(files.values()))
-    opts = depending_on(team.vcluster.inside(team), *team.ready)
-    declared_first = [
-        _declare(name, manifest, opts)
-        for manifest in manifests
-        if manifest["kind"] in _DECLARED_FIRST
-    ]
-    for manifest in manifests:
-        if manifest["kind"] not in _DECLARED_FIRST:
-            _declare(name, manifest, depending_on(opts, *declared_first))
-
-
-def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
-    """Declare one object; the data of a Secret are secret in the state, too."""
-    properties = dict(manifest)
-    if manifest["kind"] == "Secret":
-        for key in {"data", "stringData"} & properties.keys():
-            properties[key] = Output.secret(properties[key])
-    return pulumi.CustomResource(type_of(manifest), name_of(team, manifest), properties, opts)

@@ -15,7 +15,14 @@ from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
-from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
+from kai_fleet.names import (
+    ISOLATION_LABEL,
+    NAMESPACE,
+    STACK_PULL_SECRET,
+    TEAM_LABEL,
+    TEAM_NAMESPACE,
+    USED_LABEL,
+)
 from kai_fleet.options import (
     child_options,
     component_options,
@@ -25,7 +32,6 @@ from kai_fleet.options import (
 )
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
-from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
 ALLOWED: Final = Allowed(
@@ -253,7 +259,7 @@ class TeamNamespace(ComponentResource):
             *self._queue_guard(name, cluster_wide),
             *self._account_rights(name, in_namespace),
             *registry_secrets(
-                name, OF_STACK, self._namespace, args.get("registries"), in_namespace
+                name, STACK_PULL_SECRET, self._namespace, args.get("registries"), in_namespace
             ),
         ]
         if "monitoring" in args:

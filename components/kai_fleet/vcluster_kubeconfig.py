@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final, TypedDict, cast
 
 import pulumi
-import yaml
 from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
@@ -20,9 +19,7 @@ from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
-from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
-from kai_fleet.settings.files.project import FLEET
-from kai_fleet.values import get
+from kai_fleet.names import FLEET, SECRET, VIRTUAL_CLUSTER
 from kai_fleet.vcluster_values import PREFIX, context_name, store_of
 
 ROLES: Final = ("view", "edit", "admin")
@@ -226,38 +223,6 @@ def another(name: str, stack: str) -> str:
         f" filled: {FLEET} up --stack {stack}, which names what is lost and asks; for plain pulumi"
         f" {REMOVE_VARIABLE}={name} says it"
     )
-
-
-def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
-    """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
-
-    That is so if the vCluster's server or certificate authority has changed. Without a last
-    kubeconfig nothing is compared.
-    """
-    before = _cluster(last)
-    if not before or is_dry_run():
-        return
-
-    def compare(text: str) -> None:
-        now = _cluster(text)
-        if not now or now == before:
-            return
-        why = f"its API is at {now['server']} now, and was at {before['server']}"
-        if before["server"] == now["server"]:
-            why = "its certificate authority is another one"
-        stack = pulumi.get_stack()
-        write = f"{FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig"
-        dead = f"the kubeconfigs that people have of vCluster {name} are dead: {why}"
-        pulumi.log.warn(f"{dead}. Write new ones, and hand them out: {write}", component)
-
-    kubeconfig.apply(compare)
-
-
-def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
-    """Server and certificate authority in a kubeconfig; None if the text has no cluster."""
-    clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
-    cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
-    return cluster
 
 
 def declare_groups(name: str, groups: Mapping[str, str], inside: ResourceOptions) -> None:

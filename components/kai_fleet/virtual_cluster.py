@@ -21,7 +21,7 @@ from kai_fleet.cluster.connection import (
 )
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import IDENTITY, VIRTUAL_CLUSTER
+from kai_fleet.names import IDENTITY, TEAM_PULL_SECRET, VIRTUAL_CLUSTER
 from kai_fleet.options import (
     chart_args,
     child_options,
@@ -30,7 +30,6 @@ from kai_fleet.options import (
     registry_secrets,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
-from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 from kai_fleet.vcluster_values import AUTHORITY, Values, authority_name, vcluster_values
 
@@ -249,7 +248,7 @@ class VirtualCluster(ComponentResource):
         if oidc and "ca" in oidc:
             declared.append(self._issuer_authority(name, oidc["ca"], first))
         registries = self._args.get("registries")
-        secrets = registry_secrets(name, OF_TEAM, self._namespace, registries, first)
+        secrets = registry_secrets(name, TEAM_PULL_SECRET, self._namespace, registries, first)
         return [*declared, *secrets]
 
     def _clean_up(self, name: str, opts: ResourceOptions) -> Resource:

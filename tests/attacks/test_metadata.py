@@ -13,7 +13,11 @@ from tests.unit.metadata_page import rows
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
 TEAMS = ("ml", "nlp", "dev", "tight", "quiet")  # virtual, host, default; baseline, restricted
-OF_STACK = ("StatefulSet", "Deployment", "ServiceAccount")  # which no vCluster's account makes
+OF_STACK = (
+    "StatefulSet",
+    "Deployment",
+    "ServiceAccount",
+)  # which no vCluster's account makes
 ACCOUNTS = {
     **{f"vcluster {team}": team for team in TEAMS},
     "vcluster ml delegate": "ml",

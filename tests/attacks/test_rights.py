@@ -100,7 +100,14 @@ OF_VCLUSTER |= {"pods/ephemeralcontainers", "pods/resize"}
 # Of any version, as its platform does not know which one it is.
 OF_ITS_STACKS_VCLUSTER = OF_VCLUSTER | {"leases", "ingresses", "serviceaccounts"}
 OF_ITS_STACKS_VCLUSTER |= {"poddisruptionbudgets"}
-OF_STACK = {"configmaps", "secrets", "services", "serviceaccounts", "statefulsets", "deployments"}
+OF_STACK = {
+    "configmaps",
+    "secrets",
+    "services",
+    "serviceaccounts",
+    "statefulsets",
+    "deployments",
+}
 OF_STACK |= {"poddisruptionbudgets", "ingresses"}
 # It deletes what it leaves, and what charts of releases before made.
 DELETED_BY_STACK = {"pods", "persistentvolumeclaims", "roles", "rolebindings"}

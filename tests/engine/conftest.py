@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
 from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
 from tests.engine.emptied import Emptied

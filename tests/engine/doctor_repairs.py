@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_policies.finding import Finding, Level
 from tests.engine.one_team import OneTeam
 from tests.engine.sandbox_commands import typed
 

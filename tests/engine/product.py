@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from kai_fleet_cli.engine import operation, workspace
 from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
 from tests.engine.sandbox_commands import until
 
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.teams import state
+from kai_fleet_stack.settings.sections.vcluster import Oidc
 from tests.engine import identity_provider
 from tests.engine.product import Product, project
 from tests.engine.sandbox_commands import until

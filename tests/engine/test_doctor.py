@@ -4,9 +4,9 @@ import pytest
 import urllib3
 from kubernetes import client
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_policies.finding import Level
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 

@@ -8,11 +8,11 @@ import json
 import pytest
 from kubernetes import client
 
-from kai_fleet.finding import Level
-from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.settings.files import yaml_file
 from tests.engine.broken_things import QUEUES, kai_pod, pods, queue
 from tests.engine.guarded_pods import GROUPED, HALF, pod, sent
 from tests.engine.kubectl_plugin import asked

@@ -63,7 +63,7 @@ def product(sandbox, machine, tmp_path_factory):
     first = Ports(state.base_port).node_ports[-20]
     with pytest.MonkeyPatch.context() as patch:
         # The sandbox hands out node ports of its own window.
-        patch.setattr("kai_fleet.settings.sections.access.FIRST_NODE_PORT", first)
+        patch.setattr("kai_fleet_stack.settings.sections.access.FIRST_NODE_PORT", first)
         directory = project(tmp_path_factory.mktemp("dev") / "project")
         product = Product.of("dev", Laptop(sandbox, machine), directory)
 

@@ -18,13 +18,13 @@ from tests.engine.sandbox_commands import pulumi
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
-OF_STACK, OF_TEAM = "kai-fleet-registries", "kai-fleet-team-registries"
+STACK_PULL_SECRET, TEAM_PULL_SECRET = "kai-fleet-registries", "kai-fleet-team-registries"
 ON_HOST = {
-    ("nvidia-device-plugin", OF_STACK): MIRROR,
-    ("team-ml", OF_STACK): MIRROR,
-    ("team-ml", OF_TEAM): OWN,
-    ("kai-scheduler", OF_STACK): MIRROR,
-    ("kai-resource-reservation", OF_STACK): MIRROR,
+    ("nvidia-device-plugin", STACK_PULL_SECRET): MIRROR,
+    ("team-ml", STACK_PULL_SECRET): MIRROR,
+    ("team-ml", TEAM_PULL_SECRET): OWN,
+    ("kai-scheduler", STACK_PULL_SECRET): MIRROR,
+    ("kai-resource-reservation", STACK_PULL_SECRET): MIRROR,
 }
 
 
@@ -68,7 +68,7 @@ def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
     every = client.CoreV1Api(inside).list_secret_for_all_namespaces().items
     assert not [secret for secret in every if secret.type == "kubernetes.io/dockerconfigjson"]
     before = found(host, ON_HOST)
-    by_name = {OF_STACK: "first-Of-Mirror", OF_TEAM: "first-Of-Team"}
+    by_name = {STACK_PULL_SECRET: "first-Of-Mirror", TEAM_PULL_SECRET: "first-Of-Team"}
     assert all(password == by_name[name] for (_, name), (_, password) in before.items())
 
     write(product, f'registries["{MIRROR}"]', "second-Of-Mirror")
@@ -77,7 +77,7 @@ def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
     assert set(changed.values()) == {"update"}
     assert {name.split()[0] for name in changed} == {"Secret"} and len(changed) == 4
     after = found(host, ON_HOST)
-    by_name[OF_STACK] = "second-Of-Mirror"
+    by_name[STACK_PULL_SECRET] = "second-Of-Mirror"
     assert all(password == by_name[name] for (_, name), (_, password) in after.items())
     assert {place: uid for place, (uid, _) in after.items()} == {
         place: uid for place, (uid, _) in before.items()

@@ -7,13 +7,13 @@ import yaml
 from kubernetes import client
 from pulumi import automation
 
-from kai_fleet.finding import Level
 from kai_fleet.releases import kai
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import state
+from kai_fleet_policies.finding import Level
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,

@@ -19,7 +19,7 @@ from sandbox.lifecycle import Sandbox
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")
 LOCKED = ("--all-packages", "--no-dev", "--output-file")
-COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
+COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_stack", "kai_fleet_cli")
 
 STACK = """\
 config:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.pods import PodContainer
 from kai_fleet_policies.rules import check
 from tests.policies.samples import cluster, gpu_queue, team, workload

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.finding import Level
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import as_declared, of_clusters
-from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.rules import check
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 from tests.policies.test_pack import reported
 from tests.policies.test_sources_known import CLUSTER, DIGEST, TEAM
 from tests.unit.doctor_samples import SETTINGS

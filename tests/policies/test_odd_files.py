@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
 
 SECONDS = 2.0
 SLOW = [HealthCheck.too_slow]

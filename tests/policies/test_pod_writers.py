@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.rules import check
 from tests.policies.samples import manifest, refused_by
 from tests.stack_files import queue_object

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from kai_fleet.finding import Level
-from kai_fleet.settings import load
-from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.rules import BY_NAME, check
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import load
 
 SETTINGS = {
     "cluster": {"name": "lab", "context": "lab"},

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import QueueShare
 from tests.policies.samples import (

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.releases import KAI, sources
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"

@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from kai_fleet.finding import Level
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
-from kai_fleet_policies.validation import validate
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
+from kai_fleet_stack.validation import validate
 
 CLUSTER = {"cluster": {"name": "lab", "context": "lab"}}
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.settings import Settings
-from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_storage_class
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import Settings
 from tests.unit.stack_arguments import settings_of, stack, team_stack
 
 GP3 = {"vcluster": {"storageClass": "gp3"}}

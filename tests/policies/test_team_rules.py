@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject
 from kai_fleet_policies.model.device_sharing import OF_OTHERS, device_sharing
 from tests.policies.samples import (

@@ -9,11 +9,11 @@ import pytest
 from kai_fleet.releases import KAI
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 from tests import chart_keys
 from tests.policies.samples import found, open_question
 

@@ -8,16 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet import releases
-from kai_fleet.finding import Level
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.app import app
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
-from kai_fleet_policies import rules, validation
+from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Kai, Team
-from kai_fleet_policies.validation import merge_findings
+from kai_fleet_stack import validation
+from kai_fleet_stack.validation import merge_findings
 from tests.policies.samples import cluster, found, open_question, refusal, resource, team
 
 KNOWN, FEATURE = "kai-version-known", "kai-feature-known"

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kai_fleet.cluster.store_use import StoreUse
-from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
-from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_policies.model.declared import host_of
+from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_stack.declared import host_of
+from kai_fleet_stack.settings import load
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

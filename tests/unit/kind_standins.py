@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kai_fleet.host_access import kind_config
-from kai_fleet.settings.sections.access import Kind
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_stack.host_access import kind_config
+from kai_fleet_stack.settings.sections.access import Kind
 
 SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"
 REAL = (

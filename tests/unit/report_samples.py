@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_cli.report.build import Pool, Report, Team, Wait
+from kai_fleet_policies.finding import Finding, Level
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = "KAI v0.16.8"

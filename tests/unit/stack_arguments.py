@@ -5,13 +5,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.releases import vcluster
-from kai_fleet.settings import Loaded, Settings, load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_policies.model.cluster import Team
-from kai_fleet_policies.model.declared import host_of
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.declared import host_of
+from kai_fleet_stack.settings import Loaded, Settings, load
+from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.doctor_samples import SETTINGS
 
 

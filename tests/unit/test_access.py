@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kai_fleet.cluster.tenant_kubeconfig import address_of
-from kai_fleet.settings.sections.access import Access
+from kai_fleet_stack.settings.sections.access import Access
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),

@@ -12,9 +12,7 @@ from kai_fleet.cluster.kube import identity
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.probes import vcluster as probe
 from kai_fleet.cluster.probes.wait import NotReadyError
-from kai_fleet.finding import Level
 from kai_fleet.names import IDENTITY, PROVIDERS, QUEUES
-from kai_fleet.settings import load
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor import read
@@ -22,6 +20,8 @@ from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Source
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.recovery.state import KnownVcluster, State
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.settings import load
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.doctor_cases import CASES

@@ -5,10 +5,10 @@ import copy
 import pytest
 
 from kai_fleet.cluster.tenant_kubeconfig import address_of
-from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_access
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import load
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import settings_of, team_of, team_stack, team_values
 from tests.unit.test_access import GIVEN
@@ -133,9 +133,9 @@ def test_the_file_from_the_field_is_refused_and_told_what_to_write():
 def test_a_team_says_what_differs_from_the_stacks_access():
     of_all = {"type": "Ingress", "class": "nginx", "annotations": {"a.example/b": "c"}}
     own = {"host": "ml.vc.example.com"}
-    access = access_of(own, of_all)
+    access = settings_of(stack(own, of_all)).teams["ml"].vcluster.access
     assert (access.type, access.class_name, access.host) == ("Ingress", "nginx", own["host"])
-    other = access_of({"type": "LoadBalancer"}, of_all)
+    other = settings_of(stack({"type": "LoadBalancer"}, of_all)).teams["ml"].vcluster.access
     assert (other.class_name, other.annotations) == (None, {})
 
 

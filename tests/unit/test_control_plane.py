@@ -9,12 +9,12 @@ from kai_fleet.deployed import of_resources
 from kai_fleet.guards import rights
 from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases.chart_values import nested
-from kai_fleet.settings import load
 from kai_fleet.vcluster_values import CLAIM, argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
-from kai_fleet_policies.validation import validate
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.validation import validate
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import arguments, team_of, team_values
 

@@ -13,12 +13,12 @@ import pytest
 import typer
 import yaml
 
-from kai_fleet.settings import validated
-from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet_cli.app import app
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, parse
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import validated
+from kai_fleet_stack.settings.team_stack import TeamStack
 from sandbox.tools import toolbox
 from tests.unit import markdown_pages
 
@@ -207,7 +207,7 @@ def test_readme_shows_the_program_that_runs():
 
 def test_files_that_pages_name_are_there():
     """But those of the changelog, which tells of what was."""
-    folders = "kubectl|components|policies|cli|sandbox|bench|tests|docs|examples"
+    folders = "kubectl|components|policies|stack|cli|sandbox|bench|tests|docs|examples"
     gone = [
         f"{page.relative_to(ROOT)}: {name}"
         for page in markdown_pages.pages()

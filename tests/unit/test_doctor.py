@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import settings_of
-from kai_fleet_policies.model.declared import host_of
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.declared import host_of
 from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import Lab, by_hand, event, in_host_mode, meta, node, pod

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.diagnosis import Diagnosis, ExitCode
+from kai_fleet_policies.finding import Level
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.tree import Usage

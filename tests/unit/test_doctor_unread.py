@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.checks import examine, judged
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, UnreadError
+from kai_fleet_policies.finding import Level
 from tests.engine.doctor_repairs import LOOK, commands, shape
 from tests.unit import test_killed_for_memory as memory
 from tests.unit import test_scheduler_reasons as scheduler

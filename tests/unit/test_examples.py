@@ -3,13 +3,13 @@
 import pytest
 import yaml
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies.finding import Level
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
 CLUSTERS = [path for path in EXAMPLES if path.parent.name == "clusters"]
-SCHEMA = "# yaml-language-server: $schema=../../components/kai_fleet/settings/stack.schema.json\n"
+SCHEMA = "# yaml-language-server: $schema=../../stack/kai_fleet_stack/settings/stack.schema.json\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -6,14 +6,14 @@ from typing import Any
 import pulumi
 import pytest
 
-from kai_fleet import existing
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
-from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.queue_specs import named_specs
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
+from kai_fleet_stack import existing
+from kai_fleet_stack.existing import HostObjects, is_of_others
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack_arguments import settings_of
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"

@@ -5,10 +5,10 @@ import pytest
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.limits import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
-from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import load
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
 from tests.unit.stack_arguments import arguments

@@ -9,13 +9,13 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler, kai_values
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.releases import kai
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.model.declared import clusters_of
-from kai_fleet_policies.validation import validate
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
+from kai_fleet_stack.validation import validate
 from tests.attacks.objects import pod
 from tests.chart_keys import unknown_keys
 from tests.policies.samples import resource

@@ -7,9 +7,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.models import Grants, Strict
 from kai_fleet_cli.diff.grants import granted, settings_in
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.models import Grants, Strict
 
 TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 2}
 ISOLATION = {

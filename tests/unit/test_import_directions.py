@@ -14,11 +14,13 @@ FOLDERS = {
     "kubectl_fleet": "kubectl",
     "kai_fleet": "components",
     "kai_fleet_policies": "policies",
+    "kai_fleet_stack": "stack",
     "kai_fleet_cli": "cli",
 }
 ORDER = (
     "kai_fleet",
     "kai_fleet_policies",
+    "kai_fleet_stack",
     "sandbox",
     "kai_fleet_cli",
 )

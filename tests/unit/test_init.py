@@ -5,12 +5,12 @@ import re
 import pytest
 from rich.prompt import PromptBase
 
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.init.stack_file import _KNOWN as KNOWN
 from kai_fleet_cli.stack_file.reading import parse
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.team_project import Project
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from kai_fleet.settings.files.project import ROOT
+from kai_fleet_stack.project import ROOT
 
 pytestmark = pytest.mark.long
 

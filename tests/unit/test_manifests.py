@@ -7,12 +7,12 @@ import pulumi_kubernetes
 import pytest
 import yaml
 
+from kai_fleet.manifests import name_of, type_of
 from kai_fleet.marks import REFUSAL, SIGNATURE, UNKNOWN
-from kai_fleet.settings import load
-from kai_fleet.settings.files.manifests import name_of, type_of
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack_arguments import settings_of, stack
 
 ASSET = "c44067f5952c0a294b673a41bacd8c17"
@@ -24,7 +24,7 @@ ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
 @pytest.fixture
 def refused(tmp_path, monkeypatch):
     """What each reader of a team's files says of one with these documents."""
-    monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet_stack.settings.files.yaml_file.ROOT", tmp_path)
 
     def of(*documents):
         (tmp_path / "a.yaml").write_text(yaml.safe_dump_all(documents))
@@ -49,7 +49,7 @@ def of_provider():
 
 
 def accepted(api_version, kind):
-    from kai_fleet.settings.files.manifests import _object
+    from kai_fleet_stack.settings.files.manifests import _object
 
     try:
         _object({"apiVersion": api_version, "kind": kind, "metadata": {"name": "m"}})

@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from kai_fleet.arguments import Arguments
-from kai_fleet.finding import Level
 from kai_fleet.releases import GPU_PROVIDERS, KAI
 from kai_fleet.releases.chart_values import nested
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import value_at
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack import validation
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.doctor_samples import SETTINGS
 
 REGISTRY = "mirror.example.com:5000/fleet"

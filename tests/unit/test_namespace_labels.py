@@ -3,13 +3,13 @@
 import pulumi
 import pytest
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.releases import VCLUSTER, vcluster
-from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
 from tests.unit.component_samples import declared
 from tests.unit.stack_arguments import settings_of, stack, team_stack
 
@@ -148,7 +148,7 @@ def objects(raw):
 
 
 def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet_stack.settings.files.yaml_file.ROOT", tmp_path)
     pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
     (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
     own = {"labels": {COST: "17"}, "annotations": {NOTE: "x"}}

@@ -5,11 +5,11 @@ import json
 import pytest
 import yaml
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.guards.queue_guard import inside
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
 from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
 from tests.unit.stack_arguments import arguments, team_stack, team_values, vcluster_stack

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("components/kai_fleet", "policies/kai_fleet_policies", "cli/kai_fleet_cli")
+PACKAGES = (
+    "components/kai_fleet",
+    "policies/kai_fleet_policies",
+    "stack/kai_fleet_stack",
+    "cli/kai_fleet_cli",
+)
 PLAN = """\
 import json, sys
 from kai_fleet_cli.plan.offline import plan_settings

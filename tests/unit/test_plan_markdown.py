@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.as_markdown import queue_flowchart
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueShare
 from tests.unit.golden import compare as golden
 

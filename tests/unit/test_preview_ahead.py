@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.engine import environment, report, runs, workspace
 from kai_fleet_cli.recovery.state import State
+from kai_fleet_policies.finding import Level
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import Lab, meta, node

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery import resume

@@ -6,9 +6,10 @@ import pytest
 
 import kai_fleet
 import kai_fleet_cli
-from kai_fleet.settings.files import project
+import kai_fleet_stack
+from kai_fleet_stack import project
 
-FOLDERS = [Path(item.__file__).parent for item in (kai_fleet, kai_fleet_cli)]
+FOLDERS = [Path(item.__file__).parent for item in (kai_fleet, kai_fleet_stack, kai_fleet_cli)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-DISTRIBUTIONS = ("kubectl", "components", "policies", "cli")
+DISTRIBUTIONS = ("kubectl", "components", "policies", "stack", "cli")
 
 
 def test_the_distributions_are_of_one_version_and_need_each_other_in_it():

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from kai_fleet.queue_specs import specs_of
-from kai_fleet.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, Memory
+from kai_fleet_stack.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, Memory
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from kai_fleet.finding import Level
-from kai_fleet_policies.validation import validate
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.validation import validate
 from tests.unit.doctor_samples import SETTINGS
 
 

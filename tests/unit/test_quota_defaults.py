@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of
-from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import load
 
 IN_FULL = Path(__file__).parent / "golden" / "prod-in-full.yaml"
 CLUSTER = {"name": "prod", "context": "prod"}

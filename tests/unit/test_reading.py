@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.reading import Reading, read
 
-PRODUCT = ("components", "policies", "cli", "kubectl")
+PRODUCT = ("components", "policies", "stack", "cli", "kubectl")
 TEXTS = (".yaml", ".jinja", ".sh")
 SHORT_FILE = 20  # code lines: below that one long line decides
 
@@ -100,7 +100,7 @@ def test_the_product_reads_no_worse(product, measure):
 
 def test_a_key_of_a_stack_file_is_known_in_few_files():
     """Each further one is a place that a new key has to be written in."""
-    schema = YAML(typ="safe").load(ROOT / "components/kai_fleet/settings/stack.schema.json")
+    schema = YAML(typ="safe").load(ROOT / "stack/kai_fleet_stack/settings/stack.schema.json")
     keys = {key for key in _keys(schema) if re.fullmatch("[a-z]+[A-Z][A-Za-z]+", key)}
     sources = [file.read_text() for folder in PRODUCT for file in (ROOT / folder).rglob("*.py")]
     files_by_key = {key: sum(_names(text, key) for text in sources) for key in keys}

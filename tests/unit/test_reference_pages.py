@@ -24,7 +24,7 @@ def test_the_schema_is_up_to_date():
 def test_every_stack_file_points_at_it_and_fits(stack, editor):
     text = path_of(stack).read_text()
     assert text.startswith(
-        "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
+        "# yaml-language-server: $schema=stack/kai_fleet_stack/settings/stack.schema.json\n"
     )
     editor(yaml.safe_load(text))
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from kai_fleet.arguments import Arguments
+from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
 from kai_fleet.options import docker_config
 from kai_fleet.releases import KAI, kai
-from kai_fleet.settings import load
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.doctor_samples import SETTINGS
 from tests.unit.stack_arguments import team_stack
 
@@ -47,18 +47,26 @@ def test_a_secret_is_made_wherever_images_are_pulled():
     raw["vcluster"] = {"imagePullSecrets": ["there"]}
     plan = plan_settings(raw)
     assert plan.problems == ()
-    places = {("gpu-operator", OF_STACK), ("team-ml", OF_STACK), ("team-ml", OF_TEAM)}
+    places = {
+        ("gpu-operator", STACK_PULL_SECRET),
+        ("team-ml", STACK_PULL_SECRET),
+        ("team-ml", TEAM_PULL_SECRET),
+    }
     assert secrets(plan.resources) == places
     by_name = {resource.name: resource.inputs for resource in plan.resources}
     operator = by_name["host-gpu-release"]["values"]
-    assert operator["driver"] == {"imagePullSecrets": [OF_STACK]}
-    assert operator["node-feature-discovery"] == {"imagePullSecrets": [{"name": OF_STACK}]}
+    assert operator["driver"] == {"imagePullSecrets": [STACK_PULL_SECRET]}
+    assert operator["node-feature-discovery"] == {"imagePullSecrets": [{"name": STACK_PULL_SECRET}]}
     # A pod that names a Secret has none of its account's.
     assert "imagePullSecrets" not in by_name["ml-kai-release"]["values"]["global"]
     advanced = by_name["ml-release"]["values"]["controlPlane"]["advanced"]
     # Names of Secrets that are there stay beside those that are made.
-    assert pulled(advanced["workloadServiceAccount"]) == ["there", OF_STACK, OF_TEAM]
-    assert pulled(advanced["serviceAccount"]) == ["there", OF_STACK, OF_TEAM]
+    assert pulled(advanced["workloadServiceAccount"]) == [
+        "there",
+        STACK_PULL_SECRET,
+        TEAM_PULL_SECRET,
+    ]
+    assert pulled(advanced["serviceAccount"]) == ["there", STACK_PULL_SECRET, TEAM_PULL_SECRET]
 
 
 def test_the_hosts_kai_pulls_with_it():
@@ -67,7 +75,7 @@ def test_the_hosts_kai_pulls_with_it():
     created = by_name["host-kai-registries"], by_name["host-kai-reservation-registries"]
     spaces = [item["metadata"]["namespace"] for item in created]
     assert spaces == ["kai-scheduler", "kai-resource-reservation"]
-    assert pulled(by_name["host-kai-release"]["values"]["global"]) == [OF_STACK]
+    assert pulled(by_name["host-kai-release"]["values"]["global"]) == [STACK_PULL_SECRET]
 
 
 def pulled(values):
@@ -152,7 +160,7 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
     raw = platform() | {"registries": {MIRROR: account("hunter2")}}
     loaded = load(raw)
     assert loaded.mistakes == ()
-    assert ("team-ml", OF_STACK) in secrets(plan_settings(platform()).resources)
+    assert ("team-ml", STACK_PULL_SECRET) in secrets(plan_settings(platform()).resources)
     sentence = Facts.of(loaded.settings).output()
     assert sentence["registries"] == [MIRROR] and "hunter2" not in str(sentence)
 
@@ -161,7 +169,7 @@ def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     tenant = team_stack(platform(), "ml", GRANT, registries={OWN: account()})
     assert tenant.mistakes == ()
     own = Arguments(tenant.settings).vcluster("ml")
-    assert own["image_pull_secrets"] == [OF_STACK, OF_TEAM]
+    assert own["image_pull_secrets"] == [STACK_PULL_SECRET, TEAM_PULL_SECRET]
     assert [*own["registries"]] == [OWN]
 
 

@@ -9,12 +9,12 @@ import yaml
 from typer.testing import CliRunner
 
 from kai_fleet.cluster.kube.errors import UnreachableError
-from kai_fleet.finding import Level
 from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies.finding import Level
 from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod
 from tests.unit.doctor_spoils import waiting
 from tests.unit.report_samples import busy

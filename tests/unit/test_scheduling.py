@@ -6,9 +6,9 @@ import pytest
 
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import kai
-from kai_fleet.settings import load
-from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.plan.recorder import record
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.sections.queues import walk
 
 CLUSTER = {"name": "lab", "context": "lab"}
 RACK, HOSTNAME = "cloud.example/rack", "kubernetes.io/hostname"

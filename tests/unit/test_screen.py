@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
 from kai_fleet_cli.engine.deletions import Deletions
@@ -12,10 +11,11 @@ from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies.finding import Level
 
 PROGRAM = """
 import sys
-from kai_fleet.finding import Level
+from kai_fleet_policies.finding import Level
 from kai_fleet_cli.display.terminal import engine_line
 for number in range(50_000):
     engine_line(f"line {number}")

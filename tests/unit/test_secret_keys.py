@@ -15,12 +15,12 @@ from pulumi.runtime import config
 
 from docs.reference import schema
 from kai_fleet.deployed import Deployed
-from kai_fleet.settings.secrets import OUTPUT, is_key, known_since
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings.secrets import OUTPUT, is_key, known_since
 from tests.unit.golden.compare import shown
 from tests.unit.golden.history import git
 

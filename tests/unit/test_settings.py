@@ -1,7 +1,7 @@
 import pytest
 
 from kai_fleet.releases.sharing import NOT_ENFORCED
-from kai_fleet.settings import load
+from kai_fleet_stack.settings import load
 from tests.unit.stack_arguments import settings_of
 
 CLUSTER = {"name": "prod", "context": "prod"}

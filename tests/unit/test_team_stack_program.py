@@ -4,17 +4,17 @@ import pulumi
 import pytest
 import yaml
 
-from kai_fleet.finding import Level
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import team_stack_on_host
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.finding import Level
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {
@@ -195,6 +195,6 @@ def test_encrypted_chart_values_of_its_platform_are_secrets(monkeypatch, names):
         answered.value["secretOutputNames"] = names
         return answered
 
-    monkeypatch.setattr("kai_fleet.settings.team_stack.invoke", answer)
+    monkeypatch.setattr("kai_fleet_stack.settings.team_stack.invoke", answer)
     platform = {**LAB, "vcluster": {**LAB["vcluster"], "values": VALUES}}
     assert ("of-the-chart" in chart_values({}, platform)) == (not names)

@@ -2,10 +2,15 @@
 
 import pytest
 
-from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.reading import facts_beside
-from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import (
+    Facts,
+    NoPlatformError,
+    load_team_stack,
+    read_platform,
+)
 
 LAB = {"name": "lab", "context": "lab"}
 GRANT = {"nodePool": {"pool": "vision"}, "gpus": 4}
@@ -150,7 +155,7 @@ def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says)
         return type("Answer", (), {"value": {"outputs": answer}})
 
     monkeypatch.setattr("kai_fleet.deployed.full_name", "organization/lab/{}".format)
-    monkeypatch.setattr("kai_fleet.settings.team_stack.invoke", invoke)
+    monkeypatch.setattr("kai_fleet_stack.settings.team_stack.invoke", invoke)
     with pytest.raises(NoPlatformError, match=says):
         read_platform("prod")
 

@@ -15,13 +15,13 @@ from pydantic import BaseModel, SecretStr
 
 from kai_fleet.argument_check import check
 from kai_fleet.marks import REFUSAL, SIGNATURE
-from kai_fleet.program import program
-from kai_fleet.settings import load
-from kai_fleet.settings.sections.teams import TeamSettings
-from kai_fleet.settings.team_stack import OwnTeam, TeamStack
 from kai_fleet.team_namespace import TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualClusterArgs
 from kai_fleet_cli.plan.recorder import record
+from kai_fleet_stack import stack_program
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.sections.teams import TeamSettings
+from kai_fleet_stack.settings.team_stack import OwnTeam, TeamStack
 from tests.unit.stack_arguments import settings_of, stack, team_stack
 
 FEIGNED = "x::pulumi:pulumi:Stack::kai-fleet:index:Team::y"
@@ -172,10 +172,11 @@ def test_a_text_that_may_become_a_name_has_no_colons_in_a_row(path):
 
 
 @pytest.mark.parametrize("path", FREE)
-def test_any_other_text_is_content_and_no_part_of_a_name(path):
+def test_any_other_text_is_content_and_no_part_of_a_name(path, monkeypatch):
     """Whatever the rules say of it, which this program does not ask."""
     raw = with_team(with_text(path, FREE[path][0]))
-    declared = record("lab", raw, program=lambda: program(lambda *_: settings_of(raw)))
+    monkeypatch.setattr(stack_program, "checked_settings", lambda *_: settings_of(raw))
+    declared = record("lab", raw, program=stack_program.program)
     assert len(declared) > 20
     for item in declared:
         assert FEIGNED not in f"{item.urn} {item.type} {item.name} {item.provider}", path

@@ -15,6 +15,7 @@ PRODUCT = {
     "kubectl_fleet": "kubectl",
     "kai_fleet": "components",
     "kai_fleet_policies": "policies",
+    "kai_fleet_stack": "stack",
     "kai_fleet_cli": "cli",
 }
 PAGE = ROOT / "docs" / "isolation.md"
@@ -31,7 +32,7 @@ ELSEWHERE = {
     "kai_fleet_cli/commands/init.py": "the operator's kubeconfig",
     "kai_fleet_cli/hosts.py": "the operator's kubeconfig",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
-    "kai_fleet/settings/team_stack.py": "the state of the platform's stack",
+    "kai_fleet_stack/settings/team_stack.py": "the state of the platform's stack",
     "kai_fleet/deployed.py": "the stack's own state",
 }
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
-from kai_fleet.settings import load
 from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import load
 from tests.unit.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}

@@ -9,7 +9,7 @@ from pulumi.runtime import config
 
 from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.deployed import Deployed
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}

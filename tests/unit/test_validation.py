@@ -2,11 +2,11 @@
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet.names import TEAM
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import stacks
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import Level, report
+from kai_fleet_stack import validation
 
 CLUSTER = {"name": "lab", "context": "lab"}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
@@ -42,11 +42,11 @@ def test_a_warning_does_not_refuse():
 
 
 def test_the_report_counts_and_lists():
-    report = validation.report(
+    text = report(
         validation.validate({"cluster": {"name": "lab"}, "tems": {}}).refused
     )
-    assert report.startswith("the stack's configuration has 2 mistakes:")
-    assert "kai-fleet:tems: key tems: is an unknown key; write teams [config]" in report
+    assert text.startswith("the stack's configuration has 2 mistakes:")
+    assert "kai-fleet:tems: key tems: is an unknown key; write teams [config]" in text
 
 
 def test_with_a_wrong_key_no_rule_is_asked():

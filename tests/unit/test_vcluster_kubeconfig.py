@@ -9,8 +9,8 @@ from pulumi.runtime import mocks
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.names import COMMAND, RELEASE, SECRET, VIRTUAL_CLUSTER
-from kai_fleet.vcluster_kubeconfig import warn_of_dead
 from kai_fleet.virtual_cluster import VirtualCluster
+from kai_fleet_stack.dead_kubeconfigs import warn_of_dead
 from tests.unit import vcluster_secrets
 from tests.unit.component_samples import run_by
 

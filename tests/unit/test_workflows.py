@@ -10,8 +10,8 @@ import sys
 import pytest
 import yaml
 
-from kai_fleet.settings.secrets import encrypted
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_stack.settings.secrets import encrypted
 from sandbox.tools.toolbox import cache_root
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -168,7 +168,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("kubectl", "components", "policies", "cli"):
+    for name in ("kubectl", "components", "policies", "stack", "cli"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
@@ -178,7 +178,9 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     moved = f"{STACK}  other:key: {{secure: {CIPHERTEXT}}}\n"
     commit({"same": STACK, "staging": STACK, "gone": STACK, "moved": sealed})
     commit({"same": STACK, "staging": MORE_GPUS, "new": STACK, "moved": moved})
-    folders = (str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "cli"))
+    folders = (
+        str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "stack", "cli")
+    )
     python = {"PYTHONPATH": os.pathsep.join(folders)}
 
     step = named_step("stacks", "Find the stacks that change")
@@ -274,7 +276,7 @@ def test_what_the_platform_decrypts_and_runs_has_the_owner_of_the_workflows(tmp_
     stacks = [path for path in files if path.startswith("Pulumi.")]
     assert stacks
     decides = ["Pulumi.yaml", "Pulumi.not-yet.yaml", "__main__.py", ".github/CODEOWNERS"]
-    decides += ["cli/kai_fleet_cli/diff/report.py", "components/kai_fleet/settings/secrets.py"]
+    decides += ["cli/kai_fleet_cli/diff/report.py", "stack/kai_fleet_stack/settings/secrets.py"]
     owners = codeowners(tmp_path, [".github/workflows/preview.yml", *sealed, *stacks, *decides])
     assert len({*owners.values()}) == 1, owners
     assert codeowners(tmp_path, ["README.md"])["README.md"] not in owners.values()

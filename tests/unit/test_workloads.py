@@ -3,11 +3,11 @@
 import pytest
 import yaml
 
-from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.recorder import SECRET, record
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies import validation
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import load
 
 QUEUES = {"default": {"children": {name: {"gpu": 1} for name in ("test", "ml-team", "serve")}}}
 SCHEDULER = {"mode": "virtual", "version": "v0.16.8"}
@@ -32,7 +32,7 @@ MANY = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A project's folder, and what writes a file of these documents into it."""
-    monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet_stack.settings.files.yaml_file.ROOT", tmp_path)
 
     def write(name, *documents):
         file = tmp_path / name

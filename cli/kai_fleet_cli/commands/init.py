@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.prompt import Prompt
 
 from kai_fleet.cluster.kube.kubeconfig import contexts
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.init import stack_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import Sure
 from kai_fleet_cli.display.terminal import confirm_name, require_answer, result, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.names import FLEET
 from kai_fleet.values import value_at
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.display.terminal import print_table, result
@@ -14,7 +14,8 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_cli.teams import changes, state
-from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.project import update_command
 
 app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help=True)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from kai_fleet.settings.files.project import FLEET, preview_command, update_command
+from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.diff import another, losses
 from kai_fleet_cli.diff.changes import Item, of_steps
@@ -21,8 +21,10 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import changes
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import report as finding_report
 from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_stack import validation
+from kai_fleet_stack.project import preview_command, update_command
 
 out: Final = Console()  # rich leaves colours out for a pipe and for NO_COLOR
 
@@ -105,7 +107,7 @@ def _agree(
         return list(named)
     renamed = validation.rename_findings(reading.settings_of(stack), state.outputs)
     if renamed:
-        raise UserError(validation.report(renamed))
+        raise UserError(finding_report(renamed))
     removed = reading.read(file).get("removed") or []
     lost = losses.losses(state, plan.resources)
     vclusters = reading_vclusters.result()

@@ -11,7 +11,6 @@ from pulumi.automation.events import StepEventMetadata, StepEventStateMetadata
 from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.releases import GPU_PROVIDERS
-from kai_fleet.settings.files import yaml_file
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import pairs, value_at
 from kai_fleet.wording import counted
@@ -19,6 +18,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import UNLIMITED
+from kai_fleet_stack.settings.files import yaml_file
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
 Section = Literal["refused", "lost", "granted", "secret", "restarted", "changed"]

@@ -12,16 +12,16 @@ from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.key_paths import key_path
-from kai_fleet.settings import Settings
-from kai_fleet.settings.files import yaml_file
-from kai_fleet.settings.sections.models import Grants, Rising
 from kai_fleet.values import parse_quantity
 from kai_fleet_cli.diff.changes import UNSET, Item
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import facts_beside, read
-from kai_fleet_policies import validation
+from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.files import yaml_file
+from kai_fleet_stack.settings.sections.models import Grants, Rising
 
 Keys: TypeAlias = tuple[str, ...]
 # What grants more: the path of its key, and how it differs, in words.

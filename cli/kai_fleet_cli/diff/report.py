@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from kai_fleet.deployed import of_resources
-from kai_fleet.finding import Finding
-from kai_fleet.settings import Settings
-from kai_fleet.settings.secrets import Encrypted, encrypted, encrypted_in, moved
 from kai_fleet_cli.diff import grants
 from kai_fleet_cli.diff.changes import Change, Item, Summary, difference, of_changes
 from kai_fleet_cli.errors import UserError
@@ -22,8 +19,11 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import ROOT, beside, facts_beside, read
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.secrets import Encrypted, encrypted, encrypted_in, moved
 
 _SOURCE_FOLDERS: Final = ("kubectl", "components", "policies", "cli")  # of a commit's packages
 _FILE_IS_GONE: Final = (

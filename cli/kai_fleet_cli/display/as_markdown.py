@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 import jinja2
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, carries_out
@@ -14,6 +13,7 @@ from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import (
     RESOURCES,

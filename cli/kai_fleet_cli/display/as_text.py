@@ -5,12 +5,12 @@ from typing import Final
 
 from rich.console import Console
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.diff.changes import HEADINGS, Summary
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
+from kai_fleet_policies.finding import Finding, Level
 
 # By verdict, or by section of a summary. A verdict with numbers has none.
 _COLOURS: Final[Mapping[str, str]] = {

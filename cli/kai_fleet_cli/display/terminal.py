@@ -16,7 +16,7 @@ from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 

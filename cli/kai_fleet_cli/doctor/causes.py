@@ -18,9 +18,9 @@ import yaml
 from kai_fleet.cluster import scheduling
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.scheduling import NOTHING, Around
-from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none

@@ -8,7 +8,6 @@ from typing import Final, TypedDict
 from rich.console import Console
 
 from kai_fleet.cluster.kube.errors import UnreachableError
-from kai_fleet.finding import Finding, Level
 from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
@@ -17,6 +16,7 @@ from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
 
 # Words for levels, in the order in which findings are shown.

@@ -32,7 +32,6 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     pieces,
 )
 from kai_fleet.cluster.terminating import AGGREGATION
-from kai_fleet.settings import Settings
 from kai_fleet.values import get
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.required import required_objects
@@ -43,7 +42,8 @@ from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
 from kai_fleet_policies.model.cluster import Cluster as Declaration
-from kai_fleet_policies.model.declared import host_of
+from kai_fleet_stack.declared import host_of
+from kai_fleet_stack.settings import Settings
 
 _STORE_SECONDS: Final = 4.0  # for the kubelets and etcds of all teams together
 _CLUSTERS_AT_ONCE: Final = 8

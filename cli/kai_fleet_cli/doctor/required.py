@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
 from kai_fleet.queue_specs import leaves
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.platform import NVIDIA
 
 if TYPE_CHECKING:  # the components load Pulumi's Kubernetes types, which takes half a second
     from kai_fleet.team_namespace import TeamNamespaceArgs

@@ -15,13 +15,13 @@ from kai_fleet.cluster.scheduling import Around, around, claims_of
 from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
-from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
 from kai_fleet_policies.model.cluster import HOST, Kai, Team
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
+from kai_fleet_stack.settings import Settings
 
 _ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kai_fleet.program import program as declare
-from kai_fleet.settings.files.project import CHECKOUT, update_command
-from kai_fleet.settings.secrets import copies
-from kai_fleet.settings.team_stack import platform_of
+import kai_fleet_stack
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import policy_pack_program, validation
+from kai_fleet_policies import policy_pack_program
+from kai_fleet_policies.finding import report as finding_report
+from kai_fleet_stack import validation
+from kai_fleet_stack.project import CHECKOUT, update_command
+from kai_fleet_stack.settings.secrets import copies
+from kai_fleet_stack.settings.team_stack import platform_of
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
@@ -78,7 +80,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     if (settings is None or refused) and reading.from_environment(file):
         return _own_cluster()  # the engine reads more keys; the sandbox has no Pulumi ESC
     if settings is None or (validated and refused):
-        raise UserError(validation.report(refused))
+        raise UserError(finding_report(refused))
     cluster = settings.cluster
     facts = settings.platform_facts
     context = facts.context if facts else cluster.context
@@ -240,4 +242,4 @@ def program() -> None:
     if main.is_file():
         runpy.run_path(str(main), run_name="__main__")
     else:
-        declare(validation.checked_settings)
+        kai_fleet_stack.program()

@@ -10,11 +10,11 @@ from pulumi import automation
 from rich.console import Console
 
 from kai_fleet.marks import SECRET_MARK
-from kai_fleet.names import PROVIDERS, STACK, TEAM
-from kai_fleet.settings.files.project import FLEET, preview_command
+from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
+from kai_fleet_stack.project import preview_command
 
 # Operations that change nothing: a resource is as declared, is read, or is read no longer.
 UNTOUCHED: Final = ("same", "read", "discard")

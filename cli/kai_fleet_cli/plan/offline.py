@@ -11,17 +11,18 @@ from typing import Final
 import pulumi
 import pydantic_core
 
-from kai_fleet.finding import Finding, Level
-from kai_fleet.settings import Settings, secrets
-from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_policies import rules, validation
+from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources, keys
+from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_stack import validation
+from kai_fleet_stack.settings import Settings, secrets
+from kai_fleet_stack.settings.team_stack import FactsOf, platform_of
 
 UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, network. Preview does."
 

@@ -19,9 +19,8 @@ from kai_fleet.cluster.kube.objects import KubeObject, moment
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
-from kai_fleet.names import COMMAND, RELEASE, STACK
+from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
 from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet.settings.files.project import FLEET
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.vcluster_values import store_of

@@ -14,7 +14,7 @@ from typing import Final
 
 import psutil
 
-from kai_fleet.settings.files.project import FLEET
+from kai_fleet.names import FLEET
 from kai_fleet_cli.display import terminal
 
 _WAIT_SECONDS: Final = 1.0

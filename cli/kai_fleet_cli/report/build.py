@@ -23,7 +23,6 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
-from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import Fault, text, with_names
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
@@ -32,6 +31,7 @@ from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.doctor.usage import QueueUse
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.cluster import Team as DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus

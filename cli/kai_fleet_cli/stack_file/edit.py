@@ -12,8 +12,8 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import ScalarString
 
-from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.errors import UserError
+from kai_fleet_stack.settings.files import yaml_file
 
 Keys = tuple[str, ...]
 # In place of a value: the key is removed.

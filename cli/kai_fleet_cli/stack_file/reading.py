@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.finding import Finding, Level
-from kai_fleet.key_paths import key_path
-from kai_fleet.settings import Settings, load
-from kai_fleet.settings.files import yaml_file
-from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.files.project import preview_command
-from kai_fleet.settings.mistakes import misspelt, own_keys
-from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 from kai_fleet.values import pairs
 from kai_fleet.wording import MASK
 from kai_fleet_cli.errors import UserError
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import report as finding_report
+from kai_fleet_policies.key_paths import key_path
+from kai_fleet_stack import validation
+from kai_fleet_stack.project import ROOT as ROOT
+from kai_fleet_stack.project import preview_command
+from kai_fleet_stack.settings import Settings, load
+from kai_fleet_stack.settings.files import yaml_file
+from kai_fleet_stack.settings.mistakes import misspelt, own_keys
+from kai_fleet_stack.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
@@ -155,7 +156,7 @@ def settings_of(stack: str) -> Settings:
     verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
     if verdict.settings is None:
         unread = from_environment(path)
-        raise UserError(str(unread) if unread else validation.report(verdict.refused))
+        raise UserError(str(unread) if unread else finding_report(verdict.refused))
     return verdict.settings
 
 

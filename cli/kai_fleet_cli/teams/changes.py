@@ -10,10 +10,7 @@ from typing import TypedDict
 from rich.console import Console
 from rich.prompt import Confirm
 
-from kai_fleet.finding import Finding
-from kai_fleet.key_paths import NAMESPACE
-from kai_fleet.settings.files.project import FLEET, update_command
-from kai_fleet.settings.team_stack import platform_of
+from kai_fleet.names import FLEET
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.display import as_text, terminal
 from kai_fleet_cli.engine import runs, workspace
@@ -23,7 +20,11 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import GONE, Keys, changed, put
-from kai_fleet_policies import validation
+from kai_fleet_policies.finding import Finding
+from kai_fleet_policies.key_paths import NAMESPACE
+from kai_fleet_stack import validation
+from kai_fleet_stack.project import update_command
+from kai_fleet_stack.settings.team_stack import platform_of
 
 _DEFAULT_MODE = "virtual"
 

@@ -15,13 +15,13 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.guards.policies import ACCOUNTS
-from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.changes import DeclaredTeam
+from kai_fleet_stack.project import update_command
+from kai_fleet_stack.settings.sections.vcluster import Oidc
 
 # A team may write the state of its own stack, so these texts are checked before they go into a
 # command that somebody copies.

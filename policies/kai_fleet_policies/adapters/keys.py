@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet.key_paths import NAMESPACE, key_path
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
+from kai_fleet_policies.key_paths import NAMESPACE, key_path
 
 _COMPONENT: Final = "kai-fleet:index:"
 # By the component on the host that declares something; the first match counts.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED
@@ -23,10 +23,26 @@ from kai_fleet_policies.model.device_sharing import DeviceSharing
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
-if TYPE_CHECKING:  # a type alone: a model needs no settings
-    from kai_fleet.settings.sections.access import Access
-
 HOST: Final = "host"  # the name of the cluster that teams share
+
+
+@dataclass(frozen=True)
+class ApiAccess:
+    """How the API of a vCluster is reached.
+
+    Args:
+        type: `NodePort`, `LoadBalancer`, `ClusterIP`, `Ingress` or `Gateway`.
+        host: Name or address in the kubeconfig; None for the load balancer's.
+        endpoint: The host, behind a proxy with its port; "" if no host is set.
+        routes_by_hostname: A proxy in front of the Service selects it by the host name.
+        annotations: Those of the Service, Ingress or TLSRoute.
+    """
+
+    type: str
+    host: str | None = None
+    endpoint: str = ""
+    routes_by_hostname: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -165,7 +181,7 @@ class Team:
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     chart_values: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-    access: Access | None = None
+    access: ApiAccess | None = None
     own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     classes: Collection[str] = field(default=(), hash=False)
     store: ChartStore = field(default_factory=ChartStore, hash=False)

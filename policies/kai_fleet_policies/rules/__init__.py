@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Final
 
-from kai_fleet.finding import Finding, Level
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.rules import (
     charts,

@@ -7,11 +7,11 @@ from operator import add
 from typing import Final, NamedTuple
 
 from kai_fleet import releases
-from kai_fleet.finding import Finding
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN, get, number
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import Cluster, Kai
 from kai_fleet_policies.model.queues import (
     RESOURCES,

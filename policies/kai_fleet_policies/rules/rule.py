@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Self, TypeAlias, TypeVar
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet.values import UNKNOWN, at
+from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue

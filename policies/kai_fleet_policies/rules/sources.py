@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kai_fleet.finding import Level
 from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
 from kai_fleet_policies.rules.kai import every_installed_kai
 from kai_fleet_policies.rules.rule import Findings, Subject, cluster_rule, each_vcluster, mandatory

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kai_fleet.finding import Level
 from kai_fleet.releases import queue_bounds
 from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
 from kai_fleet_policies.rules.rule import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_policies.finding import Finding, Level
 
 HERE = Path(__file__).parent
 

@@ -2,9 +2,9 @@
 
 import copy
 
-from kai_fleet.settings.secrets import Encrypted
 from kai_fleet_cli.diff.changes import difference, of_changes
 from kai_fleet_cli.diff.report import Base, DiffReport
+from kai_fleet_stack.settings.secrets import Encrypted
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

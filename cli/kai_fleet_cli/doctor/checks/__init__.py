@@ -12,7 +12,6 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
-from kai_fleet.finding import Finding
 from kai_fleet_cli.doctor.causes import (
     CheckAndCluster,
     Fault,
@@ -25,6 +24,7 @@ from kai_fleet_cli.doctor.causes import (
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
+from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import HOST
 
 JUDGE_SECONDS: Final = 20.0  # for the inside of one vCluster; a large one takes less than one

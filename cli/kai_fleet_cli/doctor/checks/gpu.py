@@ -4,12 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, cast
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
-from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Faults, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
@@ -17,6 +15,8 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings.sections.platform import NVIDIA
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
 _SHARING_LABELS: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")

@@ -185,7 +185,7 @@ def _access_hint(team: Team) -> str:
         return ""
     if access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
-    if access.led_by_name:
+    if access.routes_by_hostname:
         controller = f"{access.endpoint} has to resolve to the {access.type}'s controller"
         return f"; {controller}, which has to pass TLS through"
     return ""

@@ -9,17 +9,17 @@ from pydantic import Field
 from kai_fleet.releases import KAI, advised, mig
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.sections.access import Registries
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.kubernetes import (
+from kai_fleet_stack.settings.sections.access import Registries
+from kai_fleet_stack.settings.sections.isolation import Isolation
+from kai_fleet_stack.settings.sections.kubernetes import (
     Affinity,
     LabelKey,
     LabelValue,
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Grants, Strict, Wrong
-from kai_fleet.settings.sections.platform import (
+from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong
+from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
     KaiRelease,
@@ -30,8 +30,8 @@ from kai_fleet.settings.sections.platform import (
     counted,
     together,
 )
-from kai_fleet.settings.sections.queues import QueueName, QueueTree
-from kai_fleet.settings.sections.vcluster import Vcluster
+from kai_fleet_stack.settings.sections.queues import QueueName, QueueTree
+from kai_fleet_stack.settings.sections.vcluster import Vcluster
 
 REMOVED: Final = (
     "Teams that an update may delete. It refuses to delete a team that is not named here."

@@ -18,8 +18,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from kai_fleet.key_paths import Location
 from kai_fleet.wording import MASK, listed
+from kai_fleet_policies.key_paths import Location
 
 T = TypeVar("T")
 # Placeholder in messages: `secrets.with_command` replaces it by the complete command.

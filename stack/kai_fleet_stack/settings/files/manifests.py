@@ -13,10 +13,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from kai_fleet.settings.files.yaml_file import PATH, load_all, named
+from kai_fleet.manifests import Manifest, name_of, type_of
 from kai_fleet.values import get, pairs
-
-Manifest = Mapping[str, Any]
+from kai_fleet_stack.settings.files.yaml_file import PATH, load_all, named
 
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -33,22 +32,6 @@ _RBAC_NAME: Final = "(?!.*::)[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"  # syste
 _LONGEST: Final = 253  # characters of a group or a name
 # Domain of annotations that the plugin acts on, such as how long an update waits for the object.
 _OF_PLUGIN: Final = "pulumi.com/"
-
-
-def type_of(manifest: Manifest) -> str:
-    """The type of the object's resource; Pulumi calls the group of `v1` core."""
-    group, _, version = manifest["apiVersion"].rpartition("/")
-    return f"kubernetes:{group or 'core'}/{version}:{manifest['kind']}"
-
-
-def name_of(team: str, manifest: Manifest) -> str:
-    """The name of the object's resource: TEAM/NAMESPACE/NAME, or TEAM/NAME without a namespace."""
-    metadata = manifest["metadata"]
-    parts = [team]
-    if "namespace" in metadata:
-        parts.append(metadata["namespace"])
-    parts.append(metadata["name"])
-    return "/".join(parts)
 
 
 def _is_api_version(text: str) -> bool:

@@ -13,12 +13,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from kai_fleet.finding import Finding, Level
-from kai_fleet.key_paths import KEY_ITSELF, NAMESPACE, PREFIX, Location, key_path, shown_parts
 from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.releases import table
-from kai_fleet.settings.sections.models import SET_SECRET, fields_beside
 from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
+from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.key_paths import (
+    KEY_ITSELF,
+    NAMESPACE,
+    PREFIX,
+    Location,
+    key_path,
+    shown_parts,
+)
+from kai_fleet_stack.settings.sections.models import SET_SECRET, fields_beside
 
 M = TypeVar("M", bound=BaseModel)
 # Ratio of difflib from which another namespace is taken for a misspelt one of ours.

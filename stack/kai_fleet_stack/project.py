@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-_HERE: Final = Path(__file__).resolve().parents[4]
+from kai_fleet.names import FLEET
+
+_HERE: Final = Path(__file__).resolve().parents[2]
 CHECKOUT: Final = _HERE if (_HERE / "sandbox" / "lifecycle.py").is_file() else None
 """The checkout that has this package; None if the package is installed from a wheel."""
 
@@ -25,7 +27,6 @@ def _project() -> Path:
 
 
 ROOT: Final = _project()
-FLEET: Final = ".venv/bin/fleet"
 
 
 def update_command(stack: str) -> str:

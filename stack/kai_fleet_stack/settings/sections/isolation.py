@@ -8,8 +8,15 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from kai_fleet.releases.keys import NO_GPU_CLASSES
-from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, LabelKey, ObjectName, Port
-from kai_fleet.settings.sections.models import Grants, Rising, Strict, like
+from kai_fleet_stack.settings.sections.kubernetes import (
+    Bytes,
+    Cidr,
+    Cpus,
+    LabelKey,
+    ObjectName,
+    Port,
+)
+from kai_fleet_stack.settings.sections.models import Grants, Rising, Strict, like
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 _DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb

@@ -7,7 +7,7 @@ import pulumi_command as command
 
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.settings.sections.access import HERE, Cluster, Kind
+from kai_fleet_stack.settings.sections.access import HERE, Cluster, Kind
 
 
 def host_access(

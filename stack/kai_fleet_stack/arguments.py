@@ -12,21 +12,22 @@ import pulumi
 from pydantic import BaseModel, SecretStr
 
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, resolved, toleration_text, without_none
+from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
 from kai_fleet.queue_specs import UNLIMITED, named_specs
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.releases.sources import in_any
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Registries, RegistryCredentials
-from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
-from kai_fleet.settings.sections.platform import HostKai, Monitoring
-from kai_fleet.settings.sections.queues import Queue, walk
-from kai_fleet.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
-from kai_fleet.settings.sections.vcluster import Oidc, Vcluster
 from kai_fleet.team_stack_access import TeamAccess
 from kai_fleet.vcluster_values import argument_values
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.access import Registries, RegistryCredentials
+from kai_fleet_stack.settings.sections.kubernetes import Affinity, Toleration
+from kai_fleet_stack.settings.sections.platform import HostKai, Monitoring
+from kai_fleet_stack.settings.sections.queues import Queue, walk
+from kai_fleet_stack.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
+from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs
@@ -446,9 +447,9 @@ class Arguments:
         facts = self.settings.platform_facts
         names = [*team.vcluster.image_pull_secrets]
         if self.settings.registries or (facts and facts.registries):
-            names.append(OF_STACK)
+            names.append(STACK_PULL_SECRET)
         if team.registries:
-            names.append(OF_TEAM)
+            names.append(TEAM_PULL_SECRET)
         return list(dict.fromkeys(names))
 
     def _chart_account(

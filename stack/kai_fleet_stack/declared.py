@@ -8,24 +8,32 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
-from kai_fleet.key_paths import key_path
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.kubernetes import in_domains
-from kai_fleet.settings.sections.platform import HostKai
-from kai_fleet.settings.sections.queues import PlacedQueue, walk
-from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.vcluster_values import argument_values, store_of
-from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.key_paths import key_path
+from kai_fleet_policies.model.cluster import (
+    HOST,
+    ApiAccess,
+    Chart,
+    Cluster,
+    Kai,
+    ManagedObject,
+    Team,
+)
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
+from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.access import Access
+from kai_fleet_stack.settings.sections.kubernetes import in_domains
+from kai_fleet_stack.settings.sections.platform import HostKai
+from kai_fleet_stack.settings.sections.queues import PlacedQueue, walk
+from kai_fleet_stack.settings.sections.teams import Scheduler
 
 # Ends of names that the internet's DNS does not have.
 _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
@@ -187,7 +195,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         values=vcluster.values,
         licensed=vcluster.licensed,
         untested=vcluster.untested,
-        access=vcluster.access,
+        access=_api_access(vcluster.access),
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
@@ -201,6 +209,18 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         running_store=state.stores.get(release),
         running_kubernetes=state.kubernetes_in(name),
         inside=_inside(arguments, name),
+    )
+
+
+def _api_access(access: Access | None) -> ApiAccess | None:
+    if access is None:
+        return None
+    return ApiAccess(
+        access.type,
+        host=access.host,
+        endpoint=access.endpoint,
+        routes_by_hostname=access.routes_by_hostname,
+        annotations=access.annotations,
     )
 
 

@@ -10,15 +10,15 @@ from kai_fleet.releases import GPU_PROVIDERS, mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.sharing import SharingMode, mode_of_switch
 from kai_fleet.releases.sources import InvalidReferenceError
-from kai_fleet.settings.sections.kubernetes import (
+from kai_fleet.wording import number_in
+from kai_fleet_stack.settings.sections.kubernetes import (
     Affinity,
     LabelKey,
     LabelValue,
     ObjectName,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Grants, Strict, like, refuse
-from kai_fleet.wording import number_in
+from kai_fleet_stack.settings.sections.models import Grants, Strict, like, refuse
 
 _MOST: Final = 1_000_000  # GPUs
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"

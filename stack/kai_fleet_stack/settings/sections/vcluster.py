@@ -5,9 +5,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import (
+from kai_fleet_stack.settings.sections.access import Access
+from kai_fleet_stack.settings.sections.kubernetes import (
+    Bytes,
+    Cpus,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+)
+from kai_fleet_stack.settings.sections.models import (
     SET_SECRET,
     Grants,
     Rising,
@@ -18,7 +24,7 @@ from kai_fleet.settings.sections.models import (
     refuse,
     refuse_secret,
 )
-from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
+from kai_fleet_stack.settings.sections.platform import OtherChart, Untested, Values, Version
 
 # "" is the cluster's default.
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]

@@ -1,46 +1,45 @@
 """The program of a stack: settings, then the host, then the teams, then the outputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 import pulumi
 
-from kai_fleet import deployed, existing
-from kai_fleet.arguments import Arguments, Connection
+from kai_fleet import deployed
 from kai_fleet.gpu_stack import GpuStack
-from kai_fleet.host_access import host_access
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.inputs import or_last
 from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.manifests import declare_manifests
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
 from kai_fleet.options import depending_on, hide_values, labelled, source_positions
 from kai_fleet.queue_tree import QueueTree, check_queues
-from kai_fleet.settings import Settings, secrets
-from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
-from kai_fleet.team import Team, declare_manifests
+from kai_fleet.team import Team
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
-from kai_fleet.vcluster_kubeconfig import warn_of_dead
+from kai_fleet_stack import existing
+from kai_fleet_stack.arguments import Arguments, Connection
+from kai_fleet_stack.dead_kubeconfigs import warn_of_dead
+from kai_fleet_stack.host_access import host_access
+from kai_fleet_stack.project import ROOT
+from kai_fleet_stack.settings import Settings, secrets
+from kai_fleet_stack.settings.team_stack import OUTPUT, Facts, read_platform
+from kai_fleet_stack.validation import checked_settings
 
 
 @source_positions()
-def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
+def program() -> None:
     """Declare the stack.
 
-    Args:
-        check: returns the checked settings, from the stack's state and, in a team's own stack, the
-            facts of its platform.
-
     Raises:
-        pulumi.RunError: `check` refuses the settings, the host does not answer, or an object of
-            others does not fit.
+        pulumi.RunError: a key is wrong, a rule refuses the settings, the host does not answer, or
+            an object of others does not fit.
     """
     # Check all keys and ask all rules before anything is declared.
     state = deployed.read()
-    settings = check(state, read_platform)
+    settings = checked_settings(state, read_platform)
 
     # The host cluster. The provider of our package creates queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
 
-from kai_fleet.finding import Finding
-from kai_fleet.key_paths import key_path
 from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, mig, sources, taken_for
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.releases.sources import KnownSources
-from kai_fleet.settings.files.manifests import Manifests
-from kai_fleet.settings.mistakes import misspelt, own_keys, validated, within, wrong_key
-from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
-from kai_fleet.settings.sections.isolation import Guard
-from kai_fleet.settings.sections.kubernetes import ObjectName, in_domains
-from kai_fleet.settings.sections.models import Grants, Strict, Wrong, below, short_for
-from kai_fleet.settings.sections.platform import (
+from kai_fleet.values import get
+from kai_fleet.wording import MASK
+from kai_fleet_policies.finding import Finding
+from kai_fleet_policies.key_paths import key_path
+from kai_fleet_stack.settings.files.manifests import Manifests
+from kai_fleet_stack.settings.mistakes import misspelt, own_keys, validated, within, wrong_key
+from kai_fleet_stack.settings.sections.access import Access, Cluster, Mirror, Registries
+from kai_fleet_stack.settings.sections.isolation import Guard
+from kai_fleet_stack.settings.sections.kubernetes import ObjectName, in_domains
+from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, below, short_for
+from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
     Gpu,
@@ -34,14 +36,18 @@ from kai_fleet.settings.sections.platform import (
     Sources,
     TeamName,
 )
-from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
-from kai_fleet.settings.sections.teams import REMOVED, Defaults, Grant, Scheduler, TeamSettings
-from kai_fleet.settings.sections.vcluster import Vcluster
-from kai_fleet.values import get
-from kai_fleet.wording import MASK
+from kai_fleet_stack.settings.sections.queues import QueueTree, shard_mistakes
+from kai_fleet_stack.settings.sections.teams import (
+    REMOVED,
+    Defaults,
+    Grant,
+    Scheduler,
+    TeamSettings,
+)
+from kai_fleet_stack.settings.sections.vcluster import Vcluster
 
 if TYPE_CHECKING:
-    from kai_fleet.settings.team_stack import Facts
+    from kai_fleet_stack.settings.team_stack import Facts
 
 Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
 

@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, Field
 
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.yaml_file import TreeFile, read_tree
-from kai_fleet.settings.sections.kubernetes import Cpu, Gpu, Memory
-from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, short_for
-from kai_fleet.settings.sections.platform import ShardName
+from kai_fleet_stack.settings.files.yaml_file import TreeFile, read_tree
+from kai_fleet_stack.settings.sections.kubernetes import Cpu, Gpu, Memory
+from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, short_for
+from kai_fleet_stack.settings.sections.platform import ShardName
 
 # Pods name their queue in the label kai.scheduler/queue.
 QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", queue_bounds.NAME)]

@@ -7,16 +7,16 @@ from pulumi.runtime import invoke
 from pydantic import ConfigDict, Field, ValidationError
 
 from kai_fleet.deployed import READ_OUTPUTS, full_name
-from kai_fleet.settings import Loaded, Platform, Settings, checked
-from kai_fleet.settings.files.manifests import Manifests
-from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.mistakes import validated, wrong_key
-from kai_fleet.settings.sections.access import Cluster, Credentials, Mirror
-from kai_fleet.settings.sections.models import Strict, Wrong
-from kai_fleet.settings.sections.platform import HostKai, Name, StackName, TeamName
-from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
 from kai_fleet.values import value_at, whole_numbers
+from kai_fleet_stack.project import update_command
+from kai_fleet_stack.settings import Loaded, Platform, Settings, checked
+from kai_fleet_stack.settings.files.manifests import Manifests
+from kai_fleet_stack.settings.mistakes import validated, wrong_key
+from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirror
+from kai_fleet_stack.settings.sections.models import Strict, Wrong
+from kai_fleet_stack.settings.sections.platform import HostKai, Name, StackName, TeamName
+from kai_fleet_stack.settings.sections.queues import walk
+from kai_fleet_stack.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
 
 OUTPUT: Final = "platform"  # name of an output of a platform's stack
 

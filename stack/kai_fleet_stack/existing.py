@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pulumi
 from pulumi.runtime import invoke
 
-from kai_fleet.arguments import Arguments, UseExisting
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import closed_pool, in_pool
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
@@ -23,10 +22,11 @@ from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
+from kai_fleet_stack.arguments import Arguments, UseExisting
+from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStackArgs

@@ -18,14 +18,14 @@ from typing import Any, Final, get_args
 
 from pydantic import SecretStr
 
-from kai_fleet.finding import Finding
-from kai_fleet.key_paths import NAMESPACE, Location, key_path
-from kai_fleet.settings import Settings
-from kai_fleet.settings.files import yaml_file
-from kai_fleet.settings.mistakes import own_keys, wrong_key
-from kai_fleet.settings.sections.models import SET_SECRET, Strict, fields_beside
-from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
+from kai_fleet_policies.finding import Finding
+from kai_fleet_policies.key_paths import NAMESPACE, Location, key_path
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.files import yaml_file
+from kai_fleet_stack.settings.mistakes import own_keys, wrong_key
+from kai_fleet_stack.settings.sections.models import SET_SECRET, Strict, fields_beside
+from kai_fleet_stack.settings.team_stack import TeamStack
 
 # Output of a stack with the digests of the ciphertexts that each key has had, the newest first.
 OUTPUT: Final = "ciphertexts"

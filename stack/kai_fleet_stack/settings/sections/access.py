@@ -10,13 +10,15 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.releases import sources
-from kai_fleet.settings.sections.kubernetes import Cidr, LabelKey, LabelValue, ObjectName, Port
-from kai_fleet.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
-from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
-
-# Names of the image pull Secrets for kai-fleet:registries and for the registries of a team.
-OF_STACK: Final = "kai-fleet-registries"
-OF_TEAM: Final = "kai-fleet-team-registries"
+from kai_fleet_stack.settings.sections.kubernetes import (
+    Cidr,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    Port,
+)
+from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
+from kai_fleet_stack.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
 
 _NO_PASSWORD: Final = (
     "is a kubeconfig, a URL or another file; write the password or token of an account that pulls"
@@ -116,7 +118,7 @@ class Access(Strict):
     """LoadBalancer: CIDRs that may reach it. Default: every address."""
 
     @property
-    def led_by_name(self) -> bool:
+    def routes_by_hostname(self) -> bool:
         """Whether a proxy in front of the Service selects it by host name."""
         return self.type in _BY_NAME
 
@@ -125,7 +127,7 @@ class Access(Strict):
         """The host for the kubeconfig, behind a proxy with the port; "" if no host is set."""
         if self.host is None:
             return ""
-        if self.led_by_name:
+        if self.routes_by_hostname:
             return f"{self.host}:{self.port or _HTTPS}"
         return self.host
 
@@ -140,7 +142,7 @@ class Access(Strict):
         yield from self.useless("type", _TYPES_BY_KEY)
         if self.type == "NodePort" and self.host is None:
             yield "host", "is missing: a NodePort is reached at a node; write its name or address"
-        elif self.led_by_name and not _DNS_NAME.fullmatch(self.host or ""):
+        elif self.routes_by_hostname and not _DNS_NAME.fullmatch(self.host or ""):
             cause = f"is {self.host or 'missing'}: an {self.type} tells APIs apart by names, as TLS"
             yield "host", f"{cause} does; write a name of your DNS, such as ml.vc.example.com"
         if self.type == "Gateway" and self.gateway is None:

@@ -17,7 +17,7 @@ import yaml
 from pydantic import WithJsonSchema
 
 from kai_fleet import marks
-from kai_fleet.settings.files.project import ROOT
+from kai_fleet_stack.project import ROOT
 
 T = TypeVar("T")
 MOST_BYTES: Final = 8 * 1024 * 1024

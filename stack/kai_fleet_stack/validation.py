@@ -8,16 +8,21 @@ import pulumi
 
 from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
 from kai_fleet.deployed import Deployed, names_of
-from kai_fleet.finding import Finding, Level
-from kai_fleet.key_paths import key_path
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
-from kai_fleet.settings import Settings, load, parsed, read_config, secrets
-from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
-from kai_fleet.wording import agreeing, counted, listed, plural
+from kai_fleet.wording import agreeing, listed, plural
 from kai_fleet_policies import rules
-from kai_fleet_policies.model.declared import clusters_of
+from kai_fleet_policies.finding import Finding, Level, report
+from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.rules.rule import Rule
+from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack.project import ROOT
+from kai_fleet_stack.settings import Settings, load, parsed, read_config, secrets
+from kai_fleet_stack.settings.team_stack import (
+    FactsOf,
+    NoPlatformError,
+    is_team_stack,
+    load_team_stack,
+)
 
 REMOVAL_RULE: Final = "team-removal"
 RENAME_RULE: Final = "cluster-name"
@@ -201,10 +206,3 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
     file = ROOT / f"Pulumi.{stack}.yaml"
     written = secrets.as_written(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
     return [*secrets.copies(file), *secrets.mistakes(written, stack)]
-
-
-def report(findings: Sequence[Finding]) -> str:
-    """A heading with the number of findings, and each finding on a line."""
-    lines = [f"the stack's configuration has {counted(len(findings), 'mistake')}:"]
-    lines += [f"  {finding}" for finding in findings]
-    return "\n".join(lines)

@@ -1,10 +1,11 @@
 """Finding: one problem that the settings, a rule or the doctor reports, with its fix."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kai_fleet.wording import on_one_line
+from kai_fleet.wording import counted, on_one_line
 
 _RECORDED_FIELDS: Final = ("check", "level", "path", "kind", "name", "cause", "fix")
 
@@ -53,3 +54,10 @@ class Finding:
     def __str__(self) -> str:
         """One line for a terminal or a log."""
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.check}]"
+
+
+def report(findings: Sequence[Finding]) -> str:
+    """A heading with the number of findings, and each finding on a line."""
+    lines = [f"the stack's configuration has {counted(len(findings), 'mistake')}:"]
+    lines += [f"  {finding}" for finding in findings]
+    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""Kubeconfigs that people have and that an update made useless."""
+
+from collections.abc import Mapping
+
+import pulumi
+import yaml
+from pulumi import Output, Resource
+from pulumi.runtime import is_dry_run
+
+from kai_fleet.names import FLEET
+from kai_fleet.values import get
+
+
+def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
+    """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
+
+    That is so if the vCluster's server or certificate authority has changed. Without a last
+    kubeconfig nothing is compared.
+    """
+    before = _cluster(last)
+    if not before or is_dry_run():
+        return
+
+    def compare(text: str) -> None:
+        now = _cluster(text)
+        if not now or now == before:
+            return
+        why = f"its API is at {now['server']} now, and was at {before['server']}"
+        if before["server"] == now["server"]:
+            why = "its certificate authority is another one"
+        stack = pulumi.get_stack()
+        write = f"{FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig"
+        dead = f"the kubeconfigs that people have of vCluster {name} are dead: {why}"
+        pulumi.log.warn(f"{dead}. Write new ones, and hand them out: {write}", component)
+
+    kubeconfig.apply(compare)
+
+
+def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
+    """Server and certificate authority in a kubeconfig; None if the text has no cluster."""
+    clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
+    cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
+    return cluster
