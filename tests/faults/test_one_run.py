@@ -150,6 +150,8 @@ NAMED: Any = {"metadata": {"name": "probe"}}
 NO_SHARE = {"quota": 0, "limit": 0, "overQuotaWeight": 0}
 PROBE: Any = {
     **NAMED,
+    "apiVersion": "scheduling.run.ai/v2",
+    "kind": "Queue",
     "spec": {
         "parentQueue": "default",
         "resources": dict.fromkeys(("cpu", "gpu", "memory"), NO_SHARE),
