@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from sandbox.control_plane.certificates import Authority
+from sandbox.control_plane.certificates import ORGANIZATION, Authority
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.kube_api import AdminApi
 from sandbox.control_plane.ports import Ports
@@ -21,6 +21,9 @@ FLAGS: Final = yaml.safe_load(Path(__file__).with_name("flags.yaml").read_text(e
 # that real pods take counts: a script waits for one team after the other.
 POD_SECONDS: Final = "KAI_FLEET_POD_SECONDS"
 POD_END_SECONDS: Final = 2.0  # with it: what a program that heeds SIGTERM takes with its node
+# The controller manager's certificate. Each of its controllers has an account of its own, so that
+# admission policies judge what they write, as on any cluster.
+CONTROLLERS: Final = "controller-manager"
 STAGES: Final = Path(__file__).with_name("kwok_stages.yaml")
 
 
@@ -62,21 +65,31 @@ class ControlPlane:
         """An administrator's kubeconfig, for the parts of this control plane."""
         return self.directory / "kubeconfig"
 
+    @property
+    def _controllers_kubeconfig(self) -> Path:
+        return self.directory / f"{CONTROLLERS}.kubeconfig"
+
     def prepare(self, context: str) -> None:
-        """Write certificates, the kubeconfig and KWOK's stages; what exists and fits stays."""
+        """Write certificates, kubeconfigs and KWOK's stages; what exists and fits stays."""
         self.authority.ensure(f"kai-fleet sandbox {self.name or 'host'}")
         self.authority.server("server", self._server_names())
         self.authority.client("admin", "kubernetes-admin", "system:masters")
+        self.authority.client(CONTROLLERS, f"system:kube-{CONTROLLERS}", ORGANIZATION)
         self.authority.server("service-accounts", ["service-accounts"])  # signs tokens
-        text = self.authority.kubeconfig("admin", self.server, context)
-        if not self.kubeconfig.exists() or self.kubeconfig.read_text() != text:
-            self.kubeconfig.touch(mode=0o600)
-            self.kubeconfig.write_text(text)
+        self._write(self.kubeconfig, self.authority.kubeconfig("admin", self.server, context))
+        controllers = self.authority.kubeconfig(CONTROLLERS, self.server, context)
+        self._write(self._controllers_kubeconfig, controllers)
         ensure_stages(self.directory)
+
+    @staticmethod
+    def _write(file: Path, kubeconfig: str) -> None:
+        if not file.exists() or file.read_text() != kubeconfig:
+            file.touch(mode=0o600)
+            file.write_text(kubeconfig)
 
     def renew(self) -> None:
         """Drop the certificates that end within 90 days; `prepare` issues them again."""
-        for name in ("admin", "server"):
+        for name in ("admin", CONTROLLERS, "server"):
             self.authority.drop(name, datetime.timedelta(days=90))
 
     def api(self) -> AdminApi:
@@ -118,7 +131,9 @@ class ControlPlane:
         # The kubeconfig has the address too; named here, a new one makes new processes.
         client = {"kubeconfig": self.kubeconfig, "master": self.server}
         tokens = self.authority.path("service-accounts")
-        controllers = client | {
+        controllers = {
+            "kubeconfig": self._controllers_kubeconfig,
+            "master": self.server,
             "service-account-private-key-file": tokens.key,
             "root-ca-file": self.authority.pair.certificate,
         }

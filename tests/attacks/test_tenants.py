@@ -188,7 +188,7 @@ def test_no_node_connects_elsewhere_where_pod_security_knows_nothing_of_it(host,
         admin.ask("PATCH", space, {"metadata": {"labels": {version: None}}})
 
 
-# As Kubernetes' controllers, by those names: the sandbox's are administrators.
+# The accounts of Kubernetes' controllers.
 CONTROLLER = "system:serviceaccount:kube-system:{}-controller"
 
 
