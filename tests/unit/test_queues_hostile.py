@@ -5,7 +5,8 @@ import time
 import pytest
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.provider.queues import Queues
+from kai_fleet.cluster.provider import queues
+from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues
 from tests.unit.canned_api import kubeconfig, serving
 
 PATH = "/apis/scheduling.run.ai/v2/queues"
@@ -34,7 +35,7 @@ SPECS = {
 def api():
     with serving() as (api, url):
         api.tree = lambda **limits: Queues(
-            Api.of_kubeconfig(kubeconfig(url), **limits), "ml-queues", "lab/ml"
+            Api.of_kubeconfig(kubeconfig(url)), "ml-queues", "lab/ml", **limits
         )
         yield api
 
@@ -67,6 +68,16 @@ def test_an_owner_that_is_none_is_one_line(api, owners):
 def test_a_declared_queue_below_itself_ends(api):
     api.answers[PATH], api.otherwise = (200, {"items": []}), (200, {})
     assert api.tree().make({"a": {"parentQueue": "a"}}) == []
+
+
+def test_a_server_that_hangs_is_given_up_when_it_has_not_listed_its_queues(api, monkeypatch):
+    monkeypatch.setattr(queues, "_LIST_SECONDS", 1.0)
+    monkeypatch.setattr(queues, "_RESTART_SECONDS", 0.5)
+    api.answers[PATH], api.delay = (200, {"items": []}), 20
+    begun = time.monotonic()
+    with pytest.raises(ClusterAwayError, match="did not answer everything within 1 s"):
+        api.tree().make({})
+    assert time.monotonic() - begun < 10
 
 
 def test_more_than_can_be_deleted_in_the_time_ends_in_time(api):

@@ -42,9 +42,7 @@ def test_a_warning_does_not_refuse():
 
 
 def test_the_report_counts_and_lists():
-    text = report(
-        validation.validate({"cluster": {"name": "lab"}, "tems": {}}).refused
-    )
+    text = report(validation.validate({"cluster": {"name": "lab"}, "tems": {}}).refused)
     assert text.startswith("the stack's configuration has 2 mistakes:")
     assert "kai-fleet:tems: key tems: is an unknown key; write teams [config]" in text
 

@@ -29,7 +29,12 @@ from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.constructing import Components
-from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
+from kai_fleet.cluster.provider.queues import (
+    ClusterAwayError,
+    Queues,
+    SomeQueuesError,
+    several,
+)
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.cluster.tenant_kubeconfig import (
@@ -51,7 +56,6 @@ _DELETE_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
 _ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
 _READ_SECONDS: Final = 20.0
-_TREE_SECONDS: Final = 300.0  # a webhook that starts takes up to 30 seconds on each level
 _DIFF: Final = provider.PropertyDiffKind
 
 
@@ -244,7 +248,7 @@ def _queues(inputs: Properties) -> Queues:
     Raises UnusableKubeconfigError.
     """
     return Queues(
-        api=Api(_connection_in(inputs), total_seconds=_TREE_SECONDS),
+        api=Api(_connection_in(inputs)),
         tree=inputs["tree"],
         cluster=inputs["cluster"],
         known=frozenset(inputs["queues"]),

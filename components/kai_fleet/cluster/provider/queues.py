@@ -34,6 +34,8 @@ _MANAGER: Final = "kai-fleet"
 # Queues that KAI's chart creates by default, from v0.10 on. Uninstalling the chart keeps them.
 DEFAULT_QUEUES: Final = ("default-parent-queue", "default-queue")
 _WORKERS: Final = 8  # more would not help: the queues' webhook answers one request at a time
+_TREE_SECONDS: Final = 300.0  # a webhook that starts takes up to 30 seconds on each level
+_LIST_SECONDS: Final = 30.0  # a server that has not answered by then answers nothing
 _WEBHOOK_SECONDS: Final = 30.0  # that a webhook may take to start
 _RESTART_SECONDS: Final = 4.0  # an API server that restarts refuses connections for about one
 _DELETED_SECONDS: Final = 60.0  # until deleted queues have to be gone
@@ -80,6 +82,7 @@ class Queues:
         cluster: The name of the cluster in messages.
         known: The names of queues in the tree's state.
         tenants: Teams whose accounts may write queues there with names that begin with `TEAM-`.
+        total_seconds: The time for all requests after the queues are listed.
     """
 
     api: Api
@@ -87,6 +90,7 @@ class Queues:
     cluster: str = ""
     known: frozenset[str] = frozenset()
     tenants: tuple[str, ...] = ()
+    total_seconds: float = _TREE_SECONDS
 
     def live(self) -> dict[str, Object]:
         """The queues of this tree by name, and the chart's default queues that the state has.
@@ -166,7 +170,6 @@ class Queues:
             raise SomeQueuesError(several(failures))
         deadline = time.monotonic() + _DELETED_SECONDS
         while remaining := self._own(self._all()):
-            self.api.begin(_DELETED_SECONDS)
             if time.monotonic() > deadline:
                 names = ", ".join(sorted(remaining)[:_MOST_NAMED])
                 raise SomeQueuesError(
@@ -190,6 +193,7 @@ class Queues:
 
         Raises ClusterAwayError, and PluginError if the list is refused.
         """
+        self.api.begin(_LIST_SECONDS)
         try:
             queues = self._patient(lambda: self.api.list(PATH))
         except RefusedError as error:
@@ -198,6 +202,8 @@ class Queues:
             raise PluginError(
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
+        finally:
+            self.api.begin(self.total_seconds)
         return {queue["metadata"]["name"]: queue for queue in well_named(queues)}
 
     def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:
