@@ -107,3 +107,13 @@ def test_what_failed_is_known_with_what_it_is_deleted_with(monkeypatch):
     for each in STAYS:
         run.report.note(each)
     assert held_up.beside({URN: "no"}, run.read_resources().resources) == {URN, OTHER}
+
+
+def test_a_vcluster_of_an_older_version_is_read_once_an_update_has_written_it_anew():
+    vcluster = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team$kai-fleet:index:VirtualCluster::ml"
+    identity = f"{vcluster.rpartition('::')[0]}$command:local:Command::ml-identity"
+    resource = {"urn": identity, "parent": vcluster, "inputs": {"triggers": ["0d9f"]}}
+    assert State({identity: resource}).vclusters == {}
+    environment = {"VCLUSTER_NAMESPACE": "team-ml", "VCLUSTER_SERVER": "https://localhost"}
+    resource["inputs"]["environment"] = environment
+    assert State({identity: resource}).vclusters["ml"].namespace == "team-ml"

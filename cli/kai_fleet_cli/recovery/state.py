@@ -69,7 +69,10 @@ class State:
 
     @property
     def vclusters(self) -> dict[str, KnownVcluster]:
-        """The vClusters for whose API an update waited, by name."""
+        """The vClusters for whose API an update waited, by name.
+
+        Not those whose last update was one of kai-fleet before 0.5, which kept no environment.
+        """
         vclusters: dict[str, KnownVcluster] = {}
         for urn, resource in self.resources.items():
             name = read_urn(urn).name
@@ -78,8 +81,10 @@ class State:
                 continue
             if read_urn(parent).type != VIRTUAL_CLUSTER:
                 continue
+            environment = resource["inputs"].get("environment")
+            if environment is None:
+                continue
             (uid,) = resource["inputs"]["triggers"]
-            environment = resource["inputs"]["environment"]
             vclusters[name.removesuffix(IDENTITY)] = KnownVcluster(
                 urn=parent,
                 uid=uid,
