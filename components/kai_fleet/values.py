@@ -1,6 +1,7 @@
 """Read declared values by path and type, and Kubernetes quantities.
 
-A preview does not know some values: only the update does. UNKNOWN replaces each of them.
+A preview does not know some values: only the update does. UNKNOWN replaces each of them, and
+`Maybe[T]` is the type of a value that it may replace.
 """
 
 import math
@@ -8,10 +9,25 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
-# Typed Any, because any value can be UNKNOWN.
-UNKNOWN: Final[Any] = Enum("Unknown", "UNKNOWN").UNKNOWN  # type: ignore[attr-defined]
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Unknown(Enum):
+    """The type of UNKNOWN, its only value."""
+
+    UNKNOWN = "not known before the update"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+Maybe: TypeAlias = T | Unknown
+
+
+def known_or(value: Maybe[T], other: U) -> T | U:
+    """The value; `other` if it is UNKNOWN."""
+    return other if value is UNKNOWN else value
 
 
 def get(value: object, *keys: str) -> Any:
@@ -28,25 +44,25 @@ def get(value: object, *keys: str) -> Any:
     return value
 
 
-def text(value: Any) -> str | None:
+def text(value: Any) -> Maybe[str] | None:
     """The value as a string, a whole float as YAML writes it: `2.0` as `2`.
 
     UNKNOWN and None stay as they are.
     """
-    if value is UNKNOWN or value is None or isinstance(value, str):
+    if value is None or isinstance(value, Unknown | str):
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
-def number(value: Any) -> Any:
+def number(value: Any) -> Maybe[float] | None:
     """The value, which may be a text, as a finite float.
 
     UNKNOWN stays. None for a boolean, an infinite number, and what is no number.
     """
-    if value is UNKNOWN:
-        return UNKNOWN
+    if isinstance(value, Unknown):
+        return value
     if isinstance(value, bool):
         return None
     try:
@@ -56,21 +72,23 @@ def number(value: Any) -> Any:
     return amount if math.isfinite(amount) else None
 
 
-def flag(value: Any, unset: Any) -> Any:
+def flag(value: Any, unset: Maybe[bool]) -> Maybe[bool]:
     """The value as a boolean: True for `true` in any case, else False.
 
     UNKNOWN stays; `unset` if the value is None.
     """
-    if value is UNKNOWN:
-        return UNKNOWN
+    if isinstance(value, Unknown):
+        return value
     if value is None:
         return unset
     return str(value).lower() == "true"
 
 
-def mapping(value: Any) -> Any:
+def mapping(value: object) -> Maybe[Mapping[str, Any]]:
     """The value if it is a mapping or UNKNOWN, else an empty mapping."""
-    return value if value is UNKNOWN else pairs(value)
+    if value is UNKNOWN:
+        return UNKNOWN
+    return pairs(value)
 
 
 def pairs(value: object) -> Mapping[Any, Any]:

@@ -20,9 +20,10 @@ from kai_fleet_policies.model.cluster import (
     ApiAccess,
     Chart,
     Cluster,
+    DeclaredHost,
+    DeclaredTeam,
     Kai,
     ManagedObject,
-    Team,
 )
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.pods import PodTemplate, workloads
@@ -47,11 +48,11 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     return host_of(settings, state).with_insides
 
 
-def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
+def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     """The host with its teams; in a team's own stack only what that team may know of it."""
     arguments = Arguments(settings)
     deployed = state or Deployed()
-    host = Cluster(
+    host = DeclaredHost(
         HOST,
         path=key_path(("cluster",)),
         teams=tuple(_team(arguments, name, deployed) for name in settings.teams),
@@ -96,7 +97,7 @@ def _host_kai(settings: Settings) -> tuple[Kai, ...]:
     if settings.kai is None:
         return ()
     kai = _kai(settings, settings.kai, key_path(("kai",)))
-    return (replace(kai, registries=settings.registries),)
+    return (replace(kai, registries=tuple(settings.registries)),)
 
 
 def _host_charts(settings: Settings) -> Iterator[Chart]:
@@ -137,7 +138,7 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
         )
 
 
-def _with_granted_queues(host: Cluster, arguments: Arguments) -> Cluster:
+def _with_granted_queues(host: DeclaredHost, arguments: Arguments) -> DeclaredHost:
     """The host of a team's own stack, with the queue that the platform grants it.
 
     The queue has the team's GPUs, the queues above it are unlimited; in mode host the team's queues
@@ -165,7 +166,7 @@ def _with_granted_queues(host: Cluster, arguments: Arguments) -> Cluster:
     return replace(host, queues=tuple(queues), queues_key=path)
 
 
-def _grant(arguments: Arguments, name: str) -> Team:
+def _grant(arguments: Arguments, name: str) -> DeclaredTeam:
     """The namespace and bounds of a team with a stack of its own.
 
     That stack chooses the mode: this one assumes the mode that needs most of the host.
@@ -180,7 +181,7 @@ def _grant(arguments: Arguments, name: str) -> Team:
     )
 
 
-def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
+def _team(arguments: Arguments, name: str, state: Deployed) -> DeclaredTeam:
     """A team that this stack runs, with its vCluster."""
     settings = arguments.settings
     team = settings.teams[name]
@@ -235,11 +236,11 @@ def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str
     }
 
 
-def _namespace(arguments: Arguments, name: str) -> Team:
+def _namespace(arguments: Arguments, name: str) -> DeclaredTeam:
     """A team with its namespace and its bounds, which the host's stack makes in any case."""
     settings = arguments.settings
     team = settings.own_of(name)
-    return Team(
+    return DeclaredTeam(
         name,
         path=settings.team_path(name),
         find_key=partial(settings.written_at, name),
@@ -323,7 +324,7 @@ def _kai(
         chart=section.chart,
         shards=section.shards,
         topologies=section.topologies,
-        fairshare=section.fairshare,
+        fairshare=section.fairshare is not None,
         find_key=find_key,
     )
 

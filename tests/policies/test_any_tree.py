@@ -2,16 +2,16 @@
 
 import random
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from kai_fleet.releases.keys import QUEUE_LABEL
-from kai_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN, Unknown
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.pods import PodContainer
 from kai_fleet_policies.rules import check
-from tests.policies.samples import cluster, gpu_queue, team, workload
+from tests.policies.samples import cluster, gpu_queue, host, team, workload
 
 WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
 TREE = (
@@ -30,31 +30,43 @@ RIGHT = [
     cluster(*PODS, version=version, queues=DEEPER if version == "v0.16.8" else TREE, teams=TEAMS)
     for version in ("v0.7.11", "v0.16.8")
 ]
-KEPT = {"path", "find_key", "kind", "part", "scheduled_by", "queue_elsewhere"}
+RIGHT.append(host(team("a"), team("b")))
 
 
 def _blur(value: Any, chance: random.Random) -> Any:
-    """The value with some of its parts unknown, as at a first preview."""
+    """The value with some of what may be unknown by its type unknown, as at a first preview."""
+    if isinstance(value, tuple):
+        return tuple(_blur(inner, chance) for inner in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    hints = get_type_hints(type(value))
+    changes = {
+        field.name: _blur_maybe(getattr(value, field.name), chance)
+        for field in fields(value)
+        if Unknown in get_args(hints[field.name])
+    }
+    return replace(value, **changes)
 
-    def part(inner: Any) -> Any:
-        return UNKNOWN if chance.random() < 0.1 else _blur(inner, chance)
 
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [f.name for f in fields(value) if f.name not in KEPT]
-        return replace(value, **{name: part(getattr(value, name)) for name in names})
+def _blur_maybe(value: Any, chance: random.Random) -> Any:
+    if chance.random() < 0.1:
+        return UNKNOWN
     if isinstance(value, dict):
-        # A share as a whole is never unknown, only what it says.
-        return {k: _blur(v, chance) if is_dataclass(v) else part(v) for k, v in value.items()}
-    return value
+        return {
+            # A share as a whole is never unknown, only what it says.
+            key: _blur(inner, chance) if is_dataclass(inner) else _blur_maybe(inner, chance)
+            for key, inner in value.items()
+        }
+    return _blur(value, chance)
 
 
-@pytest.mark.parametrize("right", RIGHT, ids=lambda item: item.kai[0].version)
+@pytest.mark.parametrize("right", RIGHT, ids=["v0.7.11", "v0.16.8", "inside"])
 def test_what_is_not_known_makes_open_questions_and_never_refusals(right):
     assert [p for p in check([right]) if p.level is Level.MANDATORY] == []
-    for seed in range(30):
+    for seed in range(60):
         chance = random.Random(seed)
-        parts = ("queues", "workloads", "kai")
-        blurred = {key: tuple(_blur(one, chance) for one in getattr(right, key)) for key in parts}
+        parts = ("queues", "workloads", "kai", "teams")
+        blurred = {part: _blur(getattr(right, part), chance) for part in parts}
         problems = check([replace(right, **blurred)])
         assert [p for p in problems if p.level is Level.MANDATORY] == [], seed
         assert all(problem.message for problem in problems)

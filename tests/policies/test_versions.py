@@ -19,7 +19,15 @@ from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Kai, Team
 from kai_fleet_stack import validation
 from kai_fleet_stack.validation import merge_findings
-from tests.policies.samples import cluster, found, open_question, refusal, resource, team
+from tests.policies.samples import (
+    cluster,
+    found,
+    open_question,
+    refusal,
+    refused_by,
+    resource,
+    team,
+)
 
 KNOWN, FEATURE = "kai-version-known", "kai-feature-known"
 LAB = {"cluster": {"name": "c", "context": "c"}}
@@ -223,6 +231,14 @@ def test_each_version_has_a_feature_from_its_line_on(kind, version):
 def test_a_version_that_is_not_known_yet_is_an_open_question():
     assert "version is known" in open_question(KNOWN, cluster(version=UNKNOWN)).message
     assert "the KAI version is known" in open_question(FEATURE, using(UNKNOWN, "shards")).message
+
+
+def test_a_vcluster_version_that_is_not_known_yet_is_an_open_question():
+    props = {"chart": "vcluster", "version": UNKNOWN}
+    judged = from_resources.clusters([resource("kubernetes:helm.sh/v3:Release", "ml", props)])
+    questions = [problem for problem in rules.check(judged) if problem.undecided]
+    assert "vcluster-version-known" in {question.check for question in questions}
+    assert not refused_by(rules.check(judged))
 
 
 def test_a_feature_is_refused_at_its_key_with_a_version_to_write():

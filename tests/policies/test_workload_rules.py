@@ -28,6 +28,7 @@ WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
 SLICED = PodContainer("main", limits={"nvidia.com/mig-1g.10gb": "1"})
 OFF = (Kai("v0.9.3", sharing="Disabled"),)
 HALF = shared(gpu_fraction="0.5")
+DEVICES_ONLY = shared(gpu_fraction_num_devices="2")
 BY_NAME = shared(gpu_fraction="0.5", gpu_fraction_container_name="main")
 NO_NUMBER = "which is not a number between 0 and 1; write for example"
 
@@ -62,7 +63,7 @@ GPU_REQUEST = [
     refuses(with_(PodContainer("side"), WHOLE), "in container main, for whole GPUs or slices"),
     refuses(with_(PodContainer("main", requests={"amd.com/gpu": 1})), "drop amd.com/gpu there"),
     refuses(with_(SLICED), "drop nvidia.com/mig-1g.10gb there"),
-    refuses(cluster(shared(gpu_fraction_num_devices="2")), 'add gpu-fraction: "0.5"'),
+    refuses(cluster(DEVICES_ONLY), 'add gpu-fraction: "0.5"'),
     refuses(
         cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="10000")),
         'write a positive whole number such as "2", 9999 or less',
@@ -70,6 +71,8 @@ GPU_REQUEST = [
     refuses(of_version(BY_NAME, "v0.9.3"), "KAI reads from v0.10 on, and host runs v0.9.3"),
     waits(of_version(BY_NAME, UNKNOWN), "v0.10"),
     waits(cluster(shared(gpu_fraction=UNKNOWN)), "gpu-fraction"),
+    waits(cluster(replace(DEVICES_ONLY, scheduler=UNKNOWN)), "its schedulerName is known"),
+    *passes(cluster(replace(DEVICES_ONLY, scheduler="volcano"))),
     waits(with_(PodContainer("main", limits=UNKNOWN)), "container main"),
 ]
 

@@ -12,13 +12,14 @@ from kai_fleet.releases import kai
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.model.cluster import Kai
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.settings import load
 from kai_fleet_stack.settings.team_stack import Facts
 from kai_fleet_stack.validation import validate
 from tests.attacks.objects import pod
 from tests.chart_keys import unknown_keys
-from tests.policies.samples import resource
+from tests.policies.samples import cluster, open_question, resource
 from tests.policy_evaluation import account, creation, refusals
 from tests.unit.stack_arguments import arguments, settings_of
 from tests.unit.test_program import CLUSTER, HOST, ML
@@ -212,5 +213,10 @@ def test_only_teams_of_a_host_in_that_mode_may_request_it():
 )
 def test_the_pack_reads_how_another_programs_kai_shares(version, values, mode):
     props = {"chart": CHART, "version": version, "values": {"global": values}}
-    (cluster,) = clusters([resource("kubernetes:helm.sh/v3:Release", "kai", props)])
-    assert cluster.kai[0].sharing is mode or cluster.kai[0].sharing == mode
+    (judged,) = clusters([resource("kubernetes:helm.sh/v3:Release", "kai", props)])
+    assert judged.kai[0].sharing == mode
+
+
+def test_a_mode_that_is_not_known_yet_is_an_open_question():
+    unknown = cluster(kai=(Kai("v0.18.6", sharing=UNKNOWN),))
+    assert "its mode of GPU sharing is known" in open_question("gpu-sharing-mode", unknown).message

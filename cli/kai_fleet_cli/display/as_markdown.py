@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import jinja2
 
-from kai_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN, Maybe, known_or
 from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, carries_out
 from kai_fleet_cli.diff.report import DiffReport
@@ -183,7 +183,7 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
 
 def _label(queue: DeclaredQueue) -> str:
     """The name and the shares; CPU and memory only where they have a quota or a limit."""
-    shares = {} if queue.shares is UNKNOWN else queue.shares
+    shares = known_or(queue.shares, {})
     lines = [str(queue.name).translate(_MERMAID_ESCAPES)]
     for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
         share = shares.get(resource, QueueShare(limit=0.0))
@@ -202,7 +202,7 @@ def _share_in_words(resource: Resource, share: QueueShare) -> str:
     return ", ".join(words)
 
 
-def _amount(resource: Resource, amount: float) -> str:
+def _amount(resource: Resource, amount: Maybe[float]) -> str:
     """An amount in KAI's unit of the resource, in words."""
     if amount is UNKNOWN:
         return "not known yet"

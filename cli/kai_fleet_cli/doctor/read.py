@@ -40,7 +40,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, variables_of
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
-from kai_fleet_policies.model.cluster import HOST, Team
+from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import Settings
@@ -223,7 +223,7 @@ def _read_host(
 _Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside, or ""
 
 
-def _accesses(api: Api, host: Cluster, teams: Iterable[Team]) -> list[_Access]:
+def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:
     """Return the state of each team with its store's, and the kubeconfig of its vCluster."""
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
         accesses = list(pool.map(lambda team: _access(api, host, team), teams))
@@ -333,7 +333,7 @@ class _NoAccessError(Exception):
     """An object that leads to a vCluster is absent, or gives no address. The message says which."""
 
 
-def _access(api: Api, host: Cluster, team: Team) -> _Access:
+def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     """Return a team's state and the kubeconfig of its vCluster, with the address from here.
 
     The kubeconfig is "" if another stack declares the vCluster, or if it cannot be built: then the
@@ -362,7 +362,7 @@ def _access(api: Api, host: Cluster, team: Team) -> _Access:
     return replace(state, certificate_ends=credentials.ends), kubeconfig
 
 
-def _credentials_and_address(api: Api, host: Cluster, team: Team) -> tuple[Pieces, str]:
+def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:
     """Return what the vCluster wrote into its Secret, and `HOST:PORT` of its Service.
 
     Raises _NoAccessError, RefusedError or UnreachableError for the Secret, UnreadError for the

@@ -11,7 +11,7 @@ from kai_fleet.monitoring import ALLOW_PROMETHEUS
 from kai_fleet.queue_specs import leaves
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
-from kai_fleet_policies.model.cluster import HOST, Cluster, Team
+from kai_fleet_policies.model.cluster import HOST, Cluster, DeclaredTeam
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import NVIDIA
@@ -50,7 +50,7 @@ class Required(NamedTuple):
 
 
 def required_objects(
-    settings: Settings, host: Cluster, teams: Mapping[str, Team]
+    settings: Settings, host: Cluster, teams: Mapping[str, DeclaredTeam]
 ) -> Iterator[Required]:
     """Yield the objects that a stack requires on its host, and on the host and in the vClusters of
     these teams.
@@ -117,7 +117,9 @@ def _names_runtime_class(cluster: Cluster) -> bool:
     return all(value_at(kai.values, key) != "" for kai in cluster.kai)
 
 
-def _bounds(team: Team, args: TeamNamespaceArgs, *, is_platform: bool) -> Iterator[Required]:
+def _bounds(
+    team: DeclaredTeam, args: TeamNamespaceArgs, *, is_platform: bool
+) -> Iterator[Required]:
     """Yield what bounds a team on the host.
 
     `is_platform`: the stack declares the host. A team's own stack does not know all bounds.
@@ -139,7 +141,7 @@ def _bounds(team: Team, args: TeamNamespaceArgs, *, is_platform: bool) -> Iterat
 
 
 def _bound(
-    team: Team,
+    team: DeclaredTeam,
     kind: str,
     name: str,
     cause_id: str,

@@ -17,7 +17,7 @@ from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
-from kai_fleet_policies.model.cluster import HOST, Kai, Team
+from kai_fleet_policies.model.cluster import HOST, DeclaredTeam, Kai
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
@@ -279,7 +279,7 @@ class TeamState:
         store: How full its store is, if the host tells.
     """
 
-    team: Team
+    team: DeclaredTeam
     inside: Cluster | None = None
     unreached: str = ""
     certificate_ends: datetime | None = None
@@ -347,7 +347,7 @@ class Snapshot:
         skipped = self.skipped_namespaces(cluster)
         return [pod for pod in cluster.all("pods") if pod.namespace not in skipped]
 
-    def team_of(self, cluster: Cluster) -> Team | None:
+    def team_of(self, cluster: Cluster) -> DeclaredTeam | None:
         """Return the team whose vCluster this is; None for the host."""
         state = self.teams.get(cluster.name)
         return state.team if state is not None else None

@@ -8,6 +8,7 @@ from typing import Final
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import KAI, KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import get, known_or
 from kai_fleet_policies.model.cluster import Kai
 from kai_fleet_policies.model.pod_use import PodUse, gpu_memory, pods_of
 from kai_fleet_policies.model.queues import (
@@ -136,7 +137,7 @@ def _queue_uses(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse
         elif not pod.ending:
             waiting[pod.queue] += pod.gpus
     for name in reversed(index.levels):
-        parent = index.by_name[name].parent
+        parent = known_or(index.by_name[name].parent, None)
         if parent is not None:
             in_use[parent] += in_use[name]
             waiting[parent] += waiting[name]
@@ -144,17 +145,17 @@ def _queue_uses(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse
     for name, level in index.levels.items():
         queue = index.by_name[name]
         # KAI takes an amount that is not written as 0. With a limit of 0 nothing may run.
-        share = queue.shares.get("gpu", QueueShare(limit=None))
+        share = known_or(queue.shares, {}).get("gpu", QueueShare(limit=None))
         uses[name] = QueueUse(
             name=name,
-            parent=queue.parent,
+            parent=known_or(queue.parent, None),
             level=level,
             leaf=index.is_leaf(name),
-            quota=_bounded(share.quota),
-            limit=_bounded(share.limit),
+            quota=_bounded(known_or(share.quota, None)),
+            limit=_bounded(known_or(share.limit, None)),
             in_use=rounded(in_use[name]),
             waiting=rounded(waiting[name]),
-            display_name=queue.spec.get("displayName") or "",
+            display_name=get(queue.spec, "displayName") or "",
         )
     return uses
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kai_fleet.releases import mig
-from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet.values import UNKNOWN, known_or, pairs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_policies.adapters import from_resources
@@ -38,14 +38,14 @@ def picture(resources: Iterable[recorder.Registered]) -> Picture:
 
 def of_clusters(clusters: Sequence[Cluster]) -> Picture:
     """The picture of a stack's clusters. The first one with teams is the host."""
-    by_name = {cluster.name: cluster for cluster in clusters}
+    by_name = {str(cluster.name): cluster for cluster in clusters}
     host = _host(clusters, by_name)
     teams = sorted(host.teams, key=lambda team: str(team.name))
     trees = dict[str, Sequence[DeclaredQueue]]()
     if host.queues:
         trees[HOST] = host.queues
     for team in teams:
-        inside = by_name.get(team.name)
+        inside = by_name.get(str(team.name))
         if inside is not None and inside.queues:
             trees[str(team.name)] = inside.queues
     rows = list[TeamRow]()
@@ -113,12 +113,8 @@ def _guaranteed_gpus(queues: Iterable[DeclaredQueue]) -> str:
 
 def _gpu_quota(queue: DeclaredQueue) -> float:
     """The GPUs that a queue is guaranteed: UNLIMITED (-1), or 0 if unknown or not written."""
-    if queue.shares is UNKNOWN:
-        return 0.0
-    share = queue.shares.get("gpu")
-    if share is None or share.quota is UNKNOWN:
-        return 0.0
-    return share.quota
+    share = known_or(queue.shares, {}).get("gpu")
+    return 0.0 if share is None else known_or(share.quota, 0.0)
 
 
 def _node_labels(team: Team) -> str:

@@ -32,8 +32,7 @@ from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.finding import Finding, Level
-from kai_fleet_policies.model.cluster import HOST
-from kai_fleet_policies.model.cluster import Team as DeclaredTeam
+from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
 from kai_fleet_policies.model.queues import UNLIMITED
 

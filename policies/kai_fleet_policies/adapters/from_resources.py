@@ -12,7 +12,18 @@ from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version
 from kai_fleet.releases.charts import named
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
-from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
+from kai_fleet.values import (
+    UNKNOWN,
+    Maybe,
+    flag,
+    get,
+    known_or,
+    mapping,
+    number,
+    pairs,
+    text,
+    value_at,
+)
 from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.device_sharing import device_sharing
@@ -32,9 +43,6 @@ _CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "KaiScheduler": ("kai-scheduler",),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
-# UNKNOWN in place of a value of one type.
-_UNKNOWN_TEXT: Final[str] = UNKNOWN
-_UNKNOWN_MODE: Final[SharingMode] = UNKNOWN
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"
 # With one of them a vCluster has a scheduler inside.
 _SCHEDULER_SWITCHES: Final = (
@@ -61,13 +69,13 @@ class Declared:
     default_namespace: str = "default"
 
     @property
-    def object_name(self) -> str:
+    def object_name(self) -> Maybe[str]:
         """Its name in Kubernetes."""
         name = text(get(self.props, "metadata", "name"))
         return name or self.name
 
     @property
-    def namespace(self) -> str | None:
+    def namespace(self) -> Maybe[str] | None:
         """The namespace that its metadata has; None if there is none."""
         return text(get(self.props, "metadata", "namespace"))
 
@@ -90,7 +98,7 @@ class _Contents:
     objects: list[ManagedObject] = field(default_factory=list)
     teams: list[Team] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
-    quotas: dict[str, dict[str, float]] = field(default_factory=dict)
+    quotas: dict[Maybe[str], dict[str, Maybe[float]]] = field(default_factory=dict)
     shards: list[str] = field(default_factory=list)
     topologies: list[str] = field(default_factory=list)
     made_queues: list[DeclaredQueue] = field(default_factory=list)
@@ -100,7 +108,7 @@ class _Contents:
         declared = {queue.name for queue in self.queues}
         made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
         kai = tuple(
-            replace(kai, shards=tuple(self.shards), topologies=tuple(self.topologies))
+            replace(kai, shards=tuple(self.shards), topologies=dict.fromkeys(self.topologies, ()))
             for kai in self.kai
         )
         return Cluster(
@@ -182,16 +190,16 @@ def _cluster_name(resource: Declared, identities: Mapping[str, object]) -> str:
 
 def _with_inside(team: Team, host: _Contents, by_name: Mapping[str, _Contents]) -> Team:
     """A team with the GPUs of its namespace's quota, and with what is inside its vCluster."""
-    quota = host.quotas.get(team.namespace, {})
-    gpus: float | None = None
-    slices = dict[str, int]()
-    if UNKNOWN in quota.values():
+    bounds = host.quotas.get(team.namespace, {})
+    quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}
+    slices = {name: int(count) for name, count in mig.slices(quota).items()}
+    whole = [quota[name] for name in keys.GPU_RESOURCES if name in quota]
+    gpus: Maybe[float] | None = None
+    if len(quota) < len(bounds):
         gpus = UNKNOWN
-    else:
-        slices = {name: int(count) for name, count in mig.slices(quota).items()}
-        whole = [quota[name] for name in keys.GPU_RESOURCES if name in quota]
-        if whole:
-            gpus = max(whole) + mig.gpus_of(slices)
+        slices = {}
+    elif whole:
+        gpus = max(whole) + mig.gpus_of(slices)
     contents = by_name.get(str(team.name))
     if contents is None or contents.teams:  # another host with the vCluster's name is not inside
         contents = _Contents(str(team.name))
@@ -279,11 +287,11 @@ def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _read_shard(contents: _Contents, resource: Declared) -> None:
-    contents.shards.append(resource.object_name)
+    contents.shards.append(known_or(resource.object_name, resource.name))
 
 
 def _read_topology(contents: _Contents, resource: Declared) -> None:
-    contents.topologies.append(resource.object_name)
+    contents.topologies.append(known_or(resource.object_name, resource.name))
 
 
 def _read_release(contents: _Contents, resource: Declared) -> None:
@@ -340,7 +348,9 @@ def _chart_in(component: str, names: tuple[str, ...], resource: Declared) -> Cha
     )
 
 
-def _queues_of_chart(version: str | None, values: object, urn: str) -> Iterator[DeclaredQueue]:
+def _queues_of_chart(
+    version: Maybe[str] | None, values: object, urn: str
+) -> Iterator[DeclaredQueue]:
     """The two queues that KAI's charts from v0.10 make at their first install, if not switched off.
 
     Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
@@ -372,7 +382,7 @@ def _component(urn: str) -> str:
     return ""
 
 
-def chart_of(props: Properties) -> tuple[str, str | None]:
+def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
     """The chart and the version of a release; the version is None if the newest one is installed.
 
     `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
@@ -381,7 +391,7 @@ def chart_of(props: Properties) -> tuple[str, str | None]:
     chart = text(props.get("chart"))
     version = text(props.get("version"))
     if chart is UNKNOWN:
-        return _UNKNOWN_TEXT, _UNKNOWN_TEXT
+        return UNKNOWN, UNKNOWN
     name, version_in_name = named(chart or "")
     is_package = version_in_name is not None and not str(chart).startswith("oci://")
     if is_package:
@@ -389,7 +399,7 @@ def chart_of(props: Properties) -> tuple[str, str | None]:
     return name, version or version_in_name
 
 
-def _sharing(version: str | None, values: object) -> SharingMode:
+def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
     """How pods share GPUs; UNKNOWN if the version or the values leave it open.
 
     Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
@@ -401,13 +411,13 @@ def _sharing(version: str | None, values: object) -> SharingMode:
         mode: SharingMode | None = mode_in(version, values)
         if mode:
             return mode
-    return _UNKNOWN_MODE if switch is UNKNOWN else mode_of_switch(switch)
+    return UNKNOWN if switch is UNKNOWN else mode_of_switch(switch)
 
 
 def _vcluster(
-    version: str | None,
+    version: Maybe[str] | None,
     values: object,
-    name: str,
+    name: Maybe[str],
     *,
     of_component: bool,
 ) -> Team:
@@ -427,7 +437,7 @@ def _vcluster(
     )
 
 
-def _mode(values: object) -> str:
+def _mode(values: object) -> Maybe[str]:
     """The mode that values of vCluster's chart mean; UNKNOWN if one that decides is.
 
     A scheduler inside is mode virtual. Pods without owners are what the host's KAI needs.
@@ -437,5 +447,5 @@ def _mode(values: object) -> str:
     if True in schedulers:
         return "virtual"
     if UNKNOWN in (*schedulers, sets_owner):
-        return _UNKNOWN_TEXT
+        return UNKNOWN
     return "default" if sets_owner else "host"

@@ -1,12 +1,12 @@
 """A cluster as it will be after the update: what rules, plans and the doctor read.
 
 It is built from a stack file, and then paths are keys, or from the resources of any program, and
-then paths are URNs. From resources any value may be UNKNOWN.
+then paths are URNs. From resources a value of type `Maybe` may be UNKNOWN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -17,7 +17,7 @@ from kai_fleet.releases.charts import mismatch
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
-from kai_fleet.values import at
+from kai_fleet.values import Maybe, at
 from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.model.device_sharing import DeviceSharing
 from kai_fleet_policies.model.pods import PodTemplate
@@ -52,29 +52,33 @@ class Kai:
     Args:
         version: None if it is left open.
         chart: None for the one of the release table.
-        registries: Registries whose credentials its release gets.
+        fairshare: It shares by usage over time.
+        topologies: Labels of the levels of each topology, by its name.
+        registries: Names of registries whose credentials its release gets.
         path: Key of its section, or URN of its release.
         find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
-    version: str | None
-    sharing: SharingMode = NOT_ENFORCED
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    version: Maybe[str] | None
+    sharing: Maybe[SharingMode] = NOT_ENFORCED
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
     untested: bool = False
-    namespace: str | None = KAI_NAMESPACE
+    namespace: Maybe[str] | None = KAI_NAMESPACE
     path: str = ""
     chart: str | None = None
     shards: Collection[str] = field(default=(), hash=False)
-    topologies: Any = field(default=(), hash=False)
-    fairshare: Any = field(default=None, hash=False)
-    registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    fairshare: bool = False
+    registries: Collection[str] = field(default=(), hash=False)
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:
         """Its entry in the release table; None if the table does not have its version."""
+        if not isinstance(self.version, str):
+            return None
         try:
-            return releases.kai(self.version or "", untested=self.untested)
+            return releases.kai(self.version, untested=self.untested)
         except releases.UnknownVersionError:
             return None  # kai-version-known reports it
 
@@ -98,24 +102,28 @@ class Chart:
         untested: Another version than `tested` is accepted, with a warning.
     """
 
-    chart: str | None
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    chart: Maybe[str] | None
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
     values_key: str = "values"
     home: str = ""
     repository: str = ""
     subject: str = ""
     path: str = ""
     names: tuple[str, ...] | None = None
-    version: str | None = None
+    version: Maybe[str] | None = None
     tested: str | None = None
     untested: bool = False
 
     @property
     def why_another(self) -> str | None:
-        """Why it is no chart of `names`, to complete "which"; None if nothing speaks against it."""
-        if self.names is None or self.chart is None:
+        """Why it is no chart of `names`, to complete "which".
+
+        None if nothing speaks against it, or the chart is not known.
+        """
+        if self.names is None or not isinstance(self.chart, str):
             return None
-        return mismatch(self.chart, self.names, self.version or "")
+        version = self.version if isinstance(self.version, str) else ""
+        return mismatch(self.chart, self.names, version)
 
 
 @dataclass(frozen=True)
@@ -127,18 +135,18 @@ class ManagedObject:
     """
 
     kind: str
-    name: str
-    namespace: str
+    name: Maybe[str]
+    namespace: Maybe[str]
     path: str = ""
-    sharing: DeviceSharing | None = None
+    sharing: Maybe[DeviceSharing] | None = None
 
 
 @dataclass(frozen=True)
 class Team:
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    Fields with a name of VirtualClusterArgs have the value of that argument. From resources `gpus`
-    and `level` may be None: not known, or without a bound.
+    Fields with a name of VirtualClusterArgs have the value of that argument. From resources `level`
+    is None, and so is `gpus` without a quota.
 
     Args:
         path: Key of its section, or URN of its vCluster's release.
@@ -167,20 +175,20 @@ class Team:
         find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
-    name: str
+    name: Maybe[str]
     path: str = ""
-    mode: str = "default"
+    mode: Maybe[str] = "default"
     queue: str | None = None
-    node_pool: Mapping[str, str] = field(default_factory=dict)
-    gpus: float | None = None
+    node_pool: Maybe[Mapping[str, Maybe[str]]] = field(default_factory=dict)
+    gpus: Maybe[float] | None = None
     slices: Mapping[str, int] = field(default_factory=dict, hash=False)
     pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
-    namespace: str = ""
+    namespace: Maybe[str] = ""
     control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
-    version: str | None = None
+    version: Maybe[str] | None = None
     chart: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    chart_values: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    chart_values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False, repr=False)
     access: ApiAccess | None = None
     own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     classes: Collection[str] = field(default=(), hash=False)
@@ -218,6 +226,16 @@ class Team:
     def isolated(self) -> bool:
         """Whether the host bounds it by more than the quota of GPUs."""
         return self.level not in (None, "off")
+
+
+@dataclass(frozen=True)
+class DeclaredTeam(Team):
+    """A team of a stack file: what the doctor reads of it is known."""
+
+    name: str
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: float | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True)
@@ -262,7 +280,7 @@ class Cluster:
     team_queue: str | None = None
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
-    gpus: float | None = None
+    gpus: Maybe[float] | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
@@ -270,7 +288,7 @@ class Cluster:
     @property
     def with_insides(self) -> list[Cluster]:
         """This host, and then the vClusters in which something is declared."""
-        schedulers = {"host": self}
+        schedulers: dict[Maybe[str], Cluster] = {"host": self}
         clusters = [self]
         for team in self.teams:
             inside = replace(
@@ -304,5 +322,20 @@ class Cluster:
 
     @cached_property
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name, without those that another stack declares."""
-        return {queue.name: queue.spec for queue in self.queues if queue.spec}
+        """The `spec` of each Queue object by name, without those that another stack declares.
+
+        Queues with an unknown name or spec are left out.
+        """
+        specs = dict[str, Mapping[str, Any]]()
+        for queue in self.queues:
+            if isinstance(queue.name, str) and isinstance(queue.spec, Mapping) and queue.spec:
+                specs[queue.name] = queue.spec
+        return specs
+
+
+@dataclass(frozen=True)
+class DeclaredHost(Cluster):
+    """The host of a stack file."""
+
+    teams: tuple[DeclaredTeam, ...] = ()
+    grants: tuple[DeclaredTeam, ...] = ()

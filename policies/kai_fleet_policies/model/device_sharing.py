@@ -9,18 +9,17 @@ from typing import Final, Literal, TypeAlias
 
 import yaml
 
-from kai_fleet.values import UNKNOWN, get, items, pairs
+from kai_fleet.values import UNKNOWN, Maybe, get, items, pairs
 
 OF_OTHERS: Final = "a ConfigMap of others"
 # "" is not at all.
 DeviceSharing: TypeAlias = Literal["", "time-slicing", "MPS", "a ConfigMap of others"]
-_UNKNOWN: Final[DeviceSharing] = UNKNOWN
 _WAYS: Final[Mapping[str, DeviceSharing]] = {"timeSlicing": "time-slicing", "mps": "MPS"}
 # From these keys the charts write a ConfigMap; without them `name` is that of an existing one.
 _CONTENT_KEYS: Final = ("map", "data")
 
 
-def device_sharing(values: object) -> DeviceSharing:
+def device_sharing(values: object) -> Maybe[DeviceSharing]:
     """How the device plugin shares GPUs: the first way that its config has, at any depth.
 
     "" if it does not, OF_OTHERS if only a ConfigMap that is not ours says it, and UNKNOWN if a part
@@ -30,7 +29,7 @@ def device_sharing(values: object) -> DeviceSharing:
     for way in _ways(config):
         return way
     if config is UNKNOWN or str(UNKNOWN) in str(config):
-        return _UNKNOWN
+        return UNKNOWN
     is_written = any(get(config, key) for key in _CONTENT_KEYS)
     if get(config, "name") and not is_written:
         return OF_OTHERS

@@ -1,7 +1,7 @@
 """Pods and pod templates of workloads, with what rules read of them.
 
 The operators of some kinds write the scheduler and the queue on the pods that they make: the
-templates here are as the pods will be. Any value may be UNKNOWN.
+templates here are as the pods will be.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,9 @@ from typing import Final, TypeAlias
 
 from kai_fleet.releases.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.mig import PREFIX
-from kai_fleet.values import UNKNOWN, get, items, mapping, pairs, text
+from kai_fleet.values import UNKNOWN, Maybe, get, items, mapping, pairs, text
 
 Labels: TypeAlias = Mapping[str, object]  # also annotations; values may be no strings
-
-# UNKNOWN in place of a value of one type.
-_UNKNOWN_NAMES: Final[list[str]] = UNKNOWN
-_UNKNOWN_LABELS: Final[Labels] = UNKNOWN
-_UNKNOWN_ANSWER: Final[bool] = UNKNOWN
 
 
 def _is_gpu(resource: str) -> bool:
@@ -27,25 +22,22 @@ def _is_gpu(resource: str) -> bool:
 
 @dataclass(frozen=True)
 class PodContainer:
-    """The name and the resources of one container; `requests` and `limits` may be UNKNOWN."""
+    """The name and the resources of one container."""
 
-    name: str = ""
-    requests: Mapping[str, object] = field(default_factory=dict)
-    limits: Mapping[str, object] = field(default_factory=dict)
+    name: Maybe[str] = ""
+    requests: Maybe[Mapping[str, object]] = field(default_factory=dict)
+    limits: Maybe[Mapping[str, object]] = field(default_factory=dict)
 
     @property
-    def gpus(self) -> list[str]:
+    def gpus(self) -> Maybe[list[str]]:
         """Names of GPUs and MIG slices in its requests and limits, also with an amount of 0.
 
         UNKNOWN if one of the two is.
         """
-        if UNKNOWN in (self.requests, self.limits):
-            return _UNKNOWN_NAMES
+        if self.requests is UNKNOWN or self.limits is UNKNOWN:
+            return UNKNOWN
         names = {str(name) for name in (*self.requests, *self.limits)}
         return sorted(filter(_is_gpu, names))
-
-
-_UNKNOWN_CONTAINERS: Final[tuple[PodContainer, ...]] = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -65,23 +57,23 @@ class PodTemplate:
     """
 
     kind: str
-    name: str
-    namespace: str | None = None
-    scheduler: str | None = None
-    labels: Labels = field(default_factory=dict)
-    annotations: Labels = field(default_factory=dict)
-    containers: tuple[PodContainer, ...] = ()
-    owner_labels: Mapping[str, object] = field(default_factory=dict)
+    name: Maybe[str]
+    namespace: Maybe[str] | None = None
+    scheduler: Maybe[str] | None = None
+    labels: Maybe[Labels] = field(default_factory=dict)
+    annotations: Maybe[Labels] = field(default_factory=dict)
+    containers: Maybe[tuple[PodContainer, ...]] = ()
+    owner_labels: Maybe[Labels] = field(default_factory=dict)
     part: str = ""
     path: str = ""
     queue_elsewhere: bool = False
 
     @property
-    def names_queue(self) -> bool:
+    def names_queue(self) -> Maybe[bool]:
         """Whether it has the queue label, with any value; UNKNOWN if its labels are."""
         labels = self._labels_with_queue
         if labels is UNKNOWN:
-            return _UNKNOWN_ANSWER
+            return UNKNOWN
         return QUEUE_LABEL in labels
 
     @property
@@ -90,7 +82,7 @@ class PodTemplate:
         return get(self._labels_with_queue, QUEUE_LABEL)
 
     @property
-    def _labels_with_queue(self) -> Labels:
+    def _labels_with_queue(self) -> Maybe[Labels]:
         if self.owner_labels is UNKNOWN or QUEUE_LABEL in self.owner_labels:
             return self.owner_labels
         return self.labels
@@ -129,7 +121,7 @@ _PLAIN_STEPS: Final = ("spec", "template", "jobTemplate")
 def workloads(
     kind: str,
     props: Mapping[str, object],
-    name: str,
+    name: Maybe[str],
     path: str,
 ) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
@@ -156,21 +148,21 @@ def workloads(
     return templates
 
 
-def _owner_labels(kind: str, metadata: object, spec: object) -> Labels:
+def _owner_labels(kind: str, metadata: object, spec: object) -> Maybe[Labels]:
     """The labels in which KAI looks for the queue, with those that the operator writes there.
 
     UNKNOWN if some of them are.
     """
     labels = mapping(get(metadata, "labels"))
-    added: Labels = {}
+    added: Maybe[Labels] = {}
     if kind == _TRAIN_JOB:  # its operator gives them to the JobSet, which KAI takes for the owner
         added = mapping(get(spec, "labels"))
     elif kind == _DYNAMO:
         queue = get(metadata, "annotations", _DYNAMO_QUEUE)
         if queue:
             added = {QUEUE_LABEL: queue}
-    if UNKNOWN in (labels, added):
-        return _UNKNOWN_LABELS
+    if labels is UNKNOWN or added is UNKNOWN:
+        return UNKNOWN
     return {**labels, **added}
 
 
@@ -203,20 +195,21 @@ def _template(
     )
 
 
-def _containers(spec: object) -> tuple[PodContainer, ...]:
+def _containers(spec: object) -> Maybe[tuple[PodContainer, ...]]:
     """All containers of a pod, the usual ones first; UNKNOWN if one of the two lists is."""
     usual = get(spec, "containers")
     initial = get(spec, "initContainers")
     if UNKNOWN in (usual, initial):
-        return _UNKNOWN_CONTAINERS
+        return UNKNOWN
     containers = [*items(usual), *items(initial)]
-    return tuple(
-        PodContainer(
-            name=text(get(container, "name")) or "",
-            requests=mapping(get(container, "resources", "requests")),
-            limits=mapping(get(container, "resources", "limits")),
-        )
-        for container in containers
+    return tuple(map(_container, containers))
+
+
+def _container(container: object) -> PodContainer:
+    return PodContainer(
+        name=text(get(container, "name")) or "",
+        requests=mapping(get(container, "resources", "requests")),
+        limits=mapping(get(container, "resources", "limits")),
     )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from kai_fleet.queue_specs import UNLIMITED as UNLIMITED
-from kai_fleet.values import UNKNOWN, get, mapping, number, text
+from kai_fleet.values import UNKNOWN, Maybe, get, mapping, number, text
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
@@ -23,15 +23,12 @@ _SUFFIXES: Final = {"T": 10**6, "G": 10**3, "M": 1}
 class QueueShare:
     """A queue's share of one resource, in KAI's units; -1 is unlimited.
 
-    `limit` is None if a Queue object leaves it out, which KAI reads as 0. Each may be UNKNOWN.
+    `limit` is None if a Queue object leaves it out, which KAI reads as 0.
     """
 
-    quota: float = 0.0
-    limit: float | None = UNLIMITED
-    weight: float = 1.0
-
-
-_UNKNOWN_SHARES: Final[Mapping[Resource, QueueShare]] = UNKNOWN
+    quota: Maybe[float] = 0.0
+    limit: Maybe[float] | None = UNLIMITED
+    weight: Maybe[float] = 1.0
 
 
 @dataclass(frozen=True)
@@ -48,22 +45,22 @@ class DeclaredQueue:
             or a chart declares the queue.
     """
 
-    name: str
-    parent: str | None = None
-    shares: Mapping[Resource, QueueShare] = field(default_factory=dict)
-    namespace: str | None = None
+    name: Maybe[str]
+    parent: Maybe[str] | None = None
+    shares: Maybe[Mapping[Resource, QueueShare]] = field(default_factory=dict)
+    namespace: Maybe[str] | None = None
     path: str = ""
     shard: str | None = None
-    spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    spec: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(
         cls,
-        name: str,
+        name: Maybe[str],
         spec: object,
         *,
         path: str = "",
-        namespace: str | None = None,
+        namespace: Maybe[str] | None = None,
         shard: str | None = None,
     ) -> Self:
         """A queue by the `spec` of its Queue object; a number that cannot be read counts as 0.
@@ -81,10 +78,10 @@ class DeclaredQueue:
         )
 
 
-def _shares(resources: object) -> Mapping[Resource, QueueShare]:
+def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
     """The shares that `spec.resources` has; UNKNOWN if that is."""
     if resources is UNKNOWN:
-        return _UNKNOWN_SHARES
+        return UNKNOWN
     shares = dict[Resource, QueueShare]()
     for resource in RESOURCES:
         share = get(resources, resource)
@@ -130,6 +127,10 @@ class QueueIndex:
         elif queue.parent is not None:
             self.children.setdefault(queue.parent, []).append(queue)
 
+    def children_of(self, queue: DeclaredQueue) -> list[DeclaredQueue]:
+        """The queues that name this one as their parent; none if its name is not known."""
+        return self.children.get(queue.name, []) if isinstance(queue.name, str) else []
+
     def is_leaf(self, name: str) -> bool:
         """Whether no queue names this one as its parent."""
         return name not in self.children
@@ -162,11 +163,14 @@ class QueueIndex:
         They end where a parent is not declared or not known, and before a queue is repeated.
         """
         seen = {queue.name}
-        above = self.by_name.get(queue.parent or "")
+        above = self._parent_of(queue)
         while above is not None and above.name not in seen:
             seen.add(above.name)
             yield above
-            above = self.by_name.get(above.parent or "")
+            above = self._parent_of(above)
+
+    def _parent_of(self, queue: DeclaredQueue) -> DeclaredQueue | None:
+        return self.by_name.get(queue.parent) if isinstance(queue.parent, str) else None
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -186,8 +190,11 @@ class QueueIndex:
 
     def _children_of(self, name: str) -> list[str]:
         """The names of the queues in `by_name` that have this parent."""
-        children = self.children.get(name, ())
-        return [queue.name for queue in children if self.by_name.get(queue.name) is queue]
+        names = list[str]()
+        for queue in self.children.get(name, ()):
+            if isinstance(queue.name, str) and self.by_name.get(queue.name) is queue:
+                names.append(queue.name)
+        return names
 
 
 def rounded(amount: float) -> float:

@@ -23,7 +23,7 @@ from kai_fleet.cluster.provider import version
 from kai_fleet.cluster.provider.serving import OPTIONS, announce
 from kai_fleet.cluster.provider.values import plain
 from kai_fleet.names import PACKAGE, QUEUES
-from kai_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
 from kai_fleet_policies.adapters.keys import key_of, team_keys, with_keys
@@ -116,7 +116,7 @@ def _configured(cluster: Cluster, properties: Mapping[str, Collection[str]]) -> 
     exempt = properties.get(EXEMPT_KEY) or ()
     existing = set(properties.get(EXISTING_QUEUES) or ())
 
-    def is_judged(namespace: str | None) -> bool:
+    def is_judged(namespace: Maybe[str] | None) -> bool:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is UNKNOWN or (namespace or "default") not in exempt
 

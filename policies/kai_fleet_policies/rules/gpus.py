@@ -10,7 +10,7 @@ from kai_fleet.releases import DISABLED, sharing
 from kai_fleet.releases.keys import CONTAINER, DEVICES, FRACTION, MEMORY, MPS
 from kai_fleet.releases.keys import SCHEDULER as KAI
 from kai_fleet.releases.sharing import NV_FRACTIONS
-from kai_fleet.values import UNKNOWN, pairs, text
+from kai_fleet.values import UNKNOWN, Maybe, pairs, text
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import HOST, Cluster, Kai, ManagedObject
 from kai_fleet_policies.model.device_sharing import OF_OTHERS
@@ -75,7 +75,7 @@ def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findin
 
 
 def _wrong_keys(
-    annotations: Mapping[str, object], scheduler: str | None, subject: Subject
+    annotations: Mapping[str, object], scheduler: Maybe[str] | None, subject: Subject
 ) -> Findings:
     """Refuse two requests for a share, and what is written about a share without a request."""
     if FRACTION in annotations and MEMORY in annotations:
@@ -83,11 +83,13 @@ def _wrong_keys(
             "has both gpu-fraction and gpu-memory",
             "write only one of them",
         )
-    if FRACTION in annotations or MEMORY in annotations or scheduler != KAI:
-        return  # on pods of other schedulers the short keys may have another meaning
+    if FRACTION in annotations or MEMORY in annotations:
+        return
     keys = [key for key in (DEVICES, CONTAINER) if key in annotations]
     if str(annotations.get(MPS)).lower() == "true":
         keys.append(MPS)
+    if not keys or known(scheduler, "its schedulerName is known") != KAI:
+        return  # on pods of other schedulers the short keys may have another meaning
     for key in keys:
         yield subject.refuse(
             f"has {key} without a share of a GPU",
@@ -164,9 +166,11 @@ def gpu_sharing_mode(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     parts on the nodes: without those, pods that share a GPU stay Pending or share
     without a bound.
     """
-    mode = kai.sharing
     version = kai.version
-    if mode not in sharing.SINCE or version is UNKNOWN or not version:
+    if version is UNKNOWN or not version:
+        return  # kai-version-known says so
+    mode = known(kai.sharing, "its mode of GPU sharing is known")
+    if mode not in sharing.SINCE:
         return
     written = subject.at("gpuSharing")
     if not sharing.has_mode(version, mode):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release
 from kai_fleet.releases.allowed_values import refusals, unread
-from kai_fleet.values import UNKNOWN, at, get, value_at
+from kai_fleet.values import at, get, value_at
 from kai_fleet_policies.model.cluster import Cluster, Kai
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -109,8 +109,7 @@ def kai_feature_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
         "topologies": kai.topologies,
     }
     for feature, since in _SINCE.items():
-        value: object = declared[feature]
-        if value is UNKNOWN or not value:
+        if not declared[feature]:
             continue
         version = known(kai.version, f"the KAI version is known: {feature} come with {since}")
         if version not in KAI or _has_feature(KAI[version], feature):

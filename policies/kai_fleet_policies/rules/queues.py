@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kai_fleet import releases
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.values import UNKNOWN, get, number
+from kai_fleet.values import UNKNOWN, Maybe, get, number
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import Cluster, Kai
@@ -56,7 +56,7 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Find
         )
         return
     chain = [name]
-    chain += [ancestor.name for ancestor in tree.ancestors(queue)]
+    chain += [str(ancestor.name) for ancestor in tree.ancestors(queue)]
     is_cycle = tree.by_name[chain[-1]].parent == name
     if is_cycle:
         if name == min(chain):  # one finding for all queues of the cycle
@@ -130,6 +130,8 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Fin
     Through v0.12 KAI schedules only from the second level: never from the top, never deeper.
     """
     tree = cluster.tree
+    if not isinstance(queue.name, str):
+        return  # queue-tree says so
     level = tree.levels.get(queue.name)
     if level is None or tree.by_name[queue.name] is not queue:
         return
@@ -207,7 +209,7 @@ def _is_within(amount: object, most: int) -> bool:
     if amount is None:
         return True
     size = number(amount)
-    return size is not None and 0 <= size <= most
+    return isinstance(size, float) and 0 <= size <= most
 
 
 @mandatory("queue-cluster-scoped", "medium", each_queue)
@@ -273,7 +275,7 @@ def queue_fraction(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> 
     such pods always stays Pending, with a quota only if its priority class is not preemptible.
     """
     share = _share(queue, "gpu")
-    children = cluster.tree.children.get(queue.name, ())
+    children = cluster.tree.children_of(queue)
     bounds = {"limit": share.limit, "quota": share.quota}
     if any(_pods_that_do_not_fit(_share(child, "gpu").quota) for child in children):
         del bounds["quota"]  # it is the sum of the children's, which are reported
@@ -281,8 +283,8 @@ def queue_fraction(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> 
         del bounds["limit"]
     for key, bound in bounds.items():
         pods = _pods_that_do_not_fit(bound)
-        if bound is None or not pods:
-            continue
+        if not isinstance(bound, float) or not pods:
+            continue  # a bound that is not known is a question of queue-quota
         fractions = listed([exact(gpus) for gpus in pods], "and")
         yield subject.at("gpu", key).warn(
             f"has gpu {key} {exact(bound)}, and pods of {fractions} do not fit together: KAI adds"
@@ -306,7 +308,7 @@ class _TeamGpus(NamedTuple):
     """The GPUs that a team may hold: on a pool, named by its shard, or on all nodes ("")."""
 
     pool: str
-    gpus: float
+    gpus: Maybe[float]
 
 
 def _promises(cluster: Cluster) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
@@ -336,7 +338,7 @@ def queue_quota(
         return
     queue, resource = promise
     share = known(queue.shares, "its resources are known").get(resource)
-    children = cluster.tree.children.get(queue.name)
+    children = cluster.tree.children_of(queue)
     if children and queue not in cluster.tree.twice:
         quota = (share or _NO_SHARE).quota
         yield from _quotas_above(children, resource, quota, "its quota", subject.at("quota"))
@@ -454,7 +456,7 @@ def _above_team(cluster: Cluster, team: _TeamGpus, subject: Subject) -> Findings
 def _quotas_above(
     queues: Iterable[DeclaredQueue],
     resource: Resource,
-    bound: float,
+    bound: Maybe[float],
     bound_name: str,
     subject: Subject,
 ) -> Findings:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Self, TypeAlias, TypeVar
 
-from kai_fleet.values import UNKNOWN, at
+from kai_fleet.values import UNKNOWN, Maybe, at
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.model.pods import PodTemplate
@@ -26,7 +26,7 @@ class UnknownValueError(Exception):
     """A rule needs a value that only the update knows; the text completes "cannot decide until"."""
 
 
-def known(value: T, until: str) -> T:
+def known(value: Maybe[T], until: str) -> T:
     """Return the value.
 
     `until` completes "cannot decide until", for example `its parent is known`.
@@ -167,7 +167,7 @@ def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
         yield replace(subject.undecided(str(unknown)), check=rule)
 
 
-def called(name: str | None) -> str:
+def called(name: Maybe[str] | None) -> str:
     """A name for a sentence; a remark in parentheses where it is empty or not known yet."""
     if name is UNKNOWN:
         return "(name not known yet)"

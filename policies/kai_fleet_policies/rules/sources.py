@@ -44,13 +44,16 @@ def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
         )
         yield chart, subject
     for team, subject in each_vcluster(cluster):
+        version = team.version or DEFAULT_VCLUSTER
+        if isinstance(version, str):
+            version = version.removeprefix("v")
         vcluster = Chart(
             team.chart,
             team.values,
             home="ghcr.io",
             repository="loft-sh",
             names=("vcluster",),
-            version=(team.version or DEFAULT_VCLUSTER).removeprefix("v"),
+            version=version,
         )
         yield vcluster, subject
 
@@ -74,7 +77,7 @@ def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findi
     owner = " of the platform's stack" if cluster.platform else ""
     chart = installed.chart
     reason = None
-    if chart is not None:
+    if isinstance(chart, str):
         reason = _elsewhere(sources.chart_place, chart, cluster.sources.chart_places)
     if reason is not None:
         yield subject.at("chart").refuse(

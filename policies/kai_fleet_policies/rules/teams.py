@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
+from kai_fleet.values import UNKNOWN, Maybe, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Team
@@ -45,41 +46,58 @@ def team_node_pools(cluster: Cluster) -> Findings:
         if team.mode == "virtual" or team.gpus != 0:
             claims.append((team, subject.at("nodePool")))
     may_have_kai_inside = any(team.mode in ("virtual", UNKNOWN) for team, _ in claims)
-    earlier: list[Team] = []
+    earlier: list[_Claim] = []
     for team, subject in claims:
-        if UNKNOWN in (team.mode, team.node_pool, *pairs(team.node_pool).values()):
+        pool = _known_labels(team.node_pool)
+        if pool is None or team.mode is UNKNOWN:
             if may_have_kai_inside and len(claims) > 1:
                 yield subject.undecided("its node pool and scheduler mode are known")
             continue
+        claim = _Claim(called(team.name), team.mode == "virtual", pool)
         for other in earlier:  # the first one is enough for a finding
-            if _may_share_gpus(team, other):
-                yield subject.refuse(*_shared_nodes(team, other))
+            if _may_share_gpus(claim, other):
+                yield subject.refuse(*_shared_nodes(claim, other))
                 break
-        earlier.append(team)
+        earlier.append(claim)
 
 
-def _may_share_gpus(team: Team, other: Team) -> bool:
+class _Claim(NamedTuple):
+    """The nodes that a team claims by their labels, and whether a KAI inside schedules on them."""
+
+    team: str
+    has_kai_inside: bool
+    pool: Mapping[str, str]
+
+
+def _known_labels(labels: Maybe[Mapping[str, Maybe[str]]]) -> dict[str, str] | None:
+    """The labels; None if any is not known."""
+    if labels is UNKNOWN:
+        return None
+    known_labels = {key: value for key, value in labels.items() if value is not UNKNOWN}
+    return known_labels if len(known_labels) == len(labels) else None
+
+
+def _may_share_gpus(claim: _Claim, other: _Claim) -> bool:
     """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
 
     Two teams of one name are no pair: team-unique reports them.
     """
-    if team.name == other.name or "virtual" not in (team.mode, other.mode):
+    if claim.team == other.team or not (claim.has_kai_inside or other.has_kai_inside):
         return False
-    labels = team.node_pool.items()
-    return all(other.node_pool.get(key, value) == value for key, value in labels)
+    return all(other.pool.get(key, value) == value for key, value in claim.pool.items())
 
 
-def _shared_nodes(team: Team, other: Team) -> tuple[str, str]:
+def _shared_nodes(claim: _Claim, other: _Claim) -> tuple[str, str]:
     """Cause and fix where two teams may share nodes."""
-    pair = (team, other)
-    with_kai_inside = [called(team.name) for team in pair if team.mode == "virtual"]
-    without_gpus = [f", or gpus: 0 for {team.name}" for team in pair if team.mode != "virtual"]
+    pair = (claim, other)
+    with_kai_inside = [each.team for each in pair if each.has_kai_inside]
+    without_gpus = [f", or gpus: 0 for {each.team}" for each in pair if not each.has_kai_inside]
     return (
-        f"has {_pool_text(team.node_pool)} and may share nodes with team {called(other.name)},"
-        f" which has {_pool_text(other.node_pool)}: the KAI inside {' and '.join(with_kai_inside)}"
+        f"has {_pool_text(claim.pool)} and may share nodes with team {other.team},"
+        f" which has {_pool_text(other.pool)}: the KAI inside {' and '.join(with_kai_inside)}"
         " would hand out GPUs that are taken",
-        f"write different values of one label, for example {{kai-fleet/pool: {called(team.name)}}}"
-        f" and {{kai-fleet/pool: {called(other.name)}}}{''.join(without_gpus)}",
+        f"write different values of one label, for example {{kai-fleet/pool: {claim.team}}}"
+        f" and {{kai-fleet/pool: {other.team}}}{''.join(without_gpus)}",
     )
 
 
@@ -134,7 +152,7 @@ def _grants_and_queues_below(cluster: Cluster) -> Iterator[tuple[Team | Declared
     for team in cluster.teams:
         for queue in cluster.queues:
             if queue.path.startswith(f"{team.path}.queues."):
-                yield queue, Subject("queue", queue.name, queue.path)
+                yield queue, Subject("queue", called(queue.name), queue.path)
 
 
 @mandatory("team-parent-queue", "high", _grants_and_queues_below)
@@ -159,11 +177,12 @@ def _foreign_names(queue: DeclaredQueue, team: Team, subject: Subject) -> Findin
             f"write {team.name}-{queue.name}",
         )
     display_name = known(get(queue.spec, "displayName"), "its displayName is known")
-    if display_name is None or queue_bounds.is_display_name_of(team.name, display_name):
+    name = str(team.name)
+    if display_name is None or queue_bounds.is_display_name_of(name, display_name):
         return
     yield subject.at("displayName").refuse(
         f"has displayName {display_name}, by which it may be taken for a queue of another team",
-        f"begin it with {team.name}, or drop it",
+        f"begin it with {name}, or drop it",
     )
 
 

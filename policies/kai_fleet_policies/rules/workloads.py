@@ -13,7 +13,7 @@ from kai_fleet.releases.keys import (
     right_key,
 )
 from kai_fleet.urns import read_urn
-from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet.values import UNKNOWN, Maybe, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import PodTemplate
@@ -46,8 +46,7 @@ def workload_leaf_queue(cluster: Cluster, user: PodTemplate | Team, subject: Sub
     not exist stays Pending, in most versions without an event.
     """
     if isinstance(user, Team):
-        queue = known(user.queue or "", "the name of its queue is known")
-        yield from _wrong_queue(queue, cluster, subject)
+        yield from _wrong_queue(user.queue or "", cluster, subject)
     elif user.scheduler in (SCHEDULER, UNKNOWN) and not user.queue_elsewhere:
         yield from _wrong_label(cluster, user, subject)
     # On pods of other schedulers workload-scheduler says what is wrong if they name a queue.
@@ -80,7 +79,7 @@ def _wrong_queue(queue: str, cluster: Cluster, subject: Subject) -> Findings:
     scheduling = cluster.scheduling
     tree = scheduling.tree
     team_queue = cluster.team_queue
-    if team_queue not in (None, UNKNOWN, queue):
+    if team_queue not in (None, queue):
         yield subject.refuse(
             f"names queue {queue}, but the queue of team {cluster.name} is {team_queue}",
             f"write {team_queue}",
@@ -151,11 +150,11 @@ def workload_known_keys(cluster: Cluster, workload: PodTemplate, subject: Subjec
     ]
     for cause, fix in dict.fromkeys(wrong):  # a Pod has its labels twice: its own are its owner's
         yield subject.refuse(cause, fix)
-    if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
-        yield subject.undecided("all its labels and annotations are known")
+    for texts in (workload.labels, workload.annotations, workload.owner_labels):
+        known(texts, "all its labels and annotations are known")
 
 
-def _wrong_keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
+def _wrong_keys(texts: Maybe[Mapping[str, object]], kind: str) -> Iterator[tuple[str, str]]:
     """Causes and fixes of keys that KAI does not read from a `label` or an `annotation`."""
     for key, value in pairs(texts).items():
         right = right_key(key)

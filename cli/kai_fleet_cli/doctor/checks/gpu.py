@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.causes import Fault, Faults, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings.sections.platform import NVIDIA
@@ -119,7 +119,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
         yield from _missing_gpus(team, snapshot, usable, cordoned)
 
 
-def _pool_labels(team: Team) -> str:
+def _pool_labels(team: DeclaredTeam) -> str:
     labels = [f"{key}={value}" for key, value in team.node_pool.items()]
     return " ".join(labels) or "of all nodes"
 
@@ -154,7 +154,7 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
 
 
 def _missing_gpus(
-    team: Team,
+    team: DeclaredTeam,
     snapshot: Snapshot,
     usable: Sequence[KubeObject],
     cordoned: Sequence[KubeObject],
@@ -185,7 +185,7 @@ def _missing_gpus(
         )
 
 
-def _granted_gpus(team: Team) -> dict[str, int]:
+def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
     """Return the numbers of GPUs and MIG slices that a team is granted, by resource."""
     whole_gpus = int((team.gpus or 0) - gpus_of(team.slices))
     return {team.inside.gpu_resource: whole_gpus, **team.slices}

@@ -335,7 +335,7 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
         yield fault("without-queues", cluster, cluster.name)
     for queue in index.queues:
         if queue.name not in index.levels:
-            yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
+            yield fault("queue-dropped", cluster, str(queue.name), parent=queue.parent)
     if cluster.desired.declared:
         yield from _undeclared_queues(cluster, snapshot, index)
 

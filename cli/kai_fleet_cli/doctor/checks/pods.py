@@ -7,11 +7,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
+from kai_fleet.values import known_or
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, Faults, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.doctor.usage import upwards
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import SLACK, UNLIMITED
 
@@ -274,7 +275,7 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 def _raise_limit(
     scheduling: Cluster,
-    team: Team | None,
+    team: DeclaredTeam | None,
     name: str,
     gpus: float,
 ) -> str:
@@ -289,9 +290,10 @@ def _raise_limit(
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {gpus:g}}}}}}}}}'
         command = f"{scheduling.kubectl} patch queue {name} --type merge -p '{patch}'"
         return f"raise its limit: `{command}`"
-    if queue is not None and team is not None and not queue.parent and "gpu" in queue.shares:
+    share = known_or(queue.shares, {}).get("gpu") if queue is not None else None
+    if queue is not None and team is not None and not queue.parent and share is not None:
         shard = queue.shard or DEFAULT_SHARD
-        if queue.shares["gpu"].limit == declared.pools.get(shard, team.gpus):
+        if share.limit == declared.pools.get(shard, team.gpus):
             pool = f".{shard}" if team.pools else ""
             return f"raise {team.gpus_path}{pool}"
     return f"raise gpu.limit of {name} at {declared.queues_key}"

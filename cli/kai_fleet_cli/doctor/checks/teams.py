@@ -23,7 +23,7 @@ from kai_fleet_cli.doctor.causes import Fault, Faults, Why, fault, reason
 from kai_fleet_cli.doctor.checks.kai import killed_lately
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import DeclaredTeam
 
 NEARLY_FULL: Final = 0.8  # of a bound
 STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace
@@ -133,7 +133,7 @@ def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
         yield _vcluster_unreached(state, host)
 
 
-def _recreate_vcluster(team: Team, snapshot: Snapshot) -> str:
+def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> str:
     """Return the fix for an absent control plane.
 
     If the Service of the chart exists the release does, too, and no update creates its objects.
@@ -144,7 +144,7 @@ def _recreate_vcluster(team: Team, snapshot: Snapshot) -> str:
     return host.recreate_release(team.name, team.namespace)
 
 
-def _logs(team: Team, host: Cluster) -> str:
+def _logs(team: DeclaredTeam, host: Cluster) -> str:
     """Return the command that prints the logs of a team's control plane."""
     workload = f"deployment/{team.name}"
     if team.store.workload == "statefulset":
@@ -178,7 +178,7 @@ def _vcluster_unreached(state: TeamState, host: Cluster) -> Fault:
     )
 
 
-def _access_hint(team: Team) -> str:
+def _access_hint(team: DeclaredTeam) -> str:
     """Return what the type of access needs, to append to why a vCluster was not reached; or ""."""
     access = team.access
     if access is None:
