@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
 from kai_fleet_policies.pack.analyzer import schema as pack_schema
 from kai_fleet_policies.rules import RULES
-from kai_fleet_policies.rules.queues import CHART_PARENT, EXISTING_QUEUES
+from kai_fleet_policies.rules.queues import EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Rule
 from kai_fleet_stack import settings
 from kai_fleet_stack.settings import Settings

@@ -14,14 +14,14 @@ from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import closed_pool, in_pool
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
+from kai_fleet.cluster.provider.queues import PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.guards.policies import policy_name
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import CHART_QUEUES, KAI_NAMESPACE
 from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
@@ -241,7 +241,7 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
     if not sets_classes and _uses_priority_classes(release.version, host):
         use_existing.append("priorityClasses")
     for name, spec in named_specs(queues["queues"]):
-        if name in DEFAULT_QUEUES:
+        if name in CHART_QUEUES:
             _refuse_other_queue(name, spec, host)
     return use_existing
 

@@ -9,6 +9,11 @@ SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
 DEFAULT_SHARD: Final = "default"
+# The queues that KAI's chart makes by default from v0.10 on, a parent and one below it.
+# Uninstalling the chart keeps them.
+CHART_PARENT: Final = "default-parent-queue"
+CHART_LEAF: Final = "default-queue"
+CHART_QUEUES: Final = (CHART_PARENT, CHART_LEAF)
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 GPU_GROUP: Final = "runai-gpu-group"  # a label of a pod that shares a GPU, and of its reservation
 RESERVATIONS: Final = "kai-resource-reservation"  # the namespace of reservation pods

@@ -29,7 +29,6 @@ from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject,
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
-from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
@@ -359,8 +358,8 @@ def _queues_of_chart(
     if not makes_queues or not isinstance(version, str):
         return
     if version_key(version) >= (0, 10):
-        yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
-        yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
+        yield DeclaredQueue(keys.CHART_PARENT, None, _UNLIMITED, path=urn)
+        yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, _UNLIMITED, path=urn)
 
 
 _READERS: Final[Mapping[str, Callable[[_Contents, Declared], None]]] = {

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kai_fleet import releases
 from kai_fleet.releases import queue_bounds
-from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.releases.keys import CHART_PARENT, DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN, Maybe, get, number
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Finding
@@ -37,7 +37,6 @@ from kai_fleet_policies.rules.rule import (
 )
 
 EXISTING_QUEUES: Final = "existingQueues"
-CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
 
 
 @mandatory("queue-tree", "high", each_queue)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kai_fleet.releases.keys import (
+    CHART_LEAF,
     FRACTION,
     KAI_NAMESPACE,
     MEMORY,
@@ -62,7 +63,7 @@ def _wrong_label(cluster: Cluster, workload: PodTemplate, subject: Subject) -> F
         leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
         choice = listed(leaves) or "the name of a leaf queue"
         yield subject.refuse(
-            "asks for KAI and names no queue: KAI would look for one called default-queue",
+            f"asks for KAI and names no queue: KAI would look for one called {CHART_LEAF}",
             f"write the label kai.scheduler/queue: {choice}",
         )
     elif not isinstance(queue, str):

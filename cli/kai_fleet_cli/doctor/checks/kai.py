@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, TREE
-from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
+from kai_fleet.cluster.provider.queues import TREE
+from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Faults, Why, being_deleted, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
@@ -389,7 +389,7 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
         return fault("queue-left", cluster, name)
     if tree is not None and tree not in trees:
         return fault("queue-of-others", cluster, name, tree=tree)
-    return fault("queue-by-chart" if name in DEFAULT_QUEUES else "queue-by-hand", cluster, name)
+    return fault("queue-by-chart" if name in CHART_QUEUES else "queue-by-hand", cluster, name)
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:

@@ -17,6 +17,7 @@ from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.objects import well_named
 from kai_fleet.cluster.provider import PluginError
+from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
 from kai_fleet.wording import plain
 
@@ -31,8 +32,6 @@ API_VERSION: Final = "scheduling.run.ai/v2"
 KIND: Final = "Queue"
 PATH: Final = f"/apis/{API_VERSION}/queues"
 _MANAGER: Final = "kai-fleet"
-# Queues that KAI's chart creates by default, from v0.10 on. Uninstalling the chart keeps them.
-DEFAULT_QUEUES: Final = ("default-parent-queue", "default-queue")
 _WORKERS: Final = 8  # more would not help: the queues' webhook answers one request at a time
 _TREE_SECONDS: Final = 300.0  # a webhook that starts takes up to 30 seconds on each level
 _LIST_SECONDS: Final = 30.0  # a server that has not answered by then answers nothing
@@ -365,7 +364,7 @@ def _tree_of(queue: Object) -> str | None:
 def _is_of_chart(queue: Object) -> bool:
     """Whether it is a default queue of KAI's chart that belongs to no tree."""
     annotations = queue["metadata"].get("annotations") or {}
-    is_default = queue["metadata"]["name"] in DEFAULT_QUEUES and _tree_of(queue) is None
+    is_default = queue["metadata"]["name"] in CHART_QUEUES and _tree_of(queue) is None
     return is_default and annotations.get("helm.sh/resource-policy") == "keep"
 
 
