@@ -189,9 +189,8 @@ def test_values_not_known_yet_are_an_open_question(value):
 def kai(level, /, version="v0.16.8", **values):
     own = Kai(version, path="kai", values=values)
     team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
-    return {
-        item.path: item.message for item in found("kai-values", Cluster("host", "", teams=(team,)))
-    }
+    host = Cluster("host", "", teams=(team,))
+    return {item.path: item.message for item in found("kai-values", *host.with_insides)}
 
 
 def test_a_teams_kai_takes_values_of_the_allow_list():

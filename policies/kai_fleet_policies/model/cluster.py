@@ -258,6 +258,7 @@ class Cluster:
         declared: The whole cluster comes from one stack file. Otherwise rules that need the whole
             picture stay silent.
         gpu_resource: Name of the resource that is a GPU.
+        isolated: It is in the vCluster of an isolated team.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is.
         pools: GPUs of each of several pools, by shard.
         key: Key of the section of its KAI.
@@ -280,6 +281,7 @@ class Cluster:
     team_queue: str | None = None
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
+    isolated: bool = False
     gpus: Maybe[float] | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     key: str = "kai-fleet:kai"
@@ -295,6 +297,7 @@ class Cluster:
                 team.inside,
                 scheduled_by=schedulers.get(team.mode),
                 team_queue=team.queue,
+                isolated=team.isolated,
             )
             if inside.kai or inside.queues or inside.workloads or inside.objects:
                 clusters.append(inside)

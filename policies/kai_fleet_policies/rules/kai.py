@@ -1,7 +1,7 @@
 """Rules about KAI: versions of the release table, what a version has, and values of its chart."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release
@@ -13,7 +13,6 @@ from kai_fleet_policies.rules.rule import (
     Subject,
     advisory,
     each_kai,
-    kai_subject,
     known,
     mandatory,
 )
@@ -138,30 +137,13 @@ _UNDONE: Final = {
 }
 
 
-class InstalledKai(NamedTuple):
-    """A KAI, and whether it is inside the vCluster of an isolated team."""
-
-    kai: Kai
-    isolated: bool
-
-
-def every_installed_kai(cluster: Cluster) -> Iterator[tuple[InstalledKai, Subject]]:
-    """The KAI of the cluster, and then those inside its teams' vClusters."""
-    for kai, subject in each_kai(cluster):
-        yield InstalledKai(kai, isolated=False), subject
-    for team in cluster.teams:
-        for kai in team.kai:
-            yield InstalledKai(kai, team.isolated), kai_subject(kai, team.inside)
-
-
-@mandatory("kai-values", "medium", every_installed_kai)
-def kai_values(cluster: Cluster, installed: InstalledKai, subject: Subject) -> Findings:
+@mandatory("kai-values", "medium", each_kai)
+def kai_values(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """An isolated team's KAI has only values of the allow-list, and no KAI undoes the program's.
 
     Whoever writes the values of a team's KAI would decide what runs in its place; and some
     values bring back a hook that the program switched off.
     """
-    kai, isolated = installed
     values = known(kai.values, "its values are known")
     version = str(kai.version or "")
     wrong: list[tuple[str, str, str]] = []  # key, cause and fix
@@ -170,7 +152,7 @@ def kai_values(cluster: Cluster, installed: InstalledKai, subject: Subject) -> F
             wrong.append((key, f"has {key}: true, which {effect}", "drop it"))
     if version in KAI or kai.untested:
         wrong += unread(values, version)
-    if isolated:
+    if cluster.isolated:
         reported = [key for key, _, _ in wrong]
         for key, cause, fix in refusals("kai", values, version):
             if cause and not any(_overlap(key, other) for other in reported):

@@ -10,8 +10,14 @@ from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_a
 from kai_fleet.values import items
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
-from kai_fleet_policies.rules.kai import every_installed_kai
-from kai_fleet_policies.rules.rule import Findings, Subject, cluster_rule, each_vcluster, mandatory
+from kai_fleet_policies.rules.rule import (
+    Findings,
+    Subject,
+    cluster_rule,
+    each_kai,
+    each_vcluster,
+    mandatory,
+)
 
 # Keys and variables are recognized by their names, so that those of a newer chart are seen as well.
 _NAMES_IMAGE: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -32,17 +38,11 @@ _NOT_NAMED: Final = "is from a place that the platform does not name as a source
 
 
 def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
-    """The charts that are installed: those of the host, then each KAI's and each vCluster's."""
+    """The charts that are installed in a cluster: its own, then those of its KAI and vClusters."""
     for chart in cluster.charts:
         yield chart, Subject(chart.subject, "", chart.path)
-    for installed, subject in every_installed_kai(cluster):
-        chart = Chart(
-            installed.kai.chart,
-            installed.kai.values,
-            names=("kai-scheduler",),
-            version=installed.kai.version,
-        )
-        yield chart, subject
+    for kai, subject in each_kai(cluster):
+        yield Chart(kai.chart, kai.values, names=("kai-scheduler",), version=kai.version), subject
     for team, subject in each_vcluster(cluster):
         version = team.version or DEFAULT_VCLUSTER
         if isinstance(version, str):
@@ -59,12 +59,14 @@ def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
 
 
 def _of_stack_file(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
-    """The charts that a stack file has installed.
+    """The charts that a stack file has installed, on the host and inside vClusters.
 
     None of another program: whoever may change that can run anything.
     """
     if cluster.name == HOST and (cluster.declared or cluster.platform):
         yield from installed_charts(cluster)
+        for team in cluster.teams:
+            yield from installed_charts(team.inside)
 
 
 @mandatory("sources-known", "critical", _of_stack_file)
