@@ -15,19 +15,11 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.vcluster_values import argument_values, store_of
 from kai_fleet_policies.key_paths import key_path
-from kai_fleet_policies.model.cluster import (
-    HOST,
-    ApiAccess,
-    Chart,
-    Cluster,
-    DeclaredHost,
-    DeclaredTeam,
-    Kai,
-    ManagedObject,
-)
+from kai_fleet_policies.model.cluster import HOST, ApiAccess, Cluster, DeclaredHost, DeclaredTeam
 from kai_fleet_policies.model.device_sharing import device_sharing
+from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
-from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
+from kai_fleet_policies.model.queues import UNLIMITED, UNLIMITED_SHARES, DeclaredQueue, QueueShare
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Access
@@ -154,8 +146,7 @@ def _with_granted_queues(host: DeclaredHost, arguments: Arguments) -> DeclaredHo
     parent = None
     for name in (*grant.above, grant.parent_queue):
         gpus = grant.counted if name == grant.parent_queue else UNLIMITED
-        shares = dict.fromkeys(RESOURCES, QueueShare(UNLIMITED))
-        shares["gpu"] = QueueShare(gpus, gpus)
+        shares = {**UNLIMITED_SHARES, "gpu": QueueShare(gpus, gpus)}
         queue = DeclaredQueue(name, parent, shares, path=path, shard=grant.shard)
         queues.append(queue)
         parent = name

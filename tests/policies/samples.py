@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
-from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.finding import Finding, Level
-from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME

@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet_policies.rules.vclusters import vcluster_storage_class
+from kai_fleet_policies.rules.vcluster_store import vcluster_storage_class
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.settings import Settings

@@ -7,8 +7,9 @@ import pytest
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject
+from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.device_sharing import OF_OTHERS, device_sharing
+from kai_fleet_policies.model.installed import Kai, ManagedObject
 from tests.policies.samples import (
     cases,
     cluster,

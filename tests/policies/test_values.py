@@ -10,7 +10,8 @@ from kai_fleet.releases import KAI
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
 from kai_fleet_stack.settings import load
 from kai_fleet_stack.settings.team_stack import Facts

@@ -16,7 +16,8 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Kai, Team
+from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
 from kai_fleet_stack.validation import merge_findings
 from tests.policies.samples import (

@@ -6,7 +6,8 @@ import pytest
 
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.model.cluster import Cluster, Kai
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer
 from tests.policies.samples import (
     cases,

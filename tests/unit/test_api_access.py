@@ -6,7 +6,7 @@ import pytest
 
 from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_policies.rules.vclusters import vcluster_access
+from kai_fleet_policies.rules.vcluster_access import vcluster_access
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.settings import load
 from tests.unit.doctor_samples import SETTINGS, Lab

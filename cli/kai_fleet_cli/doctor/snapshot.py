@@ -17,8 +17,9 @@ from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
-from kai_fleet_policies.model.cluster import HOST, DeclaredTeam, Kai
+from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.cluster import Cluster as Declaration
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import QueueIndex
 from kai_fleet_stack.settings import Settings

@@ -9,7 +9,7 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import KAI, KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.values import get, known_or
-from kai_fleet_policies.model.cluster import Kai
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pod_use import PodUse, gpu_memory, pods_of
 from kai_fleet_policies.model.queues import (
     UNLIMITED,

@@ -9,7 +9,7 @@ from kai_fleet.values import UNKNOWN, known_or, pairs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 

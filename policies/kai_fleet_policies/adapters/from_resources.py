@@ -5,78 +5,21 @@ Each `kubernetes` provider is a cluster; the one with the name of a vCluster is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
-from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
-from kai_fleet.releases.charts import named
-from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
+from kai_fleet.releases import keys, mig
 from kai_fleet.urns import read_urn
-from kai_fleet.values import (
-    UNKNOWN,
-    Maybe,
-    flag,
-    get,
-    known_or,
-    mapping,
-    number,
-    pairs,
-    text,
-    value_at,
-)
-from kai_fleet.vcluster_values import store_of
-from kai_fleet_policies.model.cluster import Chart, Cluster, Kai, ManagedObject, Team
-from kai_fleet_policies.model.device_sharing import device_sharing
+from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
+from kai_fleet_policies.adapters.releases import HelmRelease
+from kai_fleet_policies.adapters.resource import Declared, Properties
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
-from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
+from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
-Properties: TypeAlias = Mapping[str, object]
-
-_COMPONENT: Final = "kai-fleet:index:"
-_UNLIMITED: Final = {resource: QueueShare(quota=-1.0, limit=-1.0) for resource in RESOURCES}
-# The charts that this program's components install; the other components install none.
-_CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "VirtualCluster": ("vcluster",),
-    "KaiScheduler": ("kai-scheduler",),
-    "GpuStack": tuple(sorted(GPU_CHARTS)),
-}
-_IMAGE: Final = "controlPlane.statefulSet.image.repository"
-# With one of them a vCluster has a scheduler inside.
-_SCHEDULER_SWITCHES: Final = (
-    "controlPlane.distro.k8s.scheduler.enabled",
-    "controlPlane.advanced.virtualScheduler.enabled",
-)
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One resource.
-
-    Args:
-        props: Its inputs as plain values; UNKNOWN stands for what only the update knows.
-        provider: URN of its provider, or "".
-        default_namespace: Namespace that the provider fills in.
-    """
-
-    urn: str
-    type: str
-    name: str
-    props: Properties
-    provider: str = ""
-    default_namespace: str = "default"
-
-    @property
-    def object_name(self) -> Maybe[str]:
-        """Its name in Kubernetes."""
-        name = text(get(self.props, "metadata", "name"))
-        return name or self.name
-
-    @property
-    def namespace(self) -> Maybe[str] | None:
-        """The namespace that its metadata has; None if there is none."""
-        return text(get(self.props, "metadata", "namespace"))
 
 
 @dataclass
@@ -261,7 +204,7 @@ def _read_tree(contents: _Contents, resource: Declared) -> None:
         _read_queue(contents, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))
     if isinstance(parent, str):  # another stack has it, and has judged what may be below it
-        queue = DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn)
+        queue = DeclaredQueue(parent, None, UNLIMITED_SHARES, path=resource.urn)
         contents.made_queues.append(queue)
 
 
@@ -295,71 +238,16 @@ def _read_topology(contents: _Contents, resource: Declared) -> None:
 
 def _read_release(contents: _Contents, resource: Declared) -> None:
     """Read a Helm release: a KAI, a vCluster, or any other chart as an object."""
-    props = resource.props
-    # Only the engine reads files of values.
-    values = UNKNOWN if props.get("valueYamlFiles") else props.get("values")
-    chart, version = chart_of(props)
-    component = _component(resource.urn)
-    if component:
-        names = _CHARTS.get(component, ())
-        contents.charts.append(_chart_in(component, names, resource))
-        if len(names) == 1:
-            chart = names[0]
-    namespace = text(props.get("namespace")) or resource.default_namespace
-    name = text(props.get("name")) or resource.name
-    # What this program declares was judged with its stack file, where levels and sources are known.
-    judged = {} if component else mapping(values)
-    if chart == "kai-scheduler":
-        kai = Kai(
-            version,
-            sharing=_sharing(version, values),
-            values=judged,
-            untested=component == "KaiScheduler",
-            namespace=namespace,
-            path=resource.urn,
-        )
-        contents.kai.append(kai)
-        contents.made_queues += _queues_of_chart(version, values, resource.urn)
-    elif chart == "vcluster":
-        team = _vcluster(version, values, name, of_component=component == "VirtualCluster")
-        team = replace(team, values=judged, namespace=namespace, path=resource.urn)
-        contents.teams.append(team)
+    release = HelmRelease.of(resource)
+    if release.component:
+        contents.charts.append(release.chart_of_component())
+    if release.is_kai:
+        contents.kai.append(release.kai())
+        contents.made_queues += release.queues_of_kai()
+    elif release.is_vcluster:
+        contents.teams.append(release.team())
     else:
-        has_plugin = chart in GPU_CHARTS or component == "GpuStack"
-        release = ManagedObject(
-            "Release",
-            name,
-            namespace,
-            path=resource.urn,
-            sharing=device_sharing(values) if has_plugin else None,
-        )
-        contents.objects.append(release)
-
-
-def _chart_in(component: str, names: tuple[str, ...], resource: Declared) -> Chart:
-    """The chart of a release in a component of this program, where only `names` are allowed."""
-    return Chart(
-        text(resource.props.get("chart")) or "",
-        version=text(resource.props.get("version")),
-        subject=f"release {resource.name} in component {component}",
-        path=resource.urn,
-        names=names,
-    )
-
-
-def _queues_of_chart(
-    version: Maybe[str] | None, values: object, urn: str
-) -> Iterator[DeclaredQueue]:
-    """The two queues that KAI's charts from v0.10 make at their first install, if not switched off.
-
-    Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
-    """
-    makes_queues = flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True
-    if not makes_queues or not isinstance(version, str):
-        return
-    if version_key(version) >= (0, 10):
-        yield DeclaredQueue(keys.CHART_PARENT, None, _UNLIMITED, path=urn)
-        yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, _UNLIMITED, path=urn)
+        contents.objects.append(release.managed_object())
 
 
 _READERS: Final[Mapping[str, Callable[[_Contents, Declared], None]]] = {
@@ -371,80 +259,3 @@ _READERS: Final[Mapping[str, Callable[[_Contents, Declared], None]]] = {
     "kubernetes:kai.scheduler/v1alpha1:Topology": _read_topology,
     "kubernetes:core/v1:ResourceQuota": _read_quota,
 }
-
-
-def _component(urn: str) -> str:
-    """The nearest component of this program around a resource; "" for none."""
-    for kind in reversed(read_urn(urn).above):
-        if kind.startswith(_COMPONENT):
-            return kind.removeprefix(_COMPONENT)
-    return ""
-
-
-def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
-    """The chart and the version of a release; the version is None if the newest one is installed.
-
-    `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
-    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is.
-    """
-    chart = text(props.get("chart"))
-    version = text(props.get("version"))
-    if chart is UNKNOWN:
-        return UNKNOWN, UNKNOWN
-    name, version_in_name = named(chart or "")
-    is_package = version_in_name is not None and not str(chart).startswith("oci://")
-    if is_package:
-        return name, version_in_name
-    return name, version or version_in_name
-
-
-def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
-    """How pods share GPUs; UNKNOWN if the version or the values leave it open.
-
-    Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
-    the older switch.
-    """
-    default = has_sharing_modes(version) if isinstance(version, str) else UNKNOWN
-    switch = flag(value_at(values, "global.gpuSharing"), unset=default)
-    if isinstance(version, str) and (default or switch):
-        mode: SharingMode | None = mode_in(version, values)
-        if mode:
-            return mode
-    return UNKNOWN if switch is UNKNOWN else mode_of_switch(switch)
-
-
-def _vcluster(
-    version: Maybe[str] | None,
-    values: object,
-    name: Maybe[str],
-    *,
-    of_component: bool,
-) -> Team:
-    """The team of a vCluster, by the values of its chart."""
-    if isinstance(version, str) and version:
-        version = f"v{version.removeprefix('v')}"  # the chart's versions have no v
-    return Team(
-        name,
-        version=version,
-        node_pool=mapping(value_at(values, "sync.fromHost.nodes.selector.labels")),
-        mode=_mode(values),
-        chart_values=mapping(values),
-        store=store_of(values),
-        untested=of_component,
-        # Without a licence the component writes the open source image.
-        licensed=of_component and value_at(values, _IMAGE) is None,
-    )
-
-
-def _mode(values: object) -> Maybe[str]:
-    """The mode that values of vCluster's chart mean; UNKNOWN if one that decides is.
-
-    A scheduler inside is mode virtual. Pods without owners are what the host's KAI needs.
-    """
-    schedulers = [flag(value_at(values, key), unset=False) for key in _SCHEDULER_SWITCHES]
-    sets_owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
-    if True in schedulers:
-        return "virtual"
-    if UNKNOWN in (*schedulers, sets_owner):
-        return UNKNOWN
-    return "default" if sets_owner else "host"

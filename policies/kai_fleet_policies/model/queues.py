@@ -31,6 +31,12 @@ class QueueShare:
     weight: Maybe[float] = 1.0
 
 
+# Shares of a queue about whose amounts there is nothing to say here.
+UNLIMITED_SHARES: Final[Mapping[Resource, QueueShare]] = dict.fromkeys(
+    RESOURCES, QueueShare(UNLIMITED)
+)
+
+
 @dataclass(frozen=True)
 class DeclaredQueue:
     """A scheduling queue.

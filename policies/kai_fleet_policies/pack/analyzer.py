@@ -25,8 +25,9 @@ from kai_fleet.cluster.provider.values import plain
 from kai_fleet.names import PACKAGE, QUEUES
 from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import MASK
-from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
+from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters
 from kai_fleet_policies.adapters.keys import key_of, team_keys, with_keys
+from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.finding import Finding, Level, report
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import DeclaredQueue

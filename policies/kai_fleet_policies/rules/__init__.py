@@ -10,9 +10,13 @@ from kai_fleet_policies.rules import (
     charts,
     gpus,
     kai,
+    queue_amounts,
     queues,
     sources,
     teams,
+    vcluster_access,
+    vcluster_store,
+    vcluster_values,
     vclusters,
     workloads,
 )
@@ -28,7 +32,20 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
 
 
 RULES: Final[tuple[Rule, ...]] = tuple(
-    _rules_in(queues, workloads, gpus, teams, kai, vclusters, charts, sources)
+    _rules_in(
+        queues,
+        queue_amounts,
+        workloads,
+        gpus,
+        teams,
+        kai,
+        vclusters,
+        vcluster_values,
+        vcluster_access,
+        vcluster_store,
+        charts,
+        sources,
+    )
 )
 BY_NAME: Final = {rule.name: rule for rule in RULES}
 

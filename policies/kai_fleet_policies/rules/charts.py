@@ -1,7 +1,8 @@
 """Which chart a release is of: the one that its section or its component is for."""
 
 from kai_fleet.releases.charts import same_version
-from kai_fleet_policies.model.cluster import Chart, Cluster
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.kai import untested_cause
 from kai_fleet_policies.rules.rule import Findings, Subject, known, mandatory
 from kai_fleet_policies.rules.sources import installed_charts

@@ -12,8 +12,9 @@ from kai_fleet.releases.keys import SCHEDULER as KAI
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, Maybe, pairs, text
 from kai_fleet.wording import listed
-from kai_fleet_policies.model.cluster import HOST, Cluster, Kai, ManagedObject
+from kai_fleet_policies.model.cluster import HOST, Cluster
 from kai_fleet_policies.model.device_sharing import OF_OTHERS
+from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,

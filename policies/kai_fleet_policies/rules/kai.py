@@ -5,9 +5,10 @@ from typing import Final, TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release
-from kai_fleet.releases.allowed_values import refusals, unread
+from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
-from kai_fleet_policies.model.cluster import Cluster, Kai
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
@@ -146,7 +147,7 @@ def kai_values(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
     """
     values = known(kai.values, "its values are known")
     version = str(kai.version or "")
-    wrong: list[tuple[str, str, str]] = []  # key, cause and fix
+    wrong = list[Refusal]()
     for key, effect in _UNDONE.items():
         if value_at(values, key) is True:
             wrong.append((key, f"has {key}: true, which {effect}", "drop it"))

@@ -12,7 +12,8 @@ from typing import Literal, Self, TypeAlias, TypeVar
 
 from kai_fleet.values import UNKNOWN, Maybe, at
 from kai_fleet_policies.finding import Finding, Level
-from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue
 

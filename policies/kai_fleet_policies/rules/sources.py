@@ -9,7 +9,8 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import HOST, Chart, Cluster
+from kai_fleet_policies.model.cluster import HOST, Cluster
+from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,

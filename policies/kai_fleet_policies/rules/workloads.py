@@ -16,7 +16,8 @@ from kai_fleet.releases.keys import (
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
-from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,

@@ -1,0 +1,209 @@
+"""Helm releases of any program, read as KAI, vClusters and other charts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, version_key
+from kai_fleet.releases.charts import named
+from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
+from kai_fleet.urns import read_urn
+from kai_fleet.values import UNKNOWN, Maybe, flag, mapping, text, value_at
+from kai_fleet.vcluster_values import store_of
+from kai_fleet_policies.adapters.resource import Declared, Properties
+from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.device_sharing import device_sharing
+from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
+from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
+
+_COMPONENT: Final = "kai-fleet:index:"
+_KAI: Final = "kai-scheduler"
+_VCLUSTER: Final = "vcluster"
+# The charts that this program's components install; the other components install none.
+_CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "VirtualCluster": (_VCLUSTER,),
+    "KaiScheduler": (_KAI,),
+    "GpuStack": tuple(sorted(GPU_CHARTS)),
+}
+_IMAGE: Final = "controlPlane.statefulSet.image.repository"
+# With one of them a vCluster has a scheduler inside.
+_SCHEDULER_SWITCHES: Final = (
+    "controlPlane.distro.k8s.scheduler.enabled",
+    "controlPlane.advanced.virtualScheduler.enabled",
+)
+
+
+@dataclass(frozen=True)
+class HelmRelease:
+    """A Helm release, or a chart whose objects a program declares.
+
+    Args:
+        component: The component of this program that declares it; "" for any other release.
+        chart: Name of its chart; in a component with one chart that chart.
+        version: Version of the chart; None if the newest one is installed.
+        values: Its values. UNKNOWN with files of values, which only the engine reads.
+    """
+
+    resource: Declared
+    component: str
+    chart: Maybe[str]
+    version: Maybe[str] | None
+    values: object
+    name: Maybe[str]
+    namespace: Maybe[str]
+
+    @classmethod
+    def of(cls, resource: Declared) -> Self:
+        """The release that a resource is."""
+        props = resource.props
+        chart, version = chart_of(props)
+        component = _component(resource.urn)
+        charts = _CHARTS.get(component, ())
+        return cls(
+            resource,
+            component,
+            chart=charts[0] if len(charts) == 1 else chart,
+            version=version,
+            values=UNKNOWN if props.get("valueYamlFiles") else props.get("values"),
+            name=text(props.get("name")) or resource.name,
+            namespace=text(props.get("namespace")) or resource.default_namespace,
+        )
+
+    @property
+    def is_kai(self) -> bool:
+        """Whether it is a KAI."""
+        return self.chart == _KAI
+
+    @property
+    def is_vcluster(self) -> bool:
+        """Whether it is a vCluster."""
+        return self.chart == _VCLUSTER
+
+    @property
+    def _judged_values(self) -> Maybe[Mapping[str, Any]]:
+        """The values that its user writes.
+
+        None of a component: those are judged with the stack file, where levels and sources are
+        known.
+        """
+        return {} if self.component else mapping(self.values)
+
+    def chart_of_component(self) -> Chart:
+        """The chart of a release in a component of this program, where only some are allowed."""
+        return Chart(
+            text(self.resource.props.get("chart")) or "",
+            version=text(self.resource.props.get("version")),
+            subject=f"release {self.resource.name} in component {self.component}",
+            path=self.resource.urn,
+            names=_CHARTS.get(self.component, ()),
+        )
+
+    def kai(self) -> Kai:
+        """The KAI that it is."""
+        return Kai(
+            self.version,
+            sharing=_sharing(self.version, self.values),
+            values=self._judged_values,
+            untested=self.component == "KaiScheduler",
+            namespace=self.namespace,
+            path=self.resource.urn,
+        )
+
+    def queues_of_kai(self) -> Iterator[DeclaredQueue]:
+        """The two queues that KAI's charts from v0.10 make at first, if not switched off.
+
+        Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
+        """
+        switch = value_at(self.values, "defaultQueue.createDefaultQueue")
+        if flag(switch, unset=True) is not True or not isinstance(self.version, str):
+            return
+        if version_key(self.version) >= (0, 10):
+            path = self.resource.urn
+            yield DeclaredQueue(keys.CHART_PARENT, None, UNLIMITED_SHARES, path=path)
+            yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, UNLIMITED_SHARES, path=path)
+
+    def team(self) -> Team:
+        """The team of the vCluster that it is, by the values of its chart."""
+        version = self.version
+        if isinstance(version, str) and version:
+            version = f"v{version.removeprefix('v')}"  # the chart's versions have no v
+        in_component = self.component == "VirtualCluster"
+        return Team(
+            self.name,
+            path=self.resource.urn,
+            namespace=self.namespace,
+            version=version,
+            node_pool=mapping(value_at(self.values, "sync.fromHost.nodes.selector.labels")),
+            mode=_mode(self.values),
+            values=self._judged_values,
+            chart_values=mapping(self.values),
+            store=store_of(self.values),
+            untested=in_component,
+            # Without a licence the component writes the open source image.
+            licensed=in_component and value_at(self.values, _IMAGE) is None,
+        )
+
+    def managed_object(self) -> ManagedObject:
+        """It as any other object."""
+        has_plugin = self.chart in GPU_CHARTS or self.component == "GpuStack"
+        return ManagedObject(
+            "Release",
+            self.name,
+            self.namespace,
+            path=self.resource.urn,
+            sharing=device_sharing(self.values) if has_plugin else None,
+        )
+
+
+def _component(urn: str) -> str:
+    """The nearest component of this program around a resource; "" for none."""
+    for kind in reversed(read_urn(urn).above):
+        if kind.startswith(_COMPONENT):
+            return kind.removeprefix(_COMPONENT)
+    return ""
+
+
+def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
+    """The chart and the version of a release; the version is None if the newest one is installed.
+
+    `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
+    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is.
+    """
+    chart = text(props.get("chart"))
+    version = text(props.get("version"))
+    if chart is UNKNOWN:
+        return UNKNOWN, UNKNOWN
+    name, version_in_name = named(chart or "")
+    is_package = version_in_name is not None and not str(chart).startswith("oci://")
+    if is_package:
+        return name, version_in_name
+    return name, version or version_in_name
+
+
+def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
+    """How pods share GPUs; UNKNOWN if the version or the values leave it open.
+
+    Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
+    the older switch.
+    """
+    default = has_sharing_modes(version) if isinstance(version, str) else UNKNOWN
+    switch = flag(value_at(values, "global.gpuSharing"), unset=default)
+    if isinstance(version, str) and (default or switch):
+        mode: SharingMode | None = mode_in(version, values)
+        if mode:
+            return mode
+    return UNKNOWN if switch is UNKNOWN else mode_of_switch(switch)
+
+
+def _mode(values: object) -> Maybe[str]:
+    """The mode that values of vCluster's chart mean; UNKNOWN if one that decides is.
+
+    A scheduler inside is mode virtual. Pods without owners are what the host's KAI needs.
+    """
+    schedulers = [flag(value_at(values, key), unset=False) for key in _SCHEDULER_SWITCHES]
+    sets_owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
+    if True in schedulers:
+        return "virtual"
+    if UNKNOWN in (*schedulers, sets_owner):
+        return UNKNOWN
+    return "default" if sets_owner else "host"

@@ -1,0 +1,42 @@
+"""One declared resource, as any program declares it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kai_fleet.values import (
+    Maybe,
+    get,
+    text,
+)
+
+Properties: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One resource.
+
+    Args:
+        props: Its inputs as plain values; UNKNOWN stands for what only the update knows.
+        provider: URN of its provider, or "".
+        default_namespace: Namespace that the provider fills in.
+    """
+
+    urn: str
+    type: str
+    name: str
+    props: Properties
+    provider: str = ""
+    default_namespace: str = "default"
+
+    @property
+    def object_name(self) -> Maybe[str]:
+        """Its name in Kubernetes."""
+        name = text(get(self.props, "metadata", "name"))
+        return name or self.name
+
+    @property
+    def namespace(self) -> Maybe[str] | None:
+        """The namespace that its metadata has; None if there is none."""
+        return text(get(self.props, "metadata", "namespace"))

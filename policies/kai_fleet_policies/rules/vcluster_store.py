@@ -1,0 +1,155 @@
+"""Rules about the store and the volume of a vCluster."""
+
+from decimal import Decimal
+from typing import Final
+
+from kai_fleet import vcluster_values as stores
+from kai_fleet.values import number, pairs, parse_quantity, value_at
+from kai_fleet.vcluster_values import ChartStore
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
+
+# Completes a fix where a store or a volume cannot be changed.
+_NEEDS_ANOTHER_VCLUSTER: Final = (
+    "needs another vCluster: add a team of another name beside it and move what it runs, or remove"
+    " the team, which deletes all that is in it, and add it again"
+)
+# With this value vCluster moves a deployed etcd into itself, once.
+_MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
+
+
+@mandatory("vcluster-store", "critical", each_vcluster)
+def vcluster_store(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+    """A control plane's store fits its replicas and its licence, and stays what it is.
+
+    vCluster moves no state from one store to another: the team's Kubernetes would start again
+    empty, or not at all. Several control planes on one SQLite do not start.
+    """
+    values = known(team.chart_values, "its values are known")
+    for key in stores.SWITCHES.values():
+        known(value_at(values, key), "its store is known")
+    store = stores.store_of(values)
+    replicas = number(value_at(values, stores.REPLICAS))
+    if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
+        fix = "write store: {type: etcd, replicas: 3}, or 1"
+        if team.running_store is not None:
+            fix = f"write 1. Another store {_NEEDS_ANOTHER_VCLUSTER}"
+        yield subject.at("replicas").refuse(
+            f"is {replicas:g}, and its store is SQLite, a file that one process has: none would"
+            " start",
+            fix,
+        )
+    if store.type in ("embeddedEtcd", "external") and not team.licensed:
+        yield subject.at("store", "type").refuse(
+            f"is {store.type}, which the open source image has in no version",
+            "write etcd, or licensed: true beside store if you have a licence",
+        )
+    if team.running_store is not None:
+        migrates = value_at(values, _MIGRATE) is True
+        yield from _changed_store(team.running_store, store, migrates, subject)
+
+
+def _changed_store(
+    before: ChartStore,
+    after: ChartStore,
+    migrates: bool,
+    subject: Subject,
+) -> Findings:
+    """Refuse another type of store, or another number of etcd members, than the one that runs.
+
+    With `migrates` an etcd may become the embedded one.
+    """
+    if before.type != after.type:
+        if migrates and (before.type, after.type) == ("etcd", "embeddedEtcd"):
+            return
+        yield subject.at("store", "type").refuse(
+            f"changes from {before.type} to {after.type}, and the state stays in the one before",
+            f"write {before.type}. Another store {_NEEDS_ANOTHER_VCLUSTER}",
+        )
+    elif before.members != after.members:
+        yield subject.at("store", "replicas").refuse(
+            f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
+            " its first start: others would begin a second, empty store under the same name",
+            f"write {before.members}. Another store {_NEEDS_ANOTHER_VCLUSTER}",
+        )
+
+
+# What vCluster's chart has for a volume's size and class where they are not written.
+_VOLUME_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
+
+
+@mandatory("vcluster-volume", "high", each_vcluster)
+def vcluster_volume(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+    """The volume of a vCluster that runs keeps its storage class and size.
+
+    Kubernetes changes no volume template of a StatefulSet: every update would fail, and with it
+    all its other changes.
+    """
+    running = team.running_store
+    if running is None or running.type != team.store.type:
+        return  # vcluster-store says so
+    for key, default in _VOLUME_DEFAULTS.items():
+        before = running.claim.get(key) or default
+        after = team.store.claim.get(key) or default
+        is_size = key == "size"
+        if before == after or (is_size and _bytes(before) == _bytes(after)):
+            continue
+        no_class = "the cluster's default class"
+        kept = before or '""'
+        fix = f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}"
+        if is_size and _is_larger(after, before):
+            fix = _grow_volume(team, before, after)
+        in_values = key in pairs(value_at(team.values, stores.CLAIM))
+        keys = ["values", stores.CLAIM, key] if in_values else [key]
+        yield subject.at(*keys).refuse(
+            f"changes from {before or no_class} to {after or no_class}, and the volume is made"
+            " already",
+            fix,
+        )
+
+
+def _bytes(quantity: str) -> Decimal | str:
+    """The quantity as a number, or the text unchanged if it is not one: the chart reports that."""
+    try:
+        return parse_quantity(quantity)
+    except ValueError:
+        return quantity
+
+
+def _is_larger(after: str, before: str) -> bool:
+    """Whether both sizes are quantities, and the first is the larger one."""
+    size = _bytes(after)
+    size_before = _bytes(before)
+    if isinstance(size, str) or isinstance(size_before, str):
+        return False
+    return size > size_before
+
+
+def _grow_volume(team: Team, before: str, after: str) -> str:
+    """How to have a larger volume: by its claim, because the release keeps the size before."""
+    members = ["-0"]
+    if team.store.type == "etcd":
+        members = [f"-etcd-{number}" for number in range(team.store.members)]
+    claims = " ".join(f"data-{team.name}{member}" for member in members)
+    patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
+    return (
+        f"write {before}, and have the volume itself grow where its class can: `kubectl -n"
+        f" {team.namespace} patch pvc {claims} -p '{patch}'`"
+    )
+
+
+@mandatory("vcluster-storage-class", "medium", each_vcluster)
+def vcluster_storage_class(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+    """The volume of an isolated team's vCluster is of a class that the platform lists.
+
+    The host refuses claims of other classes, the control plane's too: it would never start.
+    """
+    chosen = team.store.claim.get("storageClass")
+    if not team.isolated or not chosen or chosen in team.classes:
+        return
+    classes = ", ".join(team.classes) or "none"
+    yield subject.at("storageClass").refuse(
+        f"is {chosen}, and isolation.volumeClasses has {classes}",
+        "drop it for the default class, or have the platform write"
+        f" volumeClasses: [{chosen}] there",
+    )
