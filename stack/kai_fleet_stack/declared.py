@@ -1,11 +1,11 @@
 """The clusters that the settings of a stack declare, as rules read them. Paths are keys."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 from kai_fleet.deployed import Deployed, named
@@ -27,6 +27,9 @@ from kai_fleet_stack.settings.sections.kubernetes import in_domains
 from kai_fleet_stack.settings.sections.platform import HostKai
 from kai_fleet_stack.settings.sections.queues import PlacedQueue, walk
 from kai_fleet_stack.settings.sections.teams import Scheduler
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.queue_tree import QueueTreeArgs
 
 # Ends of names that the internet's DNS does not have.
 _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
@@ -320,16 +323,16 @@ def _kai(
     )
 
 
-def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
+def _queues(args: "QueueTreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
     """The queues of QueueTreeArgs with their keys and shards, parents before their children.
 
     `placed` has the same queues in the same order.
     """
-    specs = named_specs(
+    specs = named_specs(  # arguments from settings have no Outputs
         args["queues"],
-        gpus=args.get("gpus"),
-        pools=args.get("pools"),
-        parent=args.get("parent"),
+        gpus=cast("float | None", args.get("gpus")),
+        pools=cast("dict[str, float] | None", args.get("pools")),
+        parent=cast("str | None", args.get("parent")),
     )
     return tuple(
         DeclaredQueue.of(name, spec, path=queue.path, shard=queue.shard)

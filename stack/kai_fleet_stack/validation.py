@@ -35,12 +35,10 @@ class SettingsVerdict:
     Args:
         settings: None if too little could be read.
         findings: A finding for each thing that is wrong.
-        complete: All keys could be read.
     """
 
     settings: Settings | None
     findings: tuple[Finding, ...]
-    complete: bool = True
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -76,7 +74,8 @@ def validate(
 
     Args:
         raw: The configuration by its keys without `kai-fleet:`.
-        deployed: What the stack has since its last update, if that is known.
+        deployed: What the stack has since its last update, if that is known. Then it is also
+            refused to remove teams that nobody named, and to rename the cluster.
         facts_of: Looks the platform of a team stack up.
         stack: Name of the stack, for the commands in messages.
         written: `raw` with its secrets masked, if `raw` has them decrypted.
@@ -87,9 +86,14 @@ def validate(
     findings = list(more)
     findings += secrets.mistakes(raw if written is None else written, stack)
     findings += [secrets.with_command(mistake, stack) for mistake in loaded.mistakes]
-    if not findings and loaded.settings is not None and only:
-        findings += rules.check(clusters_of(loaded.settings, deployed), only)
-    return SettingsVerdict(loaded.settings, tuple(findings), complete=not loaded.mistakes)
+    settings = loaded.settings
+    if settings is not None and only and not findings:
+        findings += rules.check(clusters_of(settings, deployed), only)
+    if settings is not None and deployed is not None:
+        if not loaded.mistakes:  # else a team may be missing for that reason
+            findings += _removals(settings, deployed.urns, stack)
+        findings += rename_findings(settings, deployed.outputs)
+    return SettingsVerdict(settings, tuple(findings))
 
 
 def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -117,20 +121,16 @@ def _about(finding: Finding, names: Sequence[str]) -> Finding:
     )
 
 
-def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str) -> list[Finding]:
+def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Finding]:
     """Refuse to remove teams that are not in the file, unless the file or the run names them.
 
     A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
-    team that moves to a stack of its own is removed, too. No findings if some key could not be
-    read, because a team may be missing for that reason.
+    team that moves to a stack of its own is removed, too.
 
     Args:
         urns: The resources that the stack has.
         stack: Name of the stack, for the command in the message.
     """
-    settings = verdict.settings
-    if settings is None or not verdict.complete:
-        return []
     removed = names_of(urns, TEAM) - settings.teams.keys()
     removed |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
     agreed = named_losses() | set(settings.removed)
@@ -150,13 +150,13 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
     ]
 
 
-def rename_findings(settings: Settings | None, outputs: Mapping[str, object]) -> list[Finding]:
+def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[Finding]:
     """Refuse another `cluster.name` than in the outputs of the stack's last update.
 
     With another name the update would create everything anew, and then delete what is there.
     """
     before = outputs.get("cluster")
-    if settings is None or before in (None, settings.cluster.name):
+    if before in (None, settings.cluster.name):
         return []
     finding = Finding(
         Level.MANDATORY,
@@ -188,11 +188,8 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     for finding in verdict.problems:
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
-    refused = verdict.refused
-    refused += removal_findings(verdict, deployed.urns, stack)
-    refused += rename_findings(verdict.settings, deployed.outputs)
-    if refused or verdict.settings is None:
-        raise pulumi.RunError(report(refused))
+    if verdict.refused or verdict.settings is None:
+        raise pulumi.RunError(report(verdict.refused))
     return verdict.settings
 
 

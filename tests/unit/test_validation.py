@@ -2,6 +2,7 @@
 
 import pytest
 
+from kai_fleet.deployed import Deployed
 from kai_fleet.names import TEAM
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import stacks
@@ -20,7 +21,9 @@ def refused(**raw):
 
 def removals(raw, *deployed):
     urns = [f"urn:pulumi:s::p::{TEAM}::{name}" for name in deployed]
-    return validation.removal_findings(validation.validate(raw), urns, "dev")
+    deployed = Deployed(urns=frozenset(urns))
+    findings = validation.validate(raw, deployed, stack="dev").findings
+    return [finding for finding in findings if finding.check == validation.REMOVAL_RULE]
 
 
 @pytest.mark.parametrize("stack", stacks())
@@ -54,11 +57,14 @@ def test_with_a_wrong_key_no_rule_is_asked():
 
 
 def test_another_name_of_a_cluster_is_refused():
-    settings = validation.validate({"cluster": CLUSTER | {"name": "lab-2"}}).settings
-    (found,) = validation.rename_findings(settings, {"cluster": "lab"})
-    assert str(found).startswith("kai-fleet:cluster.name: cluster lab-2: is not lab, the name")
-    assert validation.rename_findings(settings, {"cluster": "lab-2"}) == []
-    assert validation.rename_findings(settings, {}) == [], "a first update"
+    def found(**outputs):
+        renamed = {"cluster": CLUSTER | {"name": "lab-2"}}
+        return validation.validate(renamed, Deployed(outputs=outputs)).refused
+
+    (refusal,) = found(cluster="lab")
+    assert str(refusal).startswith("kai-fleet:cluster.name: cluster lab-2: is not lab, the name")
+    assert found(cluster="lab-2") == []
+    assert found() == [], "a first update"
 
 
 def test_a_deployed_team_that_cannot_be_read_is_not_removed():

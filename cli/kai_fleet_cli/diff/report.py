@@ -217,9 +217,7 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[I
     """
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
-    problems = [*verdict.refused]
-    problems += validation.removal_findings(verdict, deployed.urns, stack)
-    return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]
+    return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in verdict.refused]
 
 
 def base_at(root: Path, ref: str, stack: str) -> Base:
