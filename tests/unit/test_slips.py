@@ -244,6 +244,18 @@ def test_anchors_that_stand_for_billions_are_refused_at_once():
         parse("config:\n" + "\n".join(lines), "Pulumi.prod.yaml")
 
 
+def test_anchors_that_stand_for_thousands_of_levels_are_refused():
+    deep = "[" * 150, "]" * 150
+    lines = ["  a0: &a0 1"]
+    lines += [f"  a{i}: &a{i} {deep[0]}*a{i - 1}{deep[1]}" for i in range(1, 30)]
+    with pytest.raises(UserError, match="line 4 column 161: is 200 levels deep; write it flatter"):
+        parse("config:\n" + "\n".join(lines), "Pulumi.prod.yaml")
+
+
+def test_an_anchor_that_stands_twice_is_the_last_one_above():
+    assert yaml_file.load("[&a 1, *a, &a 2, *a]") == [1, 1, 2, 2]
+
+
 @pytest.mark.parametrize("text", ["a\nb", "a\u202eb", "a\x1b[31mb", "9" * 5000])
 def test_a_message_about_an_odd_text_is_one_short_line(text):
     queues = {"a": {"gpu": 1, "preemptMinRuntime": text}}

@@ -2,19 +2,20 @@
 
 The engine passes values on as JSON: texts, numbers, true, false, null. A scalar that the engine's
 reader takes for another number, or for a date, is refused. A few lines with aliases can stand for
-billions of values, so values are counted while they are built.
+billions of values, so values are counted while they are composed.
 
 Pulumi gives all of a stack file to each plugin in one environment variable. Linux limits that to
 128 KiB, which is about 1,200 queues. Files that a stack file names do not count.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 
 import yaml
 from pydantic import WithJsonSchema
+from yaml.composer import Composer
 
 from kai_fleet import marks
 from kai_fleet_stack.project import ROOT
@@ -25,22 +26,19 @@ MOST_VALUES: Final = 1_000_000
 MOST_LEVELS: Final = 200
 _MOST_SHOWN: Final = 40  # characters of a text
 
-Node = yaml.ScalarEvent | yaml.CollectionStartEvent
-_NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?", re.ASCII | re.I)
-# Scalars without quotes that are no texts.
-_WORDS: Final = {
-    "": None,
-    "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{_TAG}merge"
+# The tags that a text may write: they change no value that is written plainly.
+_PLAIN_TAGS: Final = (None, f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq")
+_DIGITS: Final = "0123456789"
+# Scalars without quotes that are no texts: the end of a tag, a form, the first characters.
+_SCALARS: Final = (
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+", f"-+{_DIGITS}"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", f"-+.{_DIGITS}"),
+    ("merge", "<<", "<"),
+)
 # Scalars without quotes that other readers take for another value: octal and hexadecimal numbers,
 # numbers with _, infinity, numbers beyond 64 bits, dates.
 _DIFFERS: Final = re.compile(
@@ -97,7 +95,7 @@ def load_all(text: str) -> list[Any]:
         most = f"{MOST_BYTES >> 20} MiB"
         raise RefusedYamlError(None, f"is longer than {most}; move queues to other files")
     try:
-        return list(_Builder(text).documents())
+        return list(yaml.load_all(text, _Loader))
     except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None)
@@ -114,124 +112,105 @@ def mapping(file: Path) -> dict[Any, Any]:
     return document if isinstance(document, dict) else {}
 
 
-class _Anchored(NamedTuple):
-    """A value with an anchor, and the number of values in it, itself included."""
+class _Extent(NamedTuple):
+    """How many values a value has, itself included, and how many levels of them."""
 
-    value: Any
-    size: int
+    values: int
+    levels: int
 
 
-class _Builder:
-    """Builds the values of a text from the parser's events, and counts them in `size`."""
+class _Loader(Composer, yaml.CSafeLoader):
+    """PyYAML's safe loader on libyaml's parser, with the scalars of YAML 1.2, and bounds.
+
+    It counts values and levels while it composes them. An alias counts as all that it stands for.
+    """
 
     def __init__(self, text: str) -> None:
-        self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
-        self.size = 0
-        self.anchors = dict[str | None, _Anchored]()
+        yaml.CSafeLoader.__init__(self, text)
+        Composer.__init__(self)
+        self._values = 0
+        self._level = 0
+        self._deepest = 0  # the highest level in the value that is being composed
+        self._extents = dict[yaml.Node | None, _Extent]()  # of complete values with an anchor
 
-    def documents(self) -> Iterator[Any]:
-        """The value of each document."""
-        for event in self.events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                self.anchors.clear()
-                yield self.value(next(self.events))
-
-    def value(self, event: yaml.AliasEvent | Node, level: int = 0) -> Any:
-        """The value that begins with an event; takes its further events from `events`."""
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next value. An alias to a value that it is inside of is refused: it has no end."""
+        event: Any = self.peek_event()
+        mark: Mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event, level)
-        if event.tag not in (None, f"tag:yaml.org,2002:{_kind(event)}"):
-            raise RefusedYamlError(
-                event.start_mark, "has a tag (!…); drop it, and write text in quotes"
-            )
-        before = self.size
-        self._count(1, level, event.start_mark)
-        # An alias inside the value must not find the value, which would have no end.
-        self.anchors.pop(event.anchor, None)
-        value = self._content(event, level + 1)
+            extent = self._extents.get(self.anchors.get(event.anchor))
+            if extent is None:
+                cause = f"has *{event.anchor}, no value above it"
+                raise RefusedYamlError(mark, f"{cause}; write it out")
+            self._add(extent, mark)
+            return super().compose_node(parent, index)
+        if event.tag not in _PLAIN_TAGS:
+            why = "has a tag (!…); drop it, and write text in quotes"
+            raise RefusedYamlError(mark, why)
+        self.anchors.pop(event.anchor, None)  # PyYAML would refuse the same anchor again
+        before = _Extent(self._values, self._deepest)
+        self._deepest = 0
+        self._add(_Extent(1, 1), mark)
+        self._level += 1
+        node = super().compose_node(parent, index)
+        self._level -= 1
         if event.anchor:
-            self.anchors[event.anchor] = _Anchored(value, self.size - before)
-        return value
+            values = self._values - before.values
+            self._extents[node] = _Extent(values, self._deepest - self._level)
+        self._deepest = max(self._deepest, before.levels)
+        return node
 
-    def _alias(self, event: yaml.AliasEvent, level: int) -> Any:
-        anchored = self.anchors.get(event.anchor)
-        if anchored is None:
-            cause = f"has *{event.anchor}, no value above it"
-            raise RefusedYamlError(event.start_mark, f"{cause}; write it out")
-        self._count(anchored.size, level, event.start_mark)
-        return anchored.value
-
-    def _count(self, values: int, level: int, mark: Mark | None) -> None:
-        if level > MOST_LEVELS:
+    def _add(self, extent: _Extent, mark: Mark) -> None:
+        """Count a value below the present level. Raises RefusedYamlError beyond a bound."""
+        self._values += extent.values
+        self._deepest = max(self._deepest, self._level + extent.levels)
+        if self._deepest > MOST_LEVELS:
             raise RefusedYamlError(mark, f"is {MOST_LEVELS} levels deep; write it flatter")
-        self.size += values
-        if self.size > MOST_VALUES:
+        if self._values > MOST_VALUES:
             most = f"{MOST_VALUES:,} values"
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
 
-    def _content(self, event: Node, level: int) -> Any:
-        if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event)
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(level)
-        return [self.value(element, level) for element in self._until_end()]
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        """A scalar that all readers take for the same value."""
+        node = super().compose_scalar_node(anchor)
+        text: str = node.value
+        is_plain = not node.style
+        if _CONTROL.search(text):
+            why = f"has a control character: {_shown(text)}; take it out"
+        elif marks.has_mark(text):
+            why = marks.REFUSAL
+        elif is_plain and _DIFFERS.fullmatch(text):
+            why = (
+                f"has {_shown(text)}, which is another value for other readers; write a plain"
+                " number, or put it in quotes if it is text"
+            )
+        else:
+            return node
+        raise RefusedYamlError(node.start_mark, why)
 
-    def _until_end(self) -> Iterator[Any]:
-        """The events that begin the parts of a collection."""
-        for event in self.events:
-            if isinstance(event, yaml.CollectionEndEvent):
-                return
-            yield event
-
-    def _mapping(self, level: int) -> dict[str, Any]:
-        """A mapping. The keys of the mapping at `<<` are the defaults of the others."""
-        pairs = dict[str, Any]()
-        for event in self._until_end():
-            key = self.value(event, level) if isinstance(event, yaml.ScalarEvent) else None
-            cause = f"has the key {_shown(getattr(event, 'value', '?'))}"
-            if not isinstance(key, str):
-                raise RefusedYamlError(
-                    event.start_mark, f"{cause}, which is no text; put it in quotes"
-                )
-            if key in pairs:
-                raise RefusedYamlError(event.start_mark, f"{cause} again, in the same mapping")
-            pairs[key] = self.value(next(self.events), level)
-            if key == "<<" and (event.style or not isinstance(pairs[key], dict)):
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """A mapping with texts as keys, each once; at `<<` it has a mapping with defaults."""
+        node = super().compose_mapping_node(anchor)
+        keys = set[str]()
+        for key, value in node.value:
+            text = key.value if isinstance(key, yaml.ScalarNode) else "?"
+            if key.tag not in (f"{_TAG}str", _MERGE):
+                why = f"has the key {_shown(text)}, which is no text; put it in quotes"
+            elif text in keys:
+                why = f"has the key {_shown(text)} again, in the same mapping"
+            elif text == "<<" and not (key.tag == _MERGE and isinstance(value, yaml.MappingNode)):
                 why = "merges what is no mapping, or has << in quotes; write the keys out"
-                raise RefusedYamlError(event.start_mark, why)
-        defaults = pairs.pop("<<", {})
-        return {**defaults, **pairs}
+            else:
+                keys.add(text)
+                continue
+            raise RefusedYamlError(key.start_mark, why)
+        return node
 
 
-def _kind(event: Node) -> str:
-    """The end of the tag that the event's value has without a tag in the text."""
-    if isinstance(event, yaml.ScalarEvent):
-        return "str"
-    return "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
-
-
-def _scalar(event: yaml.ScalarEvent) -> str | float | bool | None:
-    """The value of a scalar. Raises RefusedYamlError."""
-    text: str = event.value
-    if _CONTROL.search(text):
-        raise RefusedYamlError(
-            event.start_mark, f"has a control character: {_shown(text)}; take it out"
-        )
-    if marks.has_mark(text):
-        raise RefusedYamlError(event.start_mark, marks.REFUSAL)
-    if event.style or event.tag is not None:
-        return text
-    if _DIFFERS.fullmatch(text):
-        raise RefusedYamlError(
-            event.start_mark,
-            f"has {_shown(text)}, which is another value for other readers; write a plain number,"
-            " or put it in quotes if it is text",
-        )
-    if text in _WORDS:
-        return _WORDS[text]
-    if _NUMBER.fullmatch(text):
-        return int(text) if text.lstrip("+-").isdigit() else float(text)
-    return text
+_Loader.yaml_implicit_resolvers = {}  # without those of YAML 1.1
+for _kind, _form, _first in _SCALARS:
+    _Loader.add_implicit_resolver(f"{_TAG}{_kind}", re.compile(rf"({_form})\Z"), list(_first))
+_Loader.add_constructor(_MERGE, lambda _, node: node.value)  # a value that reads <<
 
 
 def _shown(text: str) -> str:
