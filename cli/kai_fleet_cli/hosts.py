@@ -7,7 +7,7 @@ from typing import Final
 
 from pulumi import automation
 
-from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.api import Api, Limits
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.kube.round import OPERATOR_BYTES
@@ -85,13 +85,13 @@ def opener(stack: str, settings: Settings, context: str | None) -> Callable[[], 
     Raises UserError if the sandbox does not run.
     """
     variables = variables_of(settings, context)
+    limits: Limits = {"total_seconds": SECONDS, "most_bytes": OPERATOR_BYTES}
 
     def open_host() -> Api:
         if context:
             file = variables.get("KUBECONFIG")
-            return Api.of_context(file, context, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
-        content = _secret_kubeconfig(stack, variables)
-        return Api.of_kubeconfig(content, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
+            return Api.of_kubeconfig(context=context, file=file, **limits)
+        return Api.of_kubeconfig(_secret_kubeconfig(stack, variables), **limits)
 
     return open_host
 

@@ -94,7 +94,7 @@ class ControlPlane:
 
     def api(self) -> AdminApi:
         """An administrator's client of its API server."""
-        return AdminApi.of_context(str(self.kubeconfig), None)
+        return AdminApi.of_kubeconfig(file=str(self.kubeconfig))
 
     def api_server(self, tools: Mapping[str, Path]) -> ServerProcess:
         """kube-apiserver."""

@@ -50,7 +50,7 @@ class Etcd:
 
     def delete(self, prefix: str) -> None:
         """Delete every key below the prefix, a path. Raises KubeError."""
-        self.client().send("POST", "/v3/kv/deleterange", below(prefix))
+        self.client().post("/v3/kv/deleterange", below(prefix))
 
     def part(self, binary: Path) -> ServerProcess:
         """The process."""

@@ -1,11 +1,10 @@
 """The requests of the sandbox that `kai_fleet.cluster.kube.api` does not have."""
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
 from kai_fleet.cluster.kube import api
-from kai_fleet.cluster.kube.api import APPLY_PATCH, JSON, Object
+from kai_fleet.cluster.kube.api import APPLY_PATCH, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError
 
 __all__ = ["AdminApi", "KubeError", "Object", "RefusedError"]
@@ -15,11 +14,6 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 class AdminApi(api.Api):
     """An API server of the sandbox. Every call raises RefusedError or UnreachableError."""
-
-    def send(self, method: str, path: str, body: object, kind: str = JSON, **query: str) -> Object:
-        """Write one object; return it as stored."""
-        found: Object = json.loads(self._ask(method, path, query, body, kind) or b"{}")
-        return found
 
     def set_condition(self, path: str, condition: Mapping[str, str]) -> None:
         """Write one condition of a built-in kind, and leave those that others write beside it.
@@ -50,6 +44,6 @@ class AdminApi(api.Api):
     def ready(self) -> bool:
         """Whether the server reports that it is ready."""
         try:
-            return self._ask("GET", "/readyz", {}) == b"ok"
+            return self.text("/readyz") == "ok"
         except KubeError:
             return False

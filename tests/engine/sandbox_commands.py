@@ -141,7 +141,7 @@ def keys(sandbox: Sandbox, prefix: str) -> int:
     state = read_state(sandbox.directory)
     assert state is not None
     asked = Etcd(sandbox.directory, Ports(state.base_port)).client()
-    answer = asked.send("POST", "/v3/kv/range", below(prefix) | {"count_only": True})
+    answer = asked.post("/v3/kv/range", below(prefix) | {"count_only": True})
     return int(answer.get("count", 0))
 
 

@@ -114,6 +114,6 @@ def _alarm(case, action):
     state = read_state(case.sandbox)
     etcd = Etcd(case.sandbox, Ports(state.base_port))
     gateway = etcd.client()
-    status = gateway.send("POST", "/v3/maintenance/status", {})
+    status = gateway.post("/v3/maintenance/status", {})
     body = {"action": action, "memberID": status["header"]["member_id"], "alarm": "NOSPACE"}
-    gateway.send("POST", "/v3/maintenance/alarm", body)
+    gateway.post("/v3/maintenance/alarm", body)

@@ -151,8 +151,8 @@ def test_neither_is_one_whose_address_another_has_now(clusters):
 def test_one_that_hangs_delays_nobody(clusters, monkeypatch):
     _, inside, source, known = clusters
     inside.delay = 5.0
-    monkeypatch.setattr(read, "LOOK_SECONDS", 0.2)
     assert identity.LOOK_SECONDS <= 3.0
+    monkeypatch.setattr(identity, "LOOK_SECONDS", 0.2)
     assert read.uids(source, known) == {}
 
 

@@ -84,7 +84,7 @@ def test_a_file_of_the_user_with_paths_in_it_stays(address, authority, folder, t
     trusted = {"certificate-authority": str(authority.pair.certificate)}
     file = tmp_path / "kubeconfig"
     file.write_text(canned_api.kubeconfig(address, user=user, **trusted))
-    assert Api.of_context(str(file), "lab").get("/") == {"user": "ada"}
+    assert Api.of_kubeconfig(file=str(file), context="lab").get("/") == {"user": "ada"}
     assert pair.certificate.exists()
     assert pair.key.exists()
 
@@ -132,7 +132,7 @@ def file_of(tmp_path, address, user, **cluster):
 
 
 def sent(file, context="lab"):
-    return Api.of_context(file, context).get("/")
+    return Api.of_kubeconfig(file=file, context=context).get("/")
 
 
 def plugin(tmp_path, lines):
@@ -168,7 +168,7 @@ def test_a_plugin_beside_the_kubeconfig_hands_out_a_token_and_renews_it(echo, tm
         {"token": "t0", "expirationTimestamp": "2020-01-01T00:00:00Z"}
     )
     file = file_of(tmp_path, echo, plugin(tmp_path, lines))
-    api = Api.of_context(file, None)
+    api = Api.of_kubeconfig(file=file)
     assert api.get("/")["authorization"] == ["Bearer t0"]
     assert count.read_text() == "xx", "it had run out, and was renewed"
 
@@ -180,7 +180,7 @@ def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, line
     with canned_api.serving() as (api, url):
         file = file_of(tmp_path, url, plugin(tmp_path, lines))
         with pytest.raises(UnusableKubeconfigError, match="plugin plugin of user me gives nothing"):
-            Api.of_context(file, None)
+            Api.of_kubeconfig(file=file)
         assert api.asked == []
 
 
@@ -216,5 +216,6 @@ def test_the_environments_proxy_is_used_but_for_this_machine(monkeypatch, server
     for name in ("HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
-    pool = connection(canned_api.kubeconfig(f"https://{server}:6443")).pool
+    client = connection(canned_api.kubeconfig(f"https://{server}:6443")).client
+    pool = client.rest_client.pool_manager
     assert str(getattr(pool, "proxy", None) or "") == proxy

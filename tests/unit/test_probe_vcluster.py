@@ -78,7 +78,7 @@ def waits(monkeypatch):
         }.items():
             monkeypatch.setenv(f"VCLUSTER_{key}", value)
         monkeypatch.setattr(vcluster, "cluster", lambda: host)
-        monkeypatch.setattr(vcluster, "Api", Inside)
+        monkeypatch.setattr(wait, "Api", Inside)
         monkeypatch.setattr(Inside, "uid", uid)
         vcluster.wait()
 

@@ -21,14 +21,13 @@ import yaml
 
 from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
-from kai_fleet.cluster.kube.identity import LOOK_SECONDS, SYSTEM, uid_of
+from kai_fleet.cluster.kube.identity import SYSTEM, uid_at
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.store_use import StoreUse, store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     Pieces,
     TenantKubeconfigError,
     address_of,
-    kubeconfig_of_secret,
     pieces,
 )
 from kai_fleet.cluster.terminating import AGGREGATION
@@ -147,12 +146,10 @@ def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
     """Return the UID of a vCluster; "" if it does not answer."""
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
-        data = host.get(path).get("data") or {}
-        kubeconfig = kubeconfig_of_secret(data, vcluster.server, name)
-        with closing(Api.of_kubeconfig(kubeconfig, total_seconds=LOOK_SECONDS)) as inside:
-            return uid_of(inside)
-    except (KubeError, TenantKubeconfigError):
+        secret = host.get(path)
+    except KubeError:
         return ""
+    return uid_at(vcluster.server, secret.get("data") or {})
 
 
 def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:

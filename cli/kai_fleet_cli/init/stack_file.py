@@ -91,7 +91,9 @@ def read(context: str | None) -> Host:
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]}
     paths |= _KNOWN["paths"]
     try:
-        opened = Api.of_context(file, context, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES)
+        opened = Api.of_kubeconfig(
+            context=context, file=file, total_seconds=SECONDS, most_bytes=OPERATOR_BYTES
+        )
         with closing(opened) as api:
             version = str(api.get("/version").get("gitVersion") or "")
             objects, refused = api.lists(paths, len(paths))

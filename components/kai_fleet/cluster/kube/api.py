@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Self, TypedDict, Unpack
-from urllib.parse import urlencode
 
-import urllib3
+from kubernetes.client import ApiException
+from urllib3 import BaseHTTPResponse
+from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import (
     NO_API,
@@ -36,7 +36,9 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _CHUNK_BYTES: Final = 256 << 10
-_GRACE_SECONDS: Final = 0.1  # so that urllib3's own timeout, which says more, comes first
+_GRACE_SECONDS: Final = 0.1  # so that the client's own timeout, which says more, comes first
+# ApiException only for errors of TLS: `call_api` raises it for no status.
+_NETWORK_ERRORS: Final = (ApiException, HTTPError, http.client.HTTPException, OSError)
 
 
 class Limits(TypedDict, total=False):
@@ -78,17 +80,16 @@ class Api:
         self._round = None if total_seconds is None else Round(total_seconds, self._most_bytes)
 
     @classmethod
-    def of_kubeconfig(cls, content: str, **limits: Unpack[Limits]) -> Self:
-        """A client with a kubeconfig's content. Raises UnusableKubeconfigError."""
-        return cls(connection(content), **limits)
-
-    @classmethod
-    def of_context(cls, file: str | None, context: str | None, **limits: Unpack[Limits]) -> Self:
-        """A client with a context of kubeconfig files, by default as `connection` chooses both.
-
-        Raises UnusableKubeconfigError.
-        """
-        return cls(connection(file=file, context=context), **limits)
+    def of_kubeconfig(
+        cls,
+        content: str | None = None,
+        *,
+        context: str | None = None,
+        file: str | None = None,
+        **limits: Unpack[Limits],
+    ) -> Self:
+        """A client with a kubeconfig, as `connection` reads it. Raises UnusableKubeconfigError."""
+        return cls(connection(content, context=context, file=file), **limits)
 
     def begin(self, total_seconds: float) -> None:
         """Limit all later requests together to this time; all bytes are available again."""
@@ -173,7 +174,7 @@ class Api:
 
     def close(self) -> None:
         """Close the connections."""
-        self._connection.pool.clear()
+        self._connection.client.close()
 
     def _ask(
         self,
@@ -190,28 +191,20 @@ class Api:
         """
         limits = limits or self._limits()
         seconds = limits.seconds_left()
-        url = f"{self.host}{path}"
-        if query:
-            url += f"?{urlencode(query)}"
-        # No retries and no redirects: a refusal is an answer here.
-        request = partial(
-            self._connection.pool.request,
-            method,
-            url,
-            body=None if body is None else json.dumps(body),
-            headers={**self._connection.headers(), "Content-Type": media_type},
-            timeout=urllib3.Timeout(connect=min(self.connect_seconds, seconds), read=seconds),
-            retries=False,
-            preload_content=False,
-        )
-        # In a thread: urllib3's timeouts apply to each chunk, so a server that sends one every few
-        # seconds would never time out.
-        answer = _in_thread(lambda: _content(request(), limits))
+        timeouts = (min(self.connect_seconds, seconds), seconds)
+
+        def send() -> bytes:
+            response = self._connection.send(method, path, query, body, media_type, timeouts)
+            return _content(response, limits)
+
+        # In a thread: the client's timeouts apply to each chunk, so a server that sends one every
+        # few seconds would never time out.
+        answer = _in_thread(send)
         try:
             return answer.result(seconds + _GRACE_SECONDS)
         except TimeoutError:
             raise UnreachableError(TOO_LATE) from None
-        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
+        except _NETWORK_ERRORS as error:
             raise UnreachableError(words_of_network(error)) from None
 
     def _limits(self) -> Round:
@@ -233,7 +226,7 @@ def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
     return outcome
 
 
-def _content(response: urllib3.BaseHTTPResponse, limits: Round) -> bytes:
+def _content(response: BaseHTTPResponse, limits: Round) -> bytes:
     """The body of an answer. Raises UnreachableError beyond the limits, RefusedError for an error.
 
     Compressed data was not requested, and is not decompressed: it could expand to gigabytes.
@@ -252,7 +245,7 @@ def _content(response: urllib3.BaseHTTPResponse, limits: Round) -> bytes:
     return bytes(body)
 
 
-def _refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> RefusedError:
+def _refusal(response: BaseHTTPResponse, body: bytes) -> RefusedError:
     reason = response.reason or ""
     if response.status == HTTPStatus.NOT_FOUND:
         return AbsentError(response.status, reason, body)

@@ -13,7 +13,6 @@ _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new
 
 _DEFAULT_RETRY_SECONDS: Final = 1.0
 _SHORTEST_RETRY_SECONDS: Final = 0.2
-_MOST_DIGITS: Final = 8
 _MOST_CHARACTERS: Final = 200
 
 
@@ -62,8 +61,7 @@ def _retry_seconds(retry_after: str) -> float:
 
     HTTP allows a date there, too, but Kubernetes never writes one.
     """
-    is_number = retry_after.isascii() and retry_after.isdecimal()
-    if is_number and len(retry_after) <= _MOST_DIGITS:
+    if re.fullmatch("[0-9]{1,8}", retry_after):
         return max(float(retry_after), _SHORTEST_RETRY_SECONDS)
     return _DEFAULT_RETRY_SECONDS
 
@@ -79,7 +77,7 @@ def complaint(why: KubeError) -> str:
 
 
 def words_of_network(why: Exception) -> str:
-    """A phrase for a network error from urllib3 or the operating system."""
+    """A phrase for a network error from the client, urllib3 or the operating system."""
     reason = getattr(why, "reason", None) or why
     if type(reason).__name__ == "ReadTimeoutError":
         return TOO_LATE
@@ -92,10 +90,11 @@ def words_of_network(why: Exception) -> str:
 def short(why: object) -> str:
     """The innermost cause in an error's text, on one line of at most 200 characters.
 
-    urllib3 chains causes with ">: ". An error without a text becomes the name of its class.
+    It stands in the last line, where urllib3 chains causes with ">: ". An error without a text
+    becomes the name of its class.
     Give it no error that quotes a kubeconfig.
     """
     lines = str(why).strip().splitlines()
-    first_line = lines[0] if lines else type(why).__name__
-    innermost = first_line.rpartition(">: ")[2]
+    last_line = lines[-1] if lines else type(why).__name__
+    innermost = last_line.rpartition(">: ")[2]
     return plain(_FROM_URLLIB3.sub("", innermost), _MOST_CHARACTERS)

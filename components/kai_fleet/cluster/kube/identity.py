@@ -1,9 +1,13 @@
 """The identity of a cluster: the UID of its namespace `kube-system`, which never changes."""
 
 import re
+from contextlib import closing
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError
+from kai_fleet.cluster.kube.objects import Fields
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, kubeconfig_of_secret
 from kai_fleet.values import get
 
 SYSTEM: Final = "kube-system"
@@ -23,3 +27,16 @@ def uid_of(api: Api) -> str:
     if isinstance(uid, str) and _UID.fullmatch(uid):
         return uid
     return ""  # a tenant's API server may answer anything
+
+
+def uid_at(server: str, data: Fields) -> str:
+    """The UID of the vCluster at a URL, by the `data` of its Secret.
+
+    "" if it gives none within LOOK_SECONDS, or if vCluster did not write the Secret.
+    """
+    try:
+        kubeconfig = kubeconfig_of_secret(data, server, "look")
+        with closing(Api.of_kubeconfig(kubeconfig, total_seconds=LOOK_SECONDS)) as inside:
+            return uid_of(inside)
+    except (KubeError, TenantKubeconfigError):
+        return ""

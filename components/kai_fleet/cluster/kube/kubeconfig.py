@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import urllib3
 import yaml
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTClientObject
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
+from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
@@ -33,7 +32,7 @@ _IMPERSONATION: Final = {"as", "as-groups", "as-uid", "as-user-extra"}
 
 
 class Connection:
-    """An API server's address, credentials, and a pool of connections to it.
+    """An API server's address, and the official client with the credentials for it.
 
     `context` is the context's name in the kubeconfig. `authority` is the certificate authority in
     the kubeconfig, as PEM; None if it names none.
@@ -44,22 +43,48 @@ class Connection:
         self.host = str(loaded.host)
         self.context = context
         self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
-        self._loaded = loaded
+        self.client = ApiClient(loaded)
         self._renewing = threading.Lock()
-        self.pool: urllib3.PoolManager = RESTClientObject(loaded).pool_manager
         if self.host.startswith("https:"):
-            settings = self.pool.connection_pool_kw
+            settings = self.client.rest_client.pool_manager.connection_pool_kw
             for key in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
                 settings.pop(key, None)
             settings["ssl_context"] = _tls(loaded)
 
-    def headers(self) -> dict[str, str]:
-        """The headers of a request; a token that has expired is renewed first.
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object,
+        media_type: str,
+        timeouts: tuple[float, float],
+    ) -> BaseHTTPResponse:
+        """Send a request once, and return the response without reading its body.
+
+        `timeouts` are the seconds to connect, and those in which a chunk of the response comes.
+        Raises UnusableKubeconfigError, and errors of the client: see `words_of_network`.
+        """
+        request = self.client.param_serialize(
+            method,
+            path,
+            query_params=list(query.items()),
+            header_params={**self._headers(), "Content-Type": media_type},
+            body=body,
+        )
+        # Not `_preload_content=False` of the typed API: that reads error bodies without a bound.
+        answer: BaseHTTPResponse = self.client.call_api(
+            *request, _request_timeout=timeouts
+        ).response
+        return answer
+
+    def _headers(self) -> dict[str, str]:
+        """The headers that every request has; a token that has expired is renewed first.
 
         Raises UnusableKubeconfigError if the token is empty.
         """
         with self._renewing:
-            token = self._loaded.get_api_key_with_prefix("BearerToken")
+            token = self.client.configuration.get_api_key_with_prefix("BearerToken")
         if not token:
             return {"Accept": "application/json"}
         token = token.strip()  # a token file ends with a newline
@@ -132,7 +157,7 @@ def _loaded(kubeconfig: ConfigNode, login: _Login, folder: str) -> Configuration
     Raises ValueError if a credential plugin returns neither a token nor a certificate.
     """
     loaded = Configuration()
-    loaded.retries = 0
+    loaded.retries = False  # and no redirects: a refusal is an answer here
     loaded.connection_pool_maxsize = _MOST_CONNECTIONS
     loaded.no_proxy = f"{loaded.no_proxy or ''},{_THIS_MACHINE}"
     loader = KubeConfigLoader(

@@ -6,6 +6,8 @@ from typing import Final
 
 from kai_fleet.cluster.kube.errors import NO_API, TOO_LATE, UnreachableError
 
+# A mapping or a list of parsed JSON.
+Container = dict[str, object] | list[object]
 # Bytes of all answers together. Two thousand pods take 20 MiB.
 TENANT_BYTES: Final = 64 << 20
 OPERATOR_BYTES: Final = 2 << 30
@@ -83,7 +85,7 @@ def _require_not_exceeded(left: int, limit: str) -> None:
         raise UnreachableError(f"it answers more than {limit}, which is more than is read of it")
 
 
-def require_shallow(content: object) -> None:
+def require_shallow(content: Container) -> None:
     """Raise UnreachableError for a JSON value nested deeper than any object of Kubernetes."""
     level = [content]
     for _ in range(_MOST_LEVELS):
@@ -93,15 +95,10 @@ def require_shallow(content: object) -> None:
     raise UnreachableError(NO_API)
 
 
-def _containers_below(level: list[object]) -> list[object]:
+def _containers_below(level: list[Container]) -> list[Container]:
     """The lists and mappings directly inside the lists and mappings of one level."""
-    below: list[object] = []
+    below: list[Container] = []
     for container in level:
-        if isinstance(container, dict):
-            values = list(container.values())
-        elif isinstance(container, list):
-            values = container
-        else:
-            continue
+        values = container.values() if isinstance(container, dict) else container
         below += [value for value in values if isinstance(value, dict | list)]
     return below

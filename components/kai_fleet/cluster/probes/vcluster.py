@@ -22,15 +22,13 @@ from kai_fleet.cluster.probes.wait import (
     NotReadyError,
     cluster,
     control_plane,
+    open_vcluster,
     require_release,
     say,
     until_ready,
 )
 from kai_fleet.cluster.tenant_kubeconfig import (
-    TenantKubeconfigError,
     address_of,
-    explain,
-    kubeconfig_of_secret,
 )
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
@@ -203,12 +201,10 @@ class _Wait:
 
     def _uid(self, secret: Object, server: str) -> str:
         """The vCluster's UID, as its own API server says. Raises NotReadyError, KubeError."""
-        try:
-            kubeconfig = kubeconfig_of_secret(secret.get("data") or {}, server, self.name)
-        except TenantKubeconfigError as error:
-            workload = self._workload() or "statefulset"
-            raise NotReadyError(explain(self.name, self._namespace, error, workload)) from None
-        uid = uid_of(Api.of_kubeconfig(kubeconfig, seconds=_INSIDE_SECONDS))
+        inside = open_vcluster(
+            self.host, self._namespace, self.name, secret, server, seconds=_INSIDE_SECONDS
+        )
+        uid = uid_of(inside)
         if not uid:
             raise NotReadyError(f"its namespace {SYSTEM} has no UID")
         return uid

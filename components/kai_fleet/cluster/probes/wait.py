@@ -5,13 +5,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Unpack
 from urllib.parse import urlsplit
 
-from kai_fleet.cluster.kube.api import Api, Object
+from kai_fleet.cluster.kube.api import Api, Limits, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
-from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.values import value_at
 from kai_fleet.wording import plain
@@ -46,24 +45,34 @@ def cluster() -> Api:
         UnusableKubeconfigError: The host's kubeconfig cannot be used.
     """
     host = _host()
-    namespace, _, name = os.environ.get("PROBE_SECRET", "").partition("/")
-    if not name:
+    namespace, _, team = os.environ.get("PROBE_SECRET", "").partition("/vc-")
+    if not team:
         return host
     try:
-        secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        kubeconfig = kubeconfig_of_secret(
-            secret.get("data") or {}, os.environ["PROBE_SERVER"], name
-        )
-        return Api(connection(kubeconfig))
-    except TenantKubeconfigError as error:
-        team = name.removeprefix("vc-")
-        workload = control_plane(host, team, namespace) or "statefulset"
-        raise NotReadyError(explain(team, namespace, error, workload)) from None
+        secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/vc-{team}")
+        return open_vcluster(host, namespace, team, secret, os.environ["PROBE_SERVER"])
     except KubeError as error:
         raise NotReadyError(
-            f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
-            f" kubectl -n {namespace} get secrets,statefulsets"
+            f"Secret vc-{team} of namespace {namespace} cannot be read: {complaint(error)}. Look"
+            f" with: kubectl -n {namespace} get secrets,statefulsets"
         ) from None
+
+
+def open_vcluster(
+    host: Api, namespace: str, name: str, secret: Object, server: str, **limits: Unpack[Limits]
+) -> Api:
+    """A client of the vCluster at a URL, with the kubeconfig in its Secret.
+
+    Raises:
+        NotReadyError: vCluster did not write the Secret.
+        KubeError: The host cannot be asked what the control plane is, for that message.
+    """
+    try:
+        kubeconfig = kubeconfig_of_secret(secret.get("data") or {}, server, name)
+    except TenantKubeconfigError as error:
+        workload = control_plane(host, name, namespace) or "statefulset"
+        raise NotReadyError(explain(name, namespace, error, workload)) from None
+    return Api.of_kubeconfig(kubeconfig, **limits)
 
 
 def remaining() -> Api | None:
@@ -120,7 +129,7 @@ def _host() -> Api:
     """A client of the host. Raises UnusableKubeconfigError."""
     content = os.environ.get("PROBE_KUBECONFIG")
     context = os.environ.get("PROBE_CONTEXT")
-    return Api(connection(content, context=context))
+    return Api.of_kubeconfig(content, context=context)
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:

@@ -24,7 +24,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
-from kai_fleet.cluster.kube.identity import LOOK_SECONDS, uid_of
+from kai_fleet.cluster.kube.identity import uid_at
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
@@ -37,11 +37,7 @@ from kai_fleet.cluster.provider.queues import (
 )
 from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
-from kai_fleet.cluster.tenant_kubeconfig import (
-    TenantKubeconfigError,
-    address_of,
-    kubeconfig_of_secret,
-)
+from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
 from kai_fleet.urns import read_urn
 
@@ -332,20 +328,11 @@ def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State
     server = str(arguments.get("server") or "")
     if not server:
         return {"data": data}
-    uid = _uid(data, server)
+    uid = uid_at(server, data)
     if uid:
         return {"data": data, "cluster": uid}
     url = _url(api, arguments)
     return {"data": data, "server": url} if url else {"data": data}
-
-
-def _uid(data: Properties, server: str) -> str:
-    """The UID of the vCluster with this Secret's content; "" if it gives none."""
-    try:
-        content = kubeconfig_of_secret(data, server, "look")
-        return uid_of(Api.of_kubeconfig(content, total_seconds=LOOK_SECONDS))
-    except (TenantKubeconfigError, KubeError):
-        return ""
 
 
 def _url(api: Api, arguments: Properties) -> str:
