@@ -136,16 +136,12 @@ def many(fleet, tmp_path, monkeypatch):
             settings = {"certificate-authority-data": trusted}
             return canned_api.kubeconfig(f"{url}/{cluster}", **settings)
 
-        def patient(cls, content, **limits):  # a busy machine is no slow cluster
-            return cls(connection(content))
-
-        def host(cls, file, context, **limits):
-            return cls.of_kubeconfig(kubeconfig("host"))
+        def patient(cls, content=None, **limits):  # a busy machine is no slow cluster
+            return cls(connection(content or kubeconfig("host")))
 
         monkeypatch.setattr(reading, "ROOT", tmp_path)
         monkeypatch.setattr(Api, "connect_seconds", 60.0)
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
-        monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(
             read, "_access", lambda api, host, team: (TeamState(team), kubeconfig(team.name))
         )
