@@ -1,7 +1,8 @@
 """Refuse arguments of a component that its TypedDict does not describe, all of them at once."""
 
+import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from kai_fleet.marks import REFUSAL, marked
 from kai_fleet.wording import listed, spelt_like
 
 Texts: TypeAlias = Mapping[str, Collection[str]]
-Spelling: TypeAlias = Callable[[str], str]
-# A type as an annotation of a TypedDict gives it: a class, `list[str]`, `pulumi.Input[str]`, Any.
+# A type as an annotation of a TypedDict gives it: a class, `Sequence[str]`, `pulumi.Input[str]`,
+# `pulumi.Input[str] | HostGuards`, Any.
 Hint: TypeAlias = object
 # What to write for a type that is no mapping and no list.
 _WRITE: Final[Mapping[Hint, str]] = {
@@ -35,8 +36,9 @@ _DECIDES: Final = (
     "is an Output, and decides which resources are declared; write a plain value, such as one of"
     " pulumi.Config"
 )
-# How the running program spells arguments: `node_pool` in Python, `nodePool` in other languages.
-_SPELLING: ContextVar[Spelling] = ContextVar("spelling", default=str)
+# Whether the running program is in Python: it writes `node_pool`, other languages `nodePool`, and
+# only it passes components.
+_IN_PYTHON: ContextVar[bool] = ContextVar("in_python", default=True)
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,14 @@ class Allowed:
         needs: fields that are required if a field with choices has this text.
         short: the field that a plain value sets if it replaces a TypedDict, by the TypedDict.
         quantities: fields with numbers and texts, which the component checks itself.
+        replaces: fields that may not be given beside another one, by that other one.
     """
 
     choices: Texts = field(default_factory=dict)
     needs: Texts = field(default_factory=dict)
     short: Mapping[Hint, str] = field(default_factory=dict)
     quantities: Collection[str] = ()
+    replaces: Texts = field(default_factory=dict)
 
     def below(self, field: str) -> dict[str, Collection[str]]:
         """The choices, for a component that takes these arguments in one of its fields."""
@@ -75,9 +79,9 @@ def check(
         more: gives further mistakes; called only if there are none of types.
 
     Raises:
-        pulumi.RunError: arguments are unknown, missing, of another type or none of the choices, or
-            have a mark of Pulumi's protocol; or an Output decides which resources are declared. The
-            message has a line for each mistake.
+        pulumi.RunError: arguments are unknown, missing, contradicting, of another type or none of
+            the choices, or have a mark of Pulumi's protocol; or an Output decides which resources
+            are declared. The message has a line for each mistake.
     """
     mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in marked(args)]
     checker = _Checker(allowed or Allowed())
@@ -89,12 +93,12 @@ def check(
 
 @contextmanager
 def other_language() -> Iterator[None]:
-    """Name arguments in messages as programs in other languages spell them: `nodePool`."""
-    token = _SPELLING.set(camel)
+    """Take and name arguments as programs in other languages do: `nodePool`, and no components."""
+    token = _IN_PYTHON.set(False)
     try:
         yield
     finally:
-        _SPELLING.reset(token)
+        _IN_PYTHON.reset(token)
 
 
 def camel(name: str) -> str:
@@ -124,17 +128,18 @@ class _Checker:
         self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
     ) -> Iterator[str]:
         """Mistakes in a value of type `kind`. None fits any type, an Output what takes Outputs."""
-        if kind is Any or value is None:
+        if kind is Any or value is None or isinstance(value, components_of(kind)):
             return
         if takes_output(kind) and is_output(value):
             return
-        container = typing.get_origin(kind) or kind
-        if typing.is_typeddict(kind):
-            yield from self._of_typed_dict(name, kind, value, prefix)
-        elif container is dict:
-            yield from self._of_dict(name, kind, value, choices_at)
-        elif container is list:
-            yield from self._of_list(name, kind, value, prefix, choices_at)
+        plain = _plain(kind)
+        container = typing.get_origin(plain) or plain
+        if typing.is_typeddict(plain):
+            yield from self._of_typed_dict(name, plain, value, prefix)
+        elif container is Mapping:
+            yield from self._of_mapping(name, plain, value, choices_at)
+        elif container is Sequence:
+            yield from self._of_list(name, plain, value, prefix, choices_at)
         else:
             yield from _of_scalar(name, kind, value, self.allowed.choices.get(choices_at))
 
@@ -145,10 +150,8 @@ class _Checker:
         if not isinstance(value, Mapping):
             yield _wrong_type(name, value, f"a mapping with {listed(_spelt_fields(kind))}")
             return
-        hints = fields_of(kind)
-        for key in value:
-            if key not in hints:
-                yield f"{prefix}{key} is no argument; {_instead(str(key), kind)}"
+        yield from self._of_names(kind, value, prefix)
+        hints = _fields_here(kind)
         required = {*kind.__required_keys__}
         for key, hint in hints.items():
             given = value.get(key)
@@ -162,7 +165,20 @@ class _Checker:
             if key in required and value.get(key) is None:
                 yield f"{prefix}{_spelt(key)} is missing; write it"
 
-    def _of_dict(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
+    def _of_names(self, kind: Hint, value: Mapping[str, object], prefix: str) -> Iterator[str]:
+        """Mistakes: unknown arguments, and those beside another one that replaces them."""
+        hints = _fields_here(kind)
+        for key in value:
+            if key not in hints:
+                yield f"{prefix}{key} is no argument; {_instead(str(key), kind)}"
+        for replacing, replaced in self.allowed.replaces.items():
+            if replacing not in hints or value.get(replacing) is None:
+                continue
+            for key in replaced:
+                if value.get(key) is not None:
+                    yield f"{key} is given beside {replacing}, which replaces it; drop one of them"
+
+    def _of_mapping(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         if not isinstance(value, Mapping):
             yield _wrong_type(name, value, "a mapping", _DECIDES)
             return
@@ -187,13 +203,16 @@ class _Checker:
 def _of_scalar(
     name: str, kind: Hint, value: object, choices: Collection[str] | None
 ) -> Iterator[str]:
-    """Mistakes in a text, a number or a boolean."""
-    if has_output(value):
+    """Mistakes in a text, a number, a boolean or a component."""
+    if components_of(kind) == (kind,):
+        write = _in_words(kind)
+        yield _wrong_type(name, value, write, f"is an Output; write {write}")
+    elif has_output(value):
         yield f"{name} {_DECIDES}"
     elif choices is not None and isinstance(value, str) and value not in choices:
         yield f"{name} is {value!r}; write {listed([*choices])}"
     elif not _fits(kind, value):
-        yield _wrong_type(name, value, _WRITE[_plain(kind)])
+        yield _wrong_type(name, value, _in_words(kind))
 
 
 def _fits(kind: Hint, value: object) -> bool:
@@ -216,7 +235,16 @@ def _fits(kind: Hint, value: object) -> bool:
 
 def takes_output(kind: Hint) -> bool:
     """Whether a value of this type, or a value in it, may be an Output."""
-    return "Output" in str(kind)
+    if typing.get_origin(kind) is pulumi.Output:
+        return True
+    return any(takes_output(part) for part in typing.get_args(kind))
+
+
+def components_of(kind: Hint) -> tuple[type[pulumi.ComponentResource], ...]:
+    """The components that a Python program may pass as a value of this type."""
+    parts = typing.get_args(kind) if _is_union(kind) else (kind,)
+    classes = [part for part in parts if isinstance(part, type)]
+    return tuple(part for part in classes if issubclass(part, pulumi.ComponentResource))
 
 
 def is_output(value: object) -> bool:
@@ -224,9 +252,22 @@ def is_output(value: object) -> bool:
     return not isinstance(value, Mapping | list | tuple) and has_output(value)
 
 
+def _is_union(kind: Hint) -> bool:
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
 def _plain(kind: Hint) -> Hint:
-    """The type `T` of `pulumi.Input[T]`; another type unchanged."""
-    return typing.get_args(kind)[0] if takes_output(kind) else kind
+    """The type `T` of `pulumi.Input[T]`, also of one beside components; another type unchanged."""
+    return typing.get_args(kind)[0] if _is_union(kind) else kind
+
+
+def _in_words(kind: Hint) -> str:
+    """What to write for a type that is no mapping and no list."""
+    words = [f"a {component.__name__}" for component in components_of(kind) if _IN_PYTHON.get()]
+    plain = _plain(kind)
+    if plain in _WRITE:
+        words.append(_WRITE[plain])
+    return " or ".join(words)
 
 
 def _wrong_type(name: str, value: object, write: str, for_output: str = "") -> str:
@@ -252,9 +293,17 @@ def _instead(key: str, kind: Hint) -> str:
 
 
 def _spelt_fields(kind: Hint) -> list[str]:
-    return [_spelt(name) for name in fields_of(kind)]
+    return [_spelt(name) for name in _fields_here(kind)]
+
+
+def _fields_here(kind: Hint) -> Mapping[str, Hint]:
+    """Types of the fields that the running program's language has."""
+    hints = fields_of(kind)
+    if _IN_PYTHON.get():
+        return hints
+    return {name: hint for name, hint in hints.items() if hint not in components_of(hint)}
 
 
 def _spelt(name: str) -> str:
     """A field's name in the language of the running program."""
-    return _SPELLING.get()(name)
+    return name if _IN_PYTHON.get() else camel(name)

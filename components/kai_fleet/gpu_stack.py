@@ -1,6 +1,6 @@
 """GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pulumi_kubernetes as kubernetes
@@ -52,11 +52,11 @@ class GpuStackArgs(TypedDict):
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
     chart_account: NotRequired[RegistryArgs]
     """Credentials to pull `chart`. Default: none."""
-    values: NotRequired[dict[str, Any]]
+    values: NotRequired[Mapping[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
-    tolerations: NotRequired[list[TolerationArgs]]
+    tolerations: NotRequired[Sequence[TolerationArgs]]
     """Taints of the teams' nodes, which the DaemonSets have to tolerate. Default: the chart's."""
-    registries: NotRequired[dict[str, RegistryArgs]]
+    registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials to pull its images, by registry: `nvcr.io`. Default: none."""
     system_priorities: NotRequired[bool]
     """For GKE: declare a ResourceQuota that admits system priority classes in its namespace.
@@ -64,7 +64,7 @@ class GpuStackArgs(TypedDict):
     """
     in_kind: NotRequired[bool]
     """The nodes are containers of a kind cluster with the machine's driver. Default: false."""
-    use_existing: NotRequired[list[str]]
+    use_existing: NotRequired[Sequence[str]]
     """What others own, used and not declared: `namespace`, `runtimeClass`. Default: none."""
 
 

@@ -40,9 +40,12 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.values import value_at
+from kai_fleet.virtual_cluster import VirtualCluster
 
 Values: TypeAlias = dict[str, Any]
 Environment: TypeAlias = Mapping[str, Input[str]]
+# In other languages a vCluster's environment arrives as one Output.
+ProbeEnvironment: TypeAlias = Input[Mapping[str, Input[str]]]
 
 _TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
 _INSTEAD: Final = (
@@ -57,22 +60,23 @@ ALLOWED: Final = Allowed(
         "isolation": LEVELS,
         "gpu_sharing_mode": MODES[1:],
         "use_existing": ("namespace", "clusterPolicyCrd", "priorityClasses"),
-    }
+    },
+    replaces={"vcluster": ("probe_environment", "kubeconfig", "context")},
 )
 
 
 class ShardArgs(TypedDict):
     """Nodes that one of KAI's schedulers has for itself: a SchedulingShard."""
 
-    placement: NotRequired[dict[str, Input[str]]]
+    placement: NotRequired[Mapping[str, Input[str]]]
     """How pods with GPUs (`gpu`) and without (`cpu`) are placed: `binpack` or `spread`. Default:
     `binpack`.
     """
-    min_runtime: NotRequired[dict[str, Input[str]]]
+    min_runtime: NotRequired[Mapping[str, Input[str]]]
     """How long a job runs before its own queue may `preempt` it, or another one `reclaim` it: `4h`.
     Default: KAI's.
     """
-    queue_depth: NotRequired[dict[str, Input[float]]]
+    queue_depth: NotRequired[Mapping[str, Input[float]]]
     """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
 
@@ -95,7 +99,7 @@ class FairshareArgs(TypedDict):
     """URL of the Prometheus with the usage. Default: KAI runs one, by the Prometheus operator."""
 
 
-class KaiSchedulerArgs(TypedDict):
+class KaiArgs(TypedDict):
     """One KAI release, with its shards, fairness and topologies."""
 
     version: str
@@ -106,7 +110,7 @@ class KaiSchedulerArgs(TypedDict):
     """Another chart: oci://…, https://… or a path. Default: KAI's own."""
     chart_account: NotRequired[RegistryArgs]
     """Credentials to pull `chart`. Default: none."""
-    values: NotRequired[dict[str, Any]]
+    values: NotRequired[Mapping[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     gpu_sharing: NotRequired[bool]
     """Give pods parts of a GPU. Default: true."""
@@ -114,32 +118,41 @@ class KaiSchedulerArgs(TypedDict):
     """`NonMemoryEnforced`; `HamiCore` from v0.16, `NvFractions` from v0.18. Default: the first."""
     isolation: NotRequired[str]
     """Pod Security level of KAI's pods: `baseline`, `restricted`, `off`. Default: `baseline`."""
-    tolerations: NotRequired[list[TolerationArgs]]
+    tolerations: NotRequired[Sequence[TolerationArgs]]
     """Taints that all of its pods tolerate. Default: none."""
-    affinity: NotRequired[dict[str, Any]]
+    affinity: NotRequired[Mapping[str, Any]]
     """Affinity of all of its pods, as in a pod's spec. Default: none."""
-    labels: NotRequired[dict[str, Input[str]]]
+    labels: NotRequired[Mapping[str, Input[str]]]
     """Labels of its namespaces. Default: none."""
-    registries: NotRequired[dict[str, RegistryArgs]]
+    registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
-    shards: NotRequired[dict[str, ShardArgs]]
+    shards: NotRequired[Mapping[str, ShardArgs]]
     """Shards by label `kai.scheduler/node-pool` of their nodes; from v0.10. Default: `default`."""
     fairshare: NotRequired[FairshareArgs]
     """Fairness over time. Default: past usage does not count."""
-    topologies: NotRequired[dict[str, list[Input[str]]]]
+    topologies: NotRequired[Mapping[str, Sequence[Input[str]]]]
     """Node labels by name, from the widest domain to the narrowest; from v0.12. Default: none."""
-    use_existing: NotRequired[list[str]]
+    use_existing: NotRequired[Sequence[str]]
     """What others own, used and not declared: `namespace`, `clusterPolicyCrd`, `priorityClasses`.
     Default: none.
     """
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until KAI is ready. Default: 300."""
-    probe_environment: NotRequired[dict[str, Input[str]]]
+    probe_environment: NotRequired[Input[Mapping[str, Input[str]]]]
     """`probe_environment` of the VirtualCluster that it runs in. Default: it runs on a host."""
     kubeconfig: NotRequired[Input[str]]
     """Content of its cluster's kubeconfig, a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+
+
+class KaiSchedulerArgs(KaiArgs):
+    """One KAI release. Other languages have no `vcluster`."""
+
+    vcluster: NotRequired[VirtualCluster]
+    """The VirtualCluster that it runs in, in place of `probe_environment` and `kubeconfig`.
+    Default: it runs on a host.
+    """
 
 
 class KaiScheduler(ComponentResource):
@@ -162,9 +175,14 @@ class KaiScheduler(ComponentResource):
     def __init__(
         self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions | None = None
     ) -> None:
+        title = f"KaiScheduler {name}"
+        check(title, KaiSchedulerArgs, args, ALLOWED, partial(unknown_version, kai, args))
+        vcluster = args.get("vcluster")
+        if vcluster is not None:
+            opts = ResourceOptions.merge(opts, vcluster.inside())
+            args = {**args, "probe_environment": vcluster.probe_environment}
         super().__init__(KAI_SCHEDULER, name, None, component_options(opts))
-        self._title = f"KaiScheduler {name}"
-        check(self._title, KaiSchedulerArgs, args, ALLOWED, partial(unknown_version, kai, args))
+        self._title = title
         self._args = args
         self._prefix = f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
         self._kai = kai(args["version"], untested=bool(args.get("untested")))
@@ -187,7 +205,7 @@ class KaiScheduler(ComponentResource):
         # once more before a switch begins.
         self.register_outputs({"version": args["version"]})
 
-    def _probe_environment(self) -> Environment | Output[Environment]:
+    def _probe_environment(self) -> ProbeEnvironment:
         """Environment variables by which the probes reach KAI's cluster."""
         if self._is_inside:
             return self._args["probe_environment"]
@@ -414,14 +432,12 @@ class KaiScheduler(ComponentResource):
             )
 
 
-def _joined_environment(
-    base: Environment | Output[Environment], more: Environment
-) -> Environment | Output[Environment]:
+def _joined_environment(base: ProbeEnvironment, more: Environment) -> ProbeEnvironment:
     """The variables of `base` and `more`; one Output if `base` is one, as in other languages."""
-    if isinstance(base, Output):
-        known = Output.all(base, more)
-        return known.apply(lambda values: {**values[0], **values[1]})
-    return {**base, **more}
+    if isinstance(base, Mapping):
+        return {**base, **more}
+    known = Output.all(base, more)
+    return known.apply(lambda values: {**values[0], **values[1]})
 
 
 def _host_objects(name: str, args: KaiSchedulerArgs) -> list[HostObject]:

@@ -5,7 +5,7 @@ Their content is in the YAML files in the folder `monitoring`.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict
@@ -68,11 +68,11 @@ class MonitoringArgs(TypedDict):
     """With the operator: scrape when the vCluster's certificate expires. Default: true."""
     interval: NotRequired[Input[str]]
     """Scrape interval: `30s`, `1m`. Default: `30s`."""
-    labels: NotRequired[dict[str, Input[str]]]
+    labels: NotRequired[Mapping[str, Input[str]]]
     """Labels by which Prometheus selects monitors. Default: none."""
     scheduler: NotRequired[bool]
     """Alert if no KAI inside the vCluster answers. Default: false."""
-    parent_queues: NotRequired[list[Input[str]]]
+    parent_queues: NotRequired[Sequence[Input[str]]]
     """Names of that KAI's queues with children, which alerts leave out. Default: none."""
 
 

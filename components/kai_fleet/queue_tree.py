@@ -1,17 +1,19 @@
 """QueueTree: a tree of KAI queues, declared as one resource."""
 
+import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Input, Output, ResourceOptions
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.inputs import resolved, without_none
-from kai_fleet.names import QUEUE_CHECK, QUEUES
+from kai_fleet.names import QUEUES
 from kai_fleet.options import child_options, component_options
 from kai_fleet.queue_specs import Queues, Spec, labels_of, leaves, mistakes, specs_of
+from kai_fleet.virtual_cluster import VirtualCluster
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
@@ -65,19 +67,19 @@ class QueueArgs(TypedDict):
     """How long a job runs before another queue reclaims it: `4h`, `90m`. Default: the shard's."""
     shard: NotRequired[Input[str]]
     """Top-level queues: the shard that schedules it and its descendants. Default: `default`."""
-    # The SDK reads no builtin `dict` with a forward reference.
-    children: NotRequired[Dict[str, "QueueArgs"]]  # noqa: UP006
+    # The SDK reads a forward reference only in a type of `typing`.
+    children: NotRequired[typing.Mapping[str, "QueueArgs"]]
     """Child queues, by name. Default: none; it is a leaf, which takes pods."""
 
 
-class QueueTreeArgs(TypedDict):
+class TreeArgs(TypedDict):
     """A tree of queues on one cluster."""
 
-    queues: dict[str, QueueArgs]
+    queues: Mapping[str, QueueArgs]
     """Top-level queues, by name. Names are unique in the cluster, at most 63 characters."""
     gpus: NotRequired[Input[float]]
     """GPUs of the team: the limit of top-level queues without a limit. Default: unlimited."""
-    pools: NotRequired[dict[str, Input[float]]]
+    pools: NotRequired[Mapping[str, Input[float]]]
     """In place of `gpus`: the number of GPUs of each shard, by its name. Default: none."""
     parent: NotRequired[Input[str]]
     """Queue of another tree that is the parent of the top-level queues. Default: none."""
@@ -85,7 +87,7 @@ class QueueTreeArgs(TypedDict):
     """Several teams use the tree: a queue that cannot be as declared does not fail it, but is in
     its output `refused`. Default: false.
     """
-    tenants: NotRequired[list[str]]
+    tenants: NotRequired[Sequence[str]]
     """Teams whose accounts may write queues `TEAM-…` in the cluster: the tree deletes such a queue
     only if its state has it. Default: none.
     """
@@ -99,9 +101,18 @@ class QueueTreeArgs(TypedDict):
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
+class QueueTreeArgs(TreeArgs):
+    """A tree of queues on one cluster. Other languages have no `vcluster`."""
+
+    vcluster: NotRequired[VirtualCluster]
+    """The VirtualCluster that it is in, in place of `cluster` and `kubeconfig`. Default: none."""
+
+
 # What a stack file takes: a quota in place of a share, and quantities as numbers or texts.
 ALLOWED: Final = Allowed(
-    short=dict.fromkeys((ShareArgs, MemoryShareArgs), "quota"), quantities=("quota", "limit")
+    short=dict.fromkeys((ShareArgs, MemoryShareArgs), "quota"),
+    quantities=("quota", "limit"),
+    replaces={"vcluster": ("cluster", "kubeconfig", "context")},
 )
 
 
@@ -124,9 +135,13 @@ class QueueTree(ComponentResource):
     """Of a shared tree: by name, why a queue is not as declared. Others made or refused it."""
 
     def __init__(self, name: str, args: QueueTreeArgs, opts: ResourceOptions | None = None) -> None:
-        super().__init__(QUEUE_TREE, name, None, component_options(opts))
         title = f"QueueTree {name}"
         check(title, QueueTreeArgs, args, ALLOWED, lambda: mistakes(args["queues"]))
+        vcluster = args.get("vcluster")
+        if vcluster is not None:
+            opts = ResourceOptions.merge(opts, vcluster.inside())
+            args = {**args, "cluster": vcluster.cluster, "kubeconfig": vcluster.kubeconfig}
+        super().__init__(QUEUE_TREE, name, None, component_options(opts))
         properties = _properties(title, name, args)
         leaf_names = leaves(args["queues"])
         self.leaves = Output.from_input(leaf_names)
@@ -179,17 +194,3 @@ def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]
         **connection.properties(),
     }
     return without_none(properties)
-
-
-def check_queues(
-    name: str,
-    queues: Sequence[Input[str]],
-    refusal: Input[str],
-    opts: ResourceOptions,
-) -> Resource:
-    """Declare that these queues of a shared tree are as declared.
-
-    The update fails here, with `refusal`, unless that is empty.
-    """
-    properties: dict[str, Any] = {"queues": list(queues), "refusal": refusal}
-    return pulumi.CustomResource(QUEUE_CHECK, name, properties, opts)

@@ -1,18 +1,18 @@
 """Team: a team's namespace, vCluster, scheduler and queues together."""
 
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, NotRequired, TypedDict
 
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
-from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai_scheduler import KaiArgs, KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
 from kai_fleet.options import child_options, component_options, depending_on
 from kai_fleet.queue_specs import leaves
-from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.queue_tree import QueueTree, QueueTreeArgs, TreeArgs
 from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -54,11 +54,11 @@ class TeamArgs(TypedDict):
     """Its vCluster, with the kubeconfig or context of the host."""
     namespace: NotRequired[TeamNamespaceArgs]
     """Its namespace on the host. Default: `vcluster.namespace`, which exists already."""
-    kai: NotRequired[KaiSchedulerArgs]
+    kai: NotRequired[KaiArgs]
     """KAI inside its vCluster. Default: none; a scheduler on the host places its pods."""
-    queues: NotRequired[QueueTreeArgs]
+    queues: NotRequired[TreeArgs]
     """Queues inside its vCluster, created once its KAI is ready. Default: none."""
-    host_queues: NotRequired[QueueTreeArgs]
+    host_queues: NotRequired[TreeArgs]
     """Queues of the host's KAI, declared by a team that has its own stack. Default: none."""
     guard: NotRequired[QueueGuardArgs]
     """Admission guard for queues inside its vCluster. Default: none."""
@@ -90,18 +90,21 @@ class Team(ComponentResource):
         on_host = self._host_options(name, args, opts)
         self.ready = list[Resource]()
         if "host_queues" in args:
-            self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], on_host))
+            host_queues: QueueTreeArgs = {**args["host_queues"]}
+            self.ready.append(QueueTree(f"{name}-queues", host_queues, on_host))
         self.vcluster = VirtualCluster(name, args["vcluster"], on_host)
         self.ready.append(self.vcluster)
-        inside = self.vcluster.inside(self)
-        scheduling = self._guard(name, args, inside)
+        scheduling = self._guard(name, args, self.vcluster.inside(self))
+        child = ResourceOptions(parent=self)
         if "kai" in args:
             # After the guard, so that it checks every pod that KAI places.
-            kai = self._kai(name, args["kai"], depending_on(inside, *scheduling))
+            kai_args: KaiSchedulerArgs = {"vcluster": self.vcluster, **args["kai"]}
+            kai = KaiScheduler(name, kai_args, depending_on(child, *scheduling))
             self.ready.append(kai)
             scheduling = [kai]
         if "queues" in args:
-            queues = self._queues(name, args["queues"], depending_on(inside, *scheduling))
+            queue_args: QueueTreeArgs = {"vcluster": self.vcluster, **args["queues"]}
+            queues = QueueTree(f"{name}-queues", queue_args, depending_on(child, *scheduling))
             self.ready.append(queues)
         self.namespace = self.vcluster.namespace
         self.server = self.vcluster.server
@@ -128,7 +131,7 @@ class Team(ComponentResource):
         guard = args.get("guard")
         if guard is None:
             return []
-        kai = args.get("kai") or KaiSchedulerArgs(version="")
+        kai = args.get("kai") or KaiArgs(version="")
         bounds = {
             **guard,
             "gpu_sharing": kai.get("gpu_sharing", True),
@@ -137,18 +140,6 @@ class Team(ComponentResource):
         queues = leaves(args.get("queues", {"queues": {}})["queues"])
         policies, bindings = queue_guard.inside(name, queues, bounds)
         return declare(f"{name}-guard", policies, bindings, inside)
-
-    def _kai(self, name: str, args: KaiSchedulerArgs, opts: ResourceOptions) -> KaiScheduler:
-        environment = cast(dict[str, Input[str]], self.vcluster.probe_environment)
-        return KaiScheduler(name, {"probe_environment": environment, **args}, opts)
-
-    def _queues(self, name: str, args: QueueTreeArgs, opts: ResourceOptions) -> QueueTree:
-        in_vcluster: QueueTreeArgs = {
-            "kubeconfig": self.vcluster.kubeconfig,
-            "cluster": self.vcluster.cluster,
-            **args,
-        }
-        return QueueTree(f"{name}-queues", in_vcluster, opts)
 
 
 def _leaves(args: TeamArgs) -> list[str]:

@@ -13,6 +13,7 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
+from kai_fleet.host_guards import HostGuards
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import (
@@ -31,7 +32,7 @@ from kai_fleet.options import (
     registry_secrets,
 )
 from kai_fleet.owners import HostObject, refuse_others
-from kai_fleet.queue_tree import check_queues
+from kai_fleet.queue_check import check_queues
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
 ALLOWED: Final = Allowed(
@@ -59,25 +60,25 @@ class NetworkArgs(TypedDict):
     """Declare NetworkPolicies in the namespace. Default: true."""
     internet: NotRequired[bool]
     """Pods reach public addresses. Default: true."""
-    private: NotRequired[list[str]]
+    private: NotRequired[Sequence[str]]
     """Public networks (CIDRs) to treat as private, such as those of nodes or of IPv6 pods. Default:
     none.
     """
-    cidrs: NotRequired[list[str]]
+    cidrs: NotRequired[Sequence[str]]
     """More networks (CIDRs) that pods reach: `10.20.0.0/16`. Default: none."""
-    namespaces: NotRequired[list[str]]
+    namespaces: NotRequired[Sequence[str]]
     """Namespaces of the host that pods reach. Default: none."""
     attachments: NotRequired[bool]
     """Pods may use Multus networks, which bypass NetworkPolicies. Default: false."""
     endpoints: NotRequired[bool]
     """Services without a selector may have endpoints that are not public. Default: false."""
-    api_ports: NotRequired[list[int]]
+    api_ports: NotRequired[Sequence[int]]
     """Ports of the host's API server and of its Service. Default: 443 and 6443."""
-    api_cidrs: NotRequired[list[str]]
+    api_cidrs: NotRequired[Sequence[str]]
     """Networks (CIDRs) of the host's API server and of its Service. Default: every address."""
-    ingress_from: NotRequired[list[str]]
+    ingress_from: NotRequired[Sequence[str]]
     """Namespaces of the host that reach the team's pods. Default: none."""
-    ingress_cidrs: NotRequired[list[str]]
+    ingress_cidrs: NotRequired[Sequence[str]]
     """Networks (CIDRs) that reach the team's pods; 0.0.0.0/0 for load balancers. Default: none."""
 
 
@@ -121,17 +122,17 @@ class IsolationArgs(TypedDict):
     level: NotRequired[str]
     """Pod Security level: `baseline`, `restricted`; `off`: GPU quota only. Default: `baseline`.
     """
-    priority_classes: NotRequired[list[Input[str]]]
+    priority_classes: NotRequired[Sequence[Input[str]]]
     """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
-    runtime_classes: NotRequired[list[Input[str]]]
+    runtime_classes: NotRequired[Sequence[Input[str]]]
     """Runtime classes without GPUs, for any pod. Default: runc, crun, youki, gVisor, Kata."""
-    annotations: NotRequired[list[Input[str]]]
+    annotations: NotRequired[Sequence[Input[str]]]
     """More annotations that pods, Secrets and ConfigMaps may have, as domains or keys. Default:
     none.
     """
-    volumes: NotRequired[list[Input[str]]]
+    volumes: NotRequired[Sequence[Input[str]]]
     """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
-    volume_classes: NotRequired[list[Input[str]]]
+    volume_classes: NotRequired[Sequence[Input[str]]]
     """StorageClasses and VolumeAttributesClasses that claims may name besides the default class.
     Default: none.
     """
@@ -146,37 +147,39 @@ class TeamNamespaceArgs(TypedDict):
 
     name: NotRequired[str]
     """Name of the namespace. Default: `team-` and the component's name."""
-    guards: NotRequired[Input[str]]
-    """`ready` of the host's HostGuards. Required unless `isolation.level` is `off`."""
+    guards: NotRequired[Input[str] | HostGuards]
+    """The host's guards: in Python a HostGuards, or its `ready`. Required unless `isolation.level`
+    is `off`.
+    """
     gpus: NotRequired[Input[float]]
     """Whole GPUs that its pods may request together, as a ResourceQuota. Default: 0."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
-    slices: NotRequired[dict[str, Input[float]]]
+    slices: NotRequired[Mapping[str, Input[float]]]
     """MIG slices that its pods may request, by resource: `nvidia.com/mig-1g.10gb`. Default: none.
     """
-    devices: NotRequired[dict[str, Input[float]]]
+    devices: NotRequired[Mapping[str, Input[float]]]
     """Other devices that its pods may request, by extended resource: `rdma/hca`. Default: none."""
-    device_classes: NotRequired[dict[str, Input[float]]]
+    device_classes: NotRequired[Mapping[str, Input[float]]]
     """Devices that its ResourceClaims may request, by DeviceClass. Default: none."""
-    node_pool: NotRequired[dict[str, Input[str]]]
+    node_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the nodes that only this team uses. Default: it shares nodes with others."""
-    control_pool: NotRequired[dict[str, Input[str]]]
+    control_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: none."""
-    foreign_pools: NotRequired[list[dict[str, Input[str]]]]
+    foreign_pools: NotRequired[Sequence[Mapping[str, Input[str]]]]
     """Labels of other teams' nodes, which a team without its own nodes may not use. Default: none.
     """
     scheduler: NotRequired[str]
     """The KAI that schedules its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
     isolation: NotRequired[IsolationArgs]
     """Isolation from other teams. Default: that of each field."""
-    tolerations: NotRequired[list[TolerationArgs]]
+    tolerations: NotRequired[Sequence[TolerationArgs]]
     """Taints that only its pods may tolerate. Default: none."""
-    queues: NotRequired[list[Input[str]]]
+    queues: NotRequired[Sequence[Input[str]]]
     """Leaf queues of the host's KAI that its pods may name. Default: none."""
     queue_prefix: NotRequired[Input[str]]
     """Prefix of more queues of the host's KAI that its pods may name. Default: none."""
-    foreign_queues: NotRequired[list[Input[str]]]
+    foreign_queues: NotRequired[Sequence[Input[str]]]
     """Queues of other teams that begin with `queue_prefix`: its pods may not name them. Default:
     none.
     """
@@ -194,17 +197,17 @@ class TeamNamespaceArgs(TypedDict):
     """The host's KAI shares GPUs. Default: true."""
     nv_fractions: NotRequired[Input[bool]]
     """The host's KAI is in mode NvFractions: admit its annotations on pods. Default: false."""
-    kai_images: NotRequired[list[Input[str]]]
+    kai_images: NotRequired[Sequence[Input[str]]]
     """Registries of KAI's images, which level `restricted` admits. Default: the release table's."""
-    labels: NotRequired[dict[str, Input[str]]]
+    labels: NotRequired[Mapping[str, Input[str]]]
     """Labels of the namespace and the objects declared in it. Default: none."""
-    annotations: NotRequired[dict[str, Input[str]]]
+    annotations: NotRequired[Mapping[str, Input[str]]]
     """Annotations of the namespace and the objects declared in it. Default: none."""
-    registries: NotRequired[dict[str, RegistryArgs]]
+    registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials by registry, for Secret `kai-fleet-registries`. Default: none."""
     vcluster_version: NotRequired[Input[str]]
     """Version of the vCluster, for its RBAC. Default: the rights that every version needs."""
-    vcluster_values: NotRequired[dict[str, Any]]
+    vcluster_values: NotRequired[Mapping[str, Any]]
     """Chart values of the vCluster, for its RBAC. Default: none."""
     account: NotRequired[bool]
     """Give the ServiceAccount of the team's own stack its rights in the namespace. Default: false.
@@ -404,8 +407,9 @@ def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
         mode = args.get("guard", "deny")
         bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
     if level(args) != "off":
-        # An Output of HostGuards, for the order only; no policy reads it.
-        bounds["policies"] = args.get("guards", "")
+        # For the order only; no policy reads it.
+        guards = args.get("guards", "")
+        bounds["policies"] = guards.ready if isinstance(guards, HostGuards) else guards
         bounds |= pod_bounds(team, args)
     return {
         "name": args.get("name", f"team-{team}"),
@@ -433,7 +437,7 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
     if "guards" not in args and level(args) != "off":
         yield (
             "guards is missing, without which its pods would be kept from nothing; declare guards ="
-            ' HostGuards("guards", {}) once for the host, and write "guards": guards.ready, or'
+            ' HostGuards("guards", {}) once for the host, and write "guards": guards, or'
             " isolation.level off"
         )
 

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NotRequired, TypedDict, cast
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
@@ -30,6 +31,7 @@ from kai_fleet.options import (
     registry_secrets,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
+from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 from kai_fleet.vcluster_values import AUTHORITY, Values, authority_name, vcluster_values
 
@@ -67,9 +69,9 @@ class AccessArgs(TypedDict):
     """
     load_balancer_class: NotRequired[Input[str]]
     """LoadBalancer: its loadBalancerClass. Default: the cluster's default."""
-    load_balancer_source_ranges: NotRequired[list[Input[str]]]
+    load_balancer_source_ranges: NotRequired[Sequence[Input[str]]]
     """LoadBalancer: networks (CIDRs) that may reach it. Default: every address."""
-    annotations: NotRequired[dict[str, Input[str]]]
+    annotations: NotRequired[Mapping[str, Input[str]]]
     """Annotations of the API's Service, Ingress or TLSRoute. Default: none."""
 
 
@@ -103,8 +105,10 @@ class OidcArgs(TypedDict):
 class VirtualClusterArgs(TypedDict):
     """A vCluster in an existing namespace."""
 
-    namespace: NotRequired[Input[str]]
-    """Its namespace: `name` of a TeamNamespace. Default: `team-` and the component's name."""
+    namespace: NotRequired[Input[str] | TeamNamespace]
+    """Its namespace: in Python a TeamNamespace, or its `name`. Default: `team-` and the component's
+    name.
+    """
     version: NotRequired[str]
     """Version of vCluster, from the release table: `v0.36.1`. Default: the newest tested one."""
     untested: NotRequired[bool]
@@ -115,9 +119,9 @@ class VirtualClusterArgs(TypedDict):
     """Credentials to pull `chart`. Default: none."""
     mode: NotRequired[str]
     """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
-    node_pool: NotRequired[dict[str, Input[str]]]
+    node_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the host nodes that it syncs and uses. Default: every node."""
-    control_pool: NotRequired[dict[str, Input[str]]]
+    control_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: every node."""
     kubernetes_version: NotRequired[Input[str]]
     """Kubernetes inside: `v1.34.4`. Default: that of the version's chart."""
@@ -134,29 +138,29 @@ class VirtualClusterArgs(TypedDict):
     size: NotRequired[Input[str]]
     """Size of its volume, or of each etcd member's: `20Gi`; immutable. Default: `5Gi`, the chart's.
     """
-    resources: NotRequired[dict[str, dict[str, Input[str]]]]
+    resources: NotRequired[Mapping[str, Mapping[str, Input[str]]]]
     """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
     """Identity provider whose users log in. Default: none."""
-    groups: NotRequired[dict[str, str]]
+    groups: NotRequired[Mapping[str, str]]
     """Role by group in namespace `default`: `view`, `edit`, `admin`. Default: none."""
     isolation: NotRequired[str]
     """Level of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
-    tolerations: NotRequired[list[TolerationArgs]]
+    tolerations: NotRequired[Sequence[TolerationArgs]]
     """Taints that its control plane and all synced pods tolerate. Default: none."""
-    affinity: NotRequired[dict[str, Any]]
+    affinity: NotRequired[Mapping[str, Any]]
     """Affinity of its control plane and DNS, as in a pod's spec. Default: none."""
-    image_pull_secrets: NotRequired[list[Input[str]]]
+    image_pull_secrets: NotRequired[Sequence[Input[str]]]
     """Image pull Secrets in the namespace, for its own and all synced pods. Default: none."""
-    registries: NotRequired[dict[str, RegistryArgs]]
+    registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials by registry, for Secret `kai-fleet-team-registries`. Default: none."""
-    labels: NotRequired[dict[str, Input[str]]]
+    labels: NotRequired[Mapping[str, Input[str]]]
     """Labels of the chart's objects. Default: none."""
-    annotations: NotRequired[dict[str, Input[str]]]
+    annotations: NotRequired[Mapping[str, Input[str]]]
     """Annotations of the chart's objects, except pods and ServiceAccounts. Default: none."""
     licensed: NotRequired[bool]
     """Use the Pro image, which needs a vCluster licence. Default: false, the open source image."""
-    values: NotRequired[dict[str, Any]]
+    values: NotRequired[Mapping[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
@@ -191,8 +195,8 @@ class VirtualCluster(ComponentResource):
     """Administrator's kubeconfig, a secret."""
     cluster: Output[str]
     """Its identity, the UID of namespace kube-system: a recreated vCluster has a new one."""
-    probe_environment: Output[dict[str, str]]
-    """Argument `probe_environment` of a KaiScheduler inside it."""
+    probe_environment: Mapping[str, Input[str]]
+    """Argument `probe_environment` of a KaiScheduler inside it, for other languages than Python."""
 
     def __init__(
         self, name: str, args: VirtualClusterArgs, opts: ResourceOptions | None = None
@@ -205,7 +209,7 @@ class VirtualCluster(ComponentResource):
         self._vcluster = vcluster(
             args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
         )
-        self._namespace = args.get("namespace", f"team-{name}")
+        self._namespace = _namespace(name, args)
         self._host = connection_of(self._title, args)
         provider = provider_options(self, f"{name}-host", args).get("provider")
         first = child_options(self, opts, provider=provider)
@@ -233,8 +237,8 @@ class VirtualCluster(ComponentResource):
             {"namespace": self._namespace, "server": self.server, "cluster": self.cluster}
         )
 
-    def inside(self, parent: Resource) -> ResourceOptions:
-        """Options for resources in the vCluster, children of `parent`.
+    def inside(self, parent: Resource | None = None) -> ResourceOptions:
+        """Options for resources in the vCluster, children of `parent` if there is one.
 
         They are deleted with the vCluster, without a call to its API, and created again in a new
         vCluster of this name.
@@ -352,15 +356,13 @@ class VirtualCluster(ComponentResource):
             opts=opts,
         )
 
-    def _probe_environment(self, name: str) -> Output[dict[str, str]]:
-        environment = {
+    def _probe_environment(self, name: str) -> Mapping[str, Input[str]]:
+        return {
             **self._wait_environment,
             "PROBE_SECRET": joined("", [self._namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
             "PROBE_CLUSTER": self.cluster,
         }
-        # Plain keys with an Output each: programs in other languages get it as one Output.
-        return cast(Output[dict[str, str]], environment)
 
     def _identity(self, name: str, opts: ResourceOptions) -> Command:
         """Declare the command that stands for this vCluster and runs nothing.
@@ -389,6 +391,11 @@ class VirtualCluster(ComponentResource):
         kubeconfig = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
         connection = ClusterConnection(kubeconfig=Output.secret(kubeconfig))
         return kubernetes_provider(name, connection, opts, cluster_identifier=name, inside=True)
+
+
+def _namespace(name: str, args: VirtualClusterArgs) -> Input[str]:
+    namespace = args.get("namespace", f"team-{name}")
+    return namespace.name if isinstance(namespace, TeamNamespace) else namespace
 
 
 def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:

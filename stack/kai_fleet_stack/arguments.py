@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.host_guards import HostGuardsArgs
     from kai_fleet.kai_scheduler import FairshareArgs, KaiSchedulerArgs, ShardArgs
     from kai_fleet.monitoring import FleetMonitoringArgs, MonitoringArgs
-    from kai_fleet.queue_tree import QueueArgs, QueueTreeArgs, ShareArgs
+    from kai_fleet.queue_tree import QueueArgs, QueueTreeArgs, ShareArgs, TreeArgs
     from kai_fleet.team import TeamArgs
     from kai_fleet.team_namespace import BoundsArgs, IsolationArgs, NetworkArgs, TeamNamespaceArgs
     from kai_fleet.virtual_cluster import AccessArgs, OidcArgs, StoreArgs, VirtualClusterArgs
@@ -513,7 +513,7 @@ class Arguments:
             args["affinity"] = _affinity(pods.affinity)
         return args
 
-    def queues(self, name: str) -> "QueueTreeArgs":
+    def queues(self, name: str) -> "TreeArgs":
         """Arguments of a team's queues, without their cluster.
 
         In mode virtual they are inside its vCluster, in mode host below the queue of the host that
@@ -521,7 +521,7 @@ class Arguments:
         """
         team = self.settings.teams[name]
         if team.scheduler.mode == "virtual":
-            inside: QueueTreeArgs = {
+            inside: TreeArgs = {
                 "queues": _queue_args(team.queues),
                 "gpus": team.counted,
             }
@@ -531,7 +531,7 @@ class Arguments:
         facts = self.settings.platform_facts
         grant = facts.granted(name) if facts else None
         shard = grant.shard if grant else None
-        on_host: QueueTreeArgs = {
+        on_host: TreeArgs = {
             "queues": _queue_args(team.queues, shard),
             "cluster": self.settings.cluster.name,
         }

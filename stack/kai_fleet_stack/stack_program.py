@@ -15,7 +15,8 @@ from kai_fleet.manifests import declare_manifests
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
 from kai_fleet.options import depending_on, hide_values, labelled, source_positions
-from kai_fleet.queue_tree import QueueTree, check_queues
+from kai_fleet.queue_check import check_queues
+from kai_fleet.queue_tree import QueueTree
 from kai_fleet.team import Team
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess

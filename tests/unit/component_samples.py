@@ -3,7 +3,7 @@
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -226,11 +226,12 @@ def fields(kind: Any) -> dict[str, Any]:
 def with_outputs(kind: Any, value: Any, created: Callable[[Any], Any]) -> Any:
     """The arguments with an Output for each field and item that may be one."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        return created(value)  # of pulumi.Input
-    if origin is dict:
+    if origin in (typing.Union, types.UnionType):  # of pulumi.Input
+        mapping = typing.get_origin(inner[0]) is Mapping
+        return with_outputs(inner[0], value, created) if mapping else created(value)
+    if origin is Mapping:
         return {key: with_outputs(inner[1], item, created) for key, item in value.items()}
-    if origin is list:
+    if origin is Sequence:
         return [with_outputs(inner[0], item, created) for item in value]
     if typing.is_typeddict(kind):
         hints = fields(kind)

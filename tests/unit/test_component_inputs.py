@@ -2,6 +2,7 @@
 
 import json
 import typing
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -14,6 +15,7 @@ from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team import Team, TeamArgs
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet_cli.plan import recorder
 from tests.unit.component_samples import (
     GPU_STACK,
     KAI,
@@ -22,6 +24,7 @@ from tests.unit.component_samples import (
     QUEUES,
     TEAM,
     VCLUSTER,
+    VERSION,
     declared,
     fields,
     inputs,
@@ -51,7 +54,7 @@ def without(args, *keys):
 
 
 def test_the_samples_have_every_field_that_may_be_an_output():
-    without_input = {"untested", "chart", "context", "use_existing"}
+    without_input = {"untested", "chart", "context", "use_existing", "vcluster"}
     for name, (_, kind, args) in COMPONENTS.items():
         left_out = fields(kind).keys() - args.keys() - without_input
         assert left_out <= {
@@ -154,6 +157,96 @@ def test_in_a_vcluster_nothing_is_declared_on_the_host_by_mistake():
         run(KaiScheduler, without(KAI, "kubeconfig"))
 
 
+def with_components():
+    """A program that passes components in place of their outputs."""
+    guards = HostGuards("guards", {"use_existing": True})
+    namespace = TeamNamespace("ml", {"guards": guards})
+    vcluster = VirtualCluster("ml", {"namespace": namespace, "kubeconfig": KUBECONFIG})
+    kai = KaiScheduler("ml", {"version": VERSION, "vcluster": vcluster})
+    queues = {"queues": {"train": {}}, "vcluster": vcluster}
+    QueueTree("ml", queues, pulumi.ResourceOptions(depends_on=[kai]))
+
+
+def test_python_programs_pass_components():
+    created = declared(with_components)
+    annotations = created["Namespace ml-namespace"].inputs["metadata"]["annotations"]
+    assert annotations["guard.kai-fleet/policies"] == "declared"
+    assert created["Release ml-release"].inputs["namespace"] == "team-ml"
+    for name in ("Release ml-kai-release", "Namespace ml-kai-namespace"):
+        assert created[name].provider == created["kubernetes ml"].urn
+    assert "kubernetes ml-kai" not in created
+    environment = created["Command ml-kai-ready"].inputs["environment"]
+    assert environment["PROBE_SECRET"] == "team-ml/vc-ml"
+    assert created["Queues ml"].inputs["kubeconfig"] == "[secret]"
+
+
+def test_what_components_declare_in_a_vcluster_is_deleted_with_it(monkeypatch):
+    deleted_with = {}
+    register = recorder._Recorder.RegisterResource
+
+    def note(self, request):
+        deleted_with[request.name] = request.deletedWith.rpartition("::")[2]
+        return register(self, request)
+
+    monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
+    declared(with_components)
+    for name in ("ml-kai-release", "ml-kai-namespace", "ml-kai-ready"):
+        assert deleted_with[name] == "ml-identity"
+    assert deleted_with["ml-release"] == ""
+
+
+def test_a_component_declares_in_a_vcluster_what_its_team_does():
+    def program():
+        vcluster = VirtualCluster("ml", VCLUSTER)
+        kai = KaiScheduler("ml", {**TEAM["kai"], "vcluster": vcluster})
+        after = pulumi.ResourceOptions(depends_on=[kai])
+        QueueTree("ml-queues", {**TEAM["queues"], "vcluster": vcluster}, after)
+
+    alone = inputs(declared(program))
+    assert alone.items() <= inputs(run(Team, {**without(TEAM, "guard")})).items()
+
+
+@pytest.mark.parametrize("beside", ["kubeconfig", "context", "probe_environment"])
+def test_a_vcluster_is_refused_beside_another_way_into_it(beside):
+    given = {"vcluster": "ml", beside: {} if beside == "probe_environment" else "lab"}
+    with pytest.raises(pulumi.RunError) as refused:
+        run(KaiScheduler, {"version": VERSION, **given})
+    assert str(refused.value).splitlines() == [
+        f"KaiScheduler ml: {beside} is given beside vcluster, which replaces it; drop one of them",
+        "KaiScheduler ml: vcluster is a text; write a VirtualCluster",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("component", "args", "says"),
+    [
+        (TeamNamespace, {"guards": []}, "guards is a list; write a HostGuards or a text between"),
+        (
+            VirtualCluster,
+            {"namespace": []},
+            "namespace is a list; write a TeamNamespace or a text",
+        ),
+        (QueueTree, {"queues": {}, "vcluster": known("ml")}, "vcluster is an Output; write a Virt"),
+        (QueueTree, {"queues": {}, "vcluster": 1, "cluster": "a"}, "cluster is given beside vclu"),
+        (Team, {"vcluster": {}, "kai": {"version": VERSION, "vcluster": 1}}, "kai.vcluster is no"),
+    ],
+)
+def test_another_value_in_place_of_a_component_is_refused(component, args, says):
+    with pytest.raises(pulumi.RunError, match=f"{component.__name__} ml: {says}"):
+        declared(lambda: component("ml", args))
+
+
+def test_a_component_of_another_type_is_refused():
+    def program():
+        guards = HostGuards("guards", {"use_existing": True})
+        VirtualCluster("ml", {"namespace": guards})
+
+    with pytest.raises(
+        pulumi.RunError, match="namespace is a HostGuards; write a TeamNamespace or"
+    ):
+        declared(program)
+
+
 def test_a_provider_of_the_options_is_used():
     def program():
         host = kubernetes.Provider("host", context="lab")
@@ -221,8 +314,8 @@ def nested(kind, at=()):
     yield at, kind
     for key, hint in fields(kind).items():
         inner, here = hint, (*at, key)
-        while typing.get_origin(inner) in (dict, list):
-            here = (*here, "one" if typing.get_origin(inner) is dict else 0)
+        while typing.get_origin(inner) in (Mapping, Sequence):
+            here = (*here, "one" if typing.get_origin(inner) is Mapping else 0)
             inner = typing.get_args(inner)[-1]
         if typing.is_typeddict(inner) and not {*here} & {"children"}:
             yield from nested(inner, here)

@@ -5,8 +5,8 @@ from pulumi.provider.experimental.analyzer import Analyzer, PropertyDefinition, 
 
 from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.host_guards import HostGuardsArgs
-from kai_fleet.kai_scheduler import KaiSchedulerArgs
-from kai_fleet.queue_tree import QueueTreeArgs
+from kai_fleet.kai_scheduler import KaiArgs
+from kai_fleet.queue_tree import TreeArgs
 from kai_fleet.team import TeamArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualClusterArgs
@@ -16,8 +16,8 @@ ARGS = (
     HostGuardsArgs,
     TeamNamespaceArgs,
     VirtualClusterArgs,
-    KaiSchedulerArgs,
-    QueueTreeArgs,
+    KaiArgs,
+    TreeArgs,
     TeamArgs,
 )
 # Keys below which everything is a chart's or Kubernetes' own.

@@ -14,6 +14,7 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
+from kai_fleet.cluster.provider.constructing import Components
 from kai_fleet.cluster.provider.values import plain, struct
 from kai_fleet.names import COMMAND, SECRET
 from tests.unit import plugin_process, vcluster_secrets
@@ -134,3 +135,24 @@ def test_a_version_or_a_missing_argument_is_no_traceback_in_another_language(eng
     assert said.startswith("KaiScheduler ml: version: KAI v0.20.1 is not a version this program")
     said = refused(engine, "QueueTree", context="lab", queues={"a": {"memory": {"quota": "4 Gi"}}})
     assert said == "QueueTree ml: queue a: memory.quota: '4 Gi' is no Kubernetes quantity"
+
+
+def test_other_languages_have_no_argument_that_takes_a_component(engine):
+    for kind, args in (("KaiScheduler", {"version": "v0.16.8"}), ("QueueTree", {"queues": {}})):
+        said = refused(engine, kind, context="lab", vcluster="ml", **args)
+        assert said.startswith(f"{kind} ml: vcluster is no argument; write ")
+        assert "vcluster" not in said.partition("; write ")[2]
+    said = refused(engine, "VirtualCluster", context="lab", namespace=["ml"])
+    assert said == "VirtualCluster ml: namespace is a list; write a text between quotes"
+
+
+def test_the_schema_has_plain_fields_where_python_takes_components():
+    schema = json.loads(Components().schema)
+    inputs = {
+        name.rpartition(":")[2]: found["inputProperties"]
+        for name, found in schema["resources"].items()
+    }
+    assert "probeEnvironment" in inputs["KaiScheduler"]
+    assert "vcluster" not in inputs["KaiScheduler"].keys() | inputs["QueueTree"].keys()
+    assert inputs["TeamNamespace"]["guards"]["type"] == "string"
+    assert inputs["VirtualCluster"]["namespace"]["type"] == "string"

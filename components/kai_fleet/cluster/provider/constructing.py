@@ -6,7 +6,7 @@ of arguments to the components.
 """
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi.provider import ConstructResult
@@ -17,7 +17,9 @@ from pulumi.provider.server import ComponentInitError
 import kai_fleet
 from kai_fleet.argument_check import camel, fields_of, other_language
 from kai_fleet.cluster.provider import version
+from kai_fleet.kai_scheduler import KaiArgs
 from kai_fleet.names import PACKAGE
+from kai_fleet.queue_tree import TreeArgs
 
 
 class Components(ComponentProvider):
@@ -25,6 +27,9 @@ class Components(ComponentProvider):
 
     def __init__(self) -> None:
         served = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
+        for component in served:
+            # The SDK derives the schema from this annotation.
+            component.__init__.__annotations__["args"] = _served_args(component.__name__)
         super().__init__(served, PACKAGE, version=version())
 
     def construct(
@@ -46,8 +51,14 @@ class Components(ComponentProvider):
         self, inputs: pulumi.Inputs, component_def: ComponentDefinition
     ) -> dict[str, object]:
         """The arguments under Python's names; an unknown one keeps its name, to be refused."""
-        args_type = getattr(kai_fleet, f"{component_def.name}Args")
-        return _in_python_fields(args_type, inputs)
+        return _in_python_fields(_served_args(component_def.name), inputs)
+
+
+def _served_args(component: str) -> type:
+    """The TypedDict with a component's arguments that other languages have."""
+    without_components: dict[str, type] = {"KaiScheduler": KaiArgs, "QueueTree": TreeArgs}
+    args: type = getattr(kai_fleet, f"{component}Args")
+    return without_components.get(component, args)
 
 
 def in_python(hint: object, value: object) -> object:
@@ -60,9 +71,9 @@ def in_python(hint: object, value: object) -> object:
     arguments = typing.get_args(hint)
     if typing.is_typeddict(hint) and isinstance(value, Mapping):
         return _in_python_fields(hint, value)
-    if container is dict and isinstance(value, Mapping):
+    if container is Mapping and isinstance(value, Mapping):
         return {key: in_python(arguments[1], entry) for key, entry in value.items()}
-    if container is list and isinstance(value, list):
+    if container is Sequence and isinstance(value, list):
         return [in_python(arguments[0], entry) for entry in value]
     if hint is int and isinstance(value, float):
         return int(value)
