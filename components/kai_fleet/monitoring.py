@@ -1,4 +1,4 @@
-"""Monitors, recording rules, alerts and dashboards for a Prometheus that the host has already.
+"""Monitors, recording rules, alerts and dashboards for the Prometheus operator of a host.
 
 Their content is in the YAML files in the folder `monitoring`.
 """
@@ -29,20 +29,13 @@ if TYPE_CHECKING:
 HOST: Final = "host"
 # Name of the NetworkPolicy that lets Prometheus into a team's namespace.
 ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"
-# Labels by which sidecars of Grafana and Prometheus find ConfigMaps.
+# Label by which Grafana's sidecar finds ConfigMaps.
 _DASHBOARD: Final = {"grafana_dashboard": "1"}
-_FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 _INTERVAL: Final = "30s"
 _NAMESPACE: Final = "monitoring"
 _FOLDER: Final = Path(__file__).with_suffix("")
 # {{Name}} in our YAML files; Prometheus' own placeholders have a space: {{ $labels.team }}.
 _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
-# Keys of monitors that have another name in Prometheus' configuration file, besides the spelling.
-_FILE_KEYS: Final = {
-    "interval": "scrape_interval",
-    "relabelings": "relabel_configs",
-    "metricRelabelings": "metric_relabel_configs",
-}
 
 
 class Rule(TypedDict):
@@ -62,10 +55,8 @@ class MonitoringArgs(TypedDict):
 
     namespace: NotRequired[str]
     """The host's namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
-    operator: NotRequired[bool]
-    """Declare objects of the Prometheus operator; false: ConfigMaps. Default: false."""
     certificates: NotRequired[bool]
-    """With the operator: scrape when the vCluster's certificate expires. Default: true."""
+    """Scrape when the vCluster's certificate expires. Default: true."""
     interval: NotRequired[Input[str]]
     """Scrape interval: `30s`, `1m`. Default: `30s`."""
     labels: NotRequired[Mapping[str, Input[str]]]
@@ -99,18 +90,19 @@ class FleetMonitoring(ComponentResource):
         namespace = args.get("namespace", _NAMESPACE)
         prefix = f"{name}-monitoring"
         rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
-        if args.get("operator"):
-            _custom(f"{prefix}-pods", "PodMonitor", namespace, args, pod_monitor(args), child)
-            _custom(f"{prefix}-rules", "PrometheusRule", namespace, args, rules, child)
-        else:
-            data = {
-                "kai-fleet-scrape.yml": _text({"scrape_configs": [scrape_config(args)]}),
-                "kai-fleet-rules.yml": _text(rules),
-            }
-            _config_map(f"{prefix}-prometheus", "prometheus", args, _FOR_PROMETHEUS, data, child)
+        _custom(f"{prefix}-pods", "PodMonitor", namespace, args, pod_monitor(args), child)
+        _custom(f"{prefix}-rules", "PrometheusRule", namespace, args, rules, child)
         for board, content in dashboards().items():
-            data = {f"kai-fleet-{board}.json": content}
-            _config_map(f"{prefix}-dashboard-{board}", board, args, _DASHBOARD, data, child)
+            core.v1.ConfigMap(
+                f"{prefix}-dashboard-{board}",
+                metadata={
+                    "name": f"kai-fleet-{board}",
+                    "namespace": namespace,
+                    "labels": _DASHBOARD,
+                },
+                data={f"kai-fleet-{board}.json": content},
+                opts=child,
+            )
         self.register_outputs({"namespace": namespace})
 
 
@@ -133,7 +125,6 @@ class TeamMonitoring(ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, component_options(opts))
         monitoring = args["monitoring"]
-        child = child_options(self, opts, ordered=False)
         within = ResourceOptions.merge(inside, ResourceOptions(parent=self))
         if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
@@ -143,53 +134,24 @@ class TeamMonitoring(ComponentResource):
                 opts=within,
             )
         rules = team_facts(name, args)
-        if monitoring.get("operator"):
-            _operator_objects(name, namespace, monitoring, rules, within)
-        elif rules:
-            groups = resolved(_text, _team_groups(name, rules))
-            data = {f"kai-fleet-team-{name}.yml": groups}
-            resource = f"{name}-monitoring-rules"
-            _config_map(resource, f"team-{name}", monitoring, _FOR_PROMETHEUS, data, child)
+        if rules:
+            groups: Spec = {"groups": [{"name": f"kai-fleet-team-{name}", "rules": rules}]}
+            resource = f"{name}-monitoring-prometheusrule"
+            _custom(resource, "PrometheusRule", namespace, monitoring, groups, within)
+        if monitoring.get("certificates", True):
+            spec = resolved(
+                lambda interval: _filled("vcluster.yaml", Team=name, Interval=interval),
+                monitoring.get("interval", _INTERVAL),
+            )
+            resource = f"{name}-monitoring-servicemonitor"
+            _custom(resource, "ServiceMonitor", namespace, monitoring, spec, within)
         self.register_outputs({"namespace": namespace})
-
-
-def _operator_objects(
-    team: str,
-    namespace: str,
-    args: MonitoringArgs,
-    rules: list[Rule],
-    opts: ResourceOptions,
-) -> None:
-    """Declare a team's objects of the Prometheus operator."""
-    if rules:
-        groups = _team_groups(team, rules)
-        resource = f"{team}-monitoring-prometheusrule"
-        _custom(resource, "PrometheusRule", namespace, args, groups, opts)
-    if args.get("certificates", True):
-        spec = resolved(
-            lambda interval: _filled("vcluster.yaml", Team=team, Interval=interval),
-            args.get("interval", _INTERVAL),
-        )
-        resource = f"{team}-monitoring-servicemonitor"
-        _custom(resource, "ServiceMonitor", namespace, args, spec, opts)
-
-
-def _team_groups(team: str, rules: list[Rule]) -> Spec:
-    return {"groups": [{"name": f"kai-fleet-team-{team}", "rules": rules}]}
 
 
 def pod_monitor(args: FleetMonitoringArgs) -> Spec:
     """The `spec` of a PodMonitor of the pods in all namespaces."""
     spec: Spec = _filled("scrape.yaml", Interval=args.get("interval", _INTERVAL))
     return spec
-
-
-def scrape_config(args: FleetMonitoringArgs) -> Spec:
-    """The same as an entry of `scrape_configs`, for a Prometheus in the cluster."""
-    monitor = pod_monitor(args)
-    (endpoint,) = monitor["podMetricsEndpoints"]
-    fields: Spec = _with_file_keys({"sampleLimit": monitor["sampleLimit"], **endpoint})
-    return {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}], **fields}
 
 
 def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
@@ -253,20 +215,6 @@ def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rul
     return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expression}
 
 
-def _with_file_keys(value: Any) -> Any:
-    """Fields of a monitor with the keys of Prometheus' configuration file, at any depth."""
-    if isinstance(value, list):
-        return [_with_file_keys(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {_file_key(key): _with_file_keys(field) for key, field in value.items()}
-
-
-def _file_key(key: str) -> str:
-    """`sampleLimit` as `sample_limit`, unless the file has another name for it."""
-    return _FILE_KEYS.get(key) or re.sub(r"(?=[A-Z])", "_", key).lower()
-
-
 def _filled(file: str, **values: object) -> Any:
     """The content of a YAML file beside this module, with its {{Placeholders}} replaced."""
     text = (_FOLDER / file).read_text(encoding="utf-8")
@@ -290,27 +238,3 @@ def _custom(
         spec=spec,
         opts=opts,
     )
-
-
-def _config_map(
-    resource: str,
-    name: str,
-    args: MonitoringArgs,
-    labels: Mapping[str, str],
-    data: Mapping[str, Input[str]],
-    opts: ResourceOptions,
-) -> None:
-    """Declare ConfigMap `kai-fleet-NAME` for sidecars, where Prometheus and Grafana are."""
-    namespace = args.get("namespace", _NAMESPACE)
-    core.v1.ConfigMap(
-        resource,
-        metadata={"name": f"kai-fleet-{name}", "namespace": namespace, "labels": labels},
-        data=data,
-        opts=opts,
-    )
-
-
-def _text(content: object) -> str:
-    """YAML text for a file that Prometheus reads."""
-    text: str = yaml.safe_dump(content, sort_keys=False, width=10**6)
-    return text

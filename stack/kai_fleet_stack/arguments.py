@@ -178,7 +178,6 @@ class Arguments:
         assert monitoring is not None
         return {
             "namespace": monitoring.namespace,
-            "operator": monitoring.operator,
             "labels": {**monitoring.labels},
             "interval": monitoring.interval,
             "gpu_resource": settings.gpu.resource,
@@ -294,7 +293,6 @@ class Arguments:
         queues = team.queues if isinstance(team, TeamSettings) and has_kai else {}
         return {
             "namespace": monitoring.namespace,
-            "operator": monitoring.operator,
             "labels": {**monitoring.labels},
             "interval": monitoring.interval,
             "certificates": monitoring.certificates,

@@ -9,8 +9,15 @@ from kubernetes import client
 from kai_fleet.monitoring import dashboards
 from tests.engine import kai_metrics, prometheus
 from tests.engine.product import Product, api, project
+from tests.scrape_config import scrape_config
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus, pytest.mark.timeout(600)]
+# Kinds of the Prometheus operator that a stack declares, by their plurals.
+OPERATOR = {
+    "podmonitors": "PodMonitor",
+    "prometheusrules": "PrometheusRule",
+    "servicemonitors": "ServiceMonitor",
+}
 # GPUs that a queue has, is guaranteed, and would be given.
 QUEUES = {"top": (3.5, 4, 6), "train": (1.5, 3, 4), "serve": (2, 1, 2)}
 
@@ -19,6 +26,8 @@ QUEUES = {"top": (3.5, 4, 6), "train": (1.5, 3, 4), "serve": (2, 1, 2)}
 def host(sandbox):
     cluster = api(sandbox.kubeconfig.read_text())
     core = client.CoreV1Api(cluster)
+    for plural, kind in OPERATOR.items():
+        client.ApiextensionsV1Api(cluster).create_custom_resource_definition(crd(plural, kind))
     for name in ("monitoring", "team-watched", "elsewhere"):
         core.create_namespace({"metadata": {"name": name}})
     return cluster
@@ -39,11 +48,32 @@ def product(sandbox, host, tmp_path_factory):
     return product
 
 
+def crd(plural, kind):
+    """A CRD of the Prometheus operator that takes any `spec`."""
+    group = "monitoring.coreos.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
 @pytest.fixture(scope="module")
-def message(product, host):
-    """The files of the ConfigMap."""
-    found = client.CoreV1Api(host).read_namespaced_config_map("kai-fleet-prometheus", "monitoring")
-    return {name: yaml.safe_load(text) for name, text in found.data.items()}
+def declared(product, host):
+    """The `spec` of each object of the operator in namespace monitoring, by its plural."""
+    objects = client.CustomObjectsApi(host)
+    return {
+        plural: objects.get_namespaced_custom_object(
+            "monitoring.coreos.com", "v1", "monitoring", plural, "kai-fleet"
+        )["spec"]
+        for plural in ("podmonitors", "prometheusrules")
+    }
 
 
 def pod(host, namespace, name, address, labels):
@@ -66,7 +96,7 @@ def of_kai(app, inside="kai-scheduler"):
 
 
 @pytest.fixture(scope="module")
-def measured(sandbox, host, message, tmp_path_factory):
+def measured(sandbox, host, declared, tmp_path_factory):
     """A Prometheus in front of KAI v0.16.8 of team watched, and pods that are none of KAI's."""
     pods = [
         ("team-watched", "scheduler", "127.0.11.1", of_kai("kai-scheduler-default")),
@@ -85,8 +115,8 @@ def measured(sandbox, host, message, tmp_path_factory):
     }
     folder = tmp_path_factory.mktemp("prometheus")
     rules = folder / "rules.yml"
-    rules.write_text(yaml.safe_dump(message["kai-fleet-rules.yml"]))
-    (scrape,) = message["kai-fleet-scrape.yml"]["scrape_configs"]
+    rules.write_text(yaml.safe_dump(declared["prometheusrules"]))
+    scrape = scrape_config(declared["podmonitors"])
     for places in scrape["kubernetes_sd_configs"]:
         places["kubeconfig_file"] = str(sandbox.kubeconfig)  # it runs outside of the cluster here
     config = {

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.monitoring import fleet_rules, scrape_config, team_facts
+from kai_fleet.monitoring import fleet_rules, pod_monitor, team_facts
 from kai_fleet.releases import KAI, version_key
 from sandbox.tools import toolbox
+from tests.scrape_config import scrape_config
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]
 CASES = Path(__file__).with_name("monitoring_alerts.yaml")
@@ -59,7 +60,7 @@ def cases(path, rule_file, content):
 def test_prometheus_takes_rules_and_scrape_config(promtool, rule_file, tmp_path):
     ran(promtool, "check", "rules", "--lint-fatal", str(rule_file))
     config = tmp_path / "prometheus.yml"
-    config.write_text(yaml.safe_dump({"scrape_configs": [scrape_config({})]}))
+    config.write_text(yaml.safe_dump({"scrape_configs": [scrape_config(pod_monitor({}))]}))
     ran(promtool, "check", "config", str(config))
 
 

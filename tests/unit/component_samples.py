@@ -186,7 +186,6 @@ NAMESPACE: dict[str, Any] = {
     "account": True,
     "monitoring": {
         "namespace": "monitoring",
-        "operator": True,
         "certificates": True,
         "interval": "1m",
         "labels": {"release": "prometheus"},

@@ -30,7 +30,7 @@ STACK: dict[str, Any] = {
     },
     "tolerations": [{"key": "gpu", "effect": "NoSchedule"}],
     "registries": {"mirror.example.com": {"username": "u", "password": PASSWORD}},
-    "monitoring": {"operator": True},
+    "monitoring": {},
     "isolation": {"devices": {"rdma/hca": 2}, "bounds": {"cpu": 200}},
     "vcluster": {
         "nodePool": {"pool": "control"},

@@ -6,14 +6,11 @@ import re
 import pytest
 import yaml
 
-from kai_fleet.monitoring import (
-    FleetMonitoring,
-    dashboards,
-    fleet_rules,
-    scrape_config,
-)
+from kai_fleet.monitoring import FleetMonitoring, dashboards, fleet_rules, pod_monitor
 from kai_fleet.releases import KAI
 from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet_cli.stack_file.reading import ROOT
+from tests.scrape_config import scrape_config
 from tests.unit.component_samples import declared
 from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
 
@@ -27,6 +24,7 @@ QUERIES = [
     *(target["expr"] for panel in PANELS for target in panel["targets"]),
 ]
 NAMES = {name for query in QUERIES for name in NAME.findall(query)}
+SCRAPED = scrape_config(pod_monitor({}))
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 
 
@@ -40,9 +38,8 @@ def team(args=None, **monitoring):
     return {name: item for name, item in found.items() if "ml-monitoring" in name}
 
 
-def rules_in(config_map):
-    ((_, text),) = ((k, v) for k, v in config_map.inputs["data"].items() if "scrape" not in k)
-    found = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+def rules_in(prometheus_rule):
+    found = [rule for group in prometheus_rule.inputs["spec"]["groups"] for rule in group["rules"]]
     return [
         (rule["record"], rule["labels"]) for rule in found if "record" in rule and "labels" in rule
     ]
@@ -57,7 +54,7 @@ def test_every_name_of_rules_and_dashboards_is_one_of_that_version(version):
 
 @pytest.mark.parametrize("version", KAI)
 def test_the_pods_of_scheduler_and_queue_controller_are_found_by_their_names(version):
-    steps = scrape_config({})["relabel_configs"]
+    steps = SCRAPED["relabel_configs"]
     apps = {
         step["regex"]: step["replacement"]
         for step in steps
@@ -71,15 +68,23 @@ def test_the_pods_of_scheduler_and_queue_controller_are_found_by_their_names(ver
         assert len(found) == 1, f"{regex}: {found}"
 
 
-def test_without_the_operator_config_maps_hold_all_of_it():
+def test_the_page_has_the_scrape_configuration_for_a_prometheus_without_the_operator():
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+    by_hand = page.partition("## Without the operator")[2]
+    (block,) = re.findall(r"```yaml\n(.*?)```", by_hand, re.S)
+    assert yaml.safe_load(block)["scrape_configs"] == [SCRAPED]
+
+
+def test_the_host_has_scheduler_and_queues_as_rules_and_two_dashboards():
     found = fleet(parent_queues=["all"], host_kai=True)
     assert {*found} == {
         "Monitoring host",
         "ConfigMap host-monitoring-dashboard-fleet",
         "ConfigMap host-monitoring-dashboard-team",
-        "ConfigMap host-monitoring-prometheus",
+        "PodMonitor host-monitoring-pods",
+        "PrometheusRule host-monitoring-rules",
     }
-    held = found["ConfigMap host-monitoring-prometheus"]
+    held = found["PrometheusRule host-monitoring-rules"]
     assert held.inputs["metadata"]["namespace"] == "monitoring"
     rules = rules_in(held)
     assert ("kai_fleet:parent_queue", {"scheduler": "host", "queue": "all"}) in rules
@@ -88,9 +93,9 @@ def test_without_the_operator_config_maps_hold_all_of_it():
     assert board["metadata"]["labels"] == {"grafana_dashboard": "1"}
 
 
-def test_with_the_operator_its_objects_have_the_labels_that_it_selects_by():
+def test_objects_of_the_operator_have_the_labels_that_it_selects_by():
     labels = {"release": "kps"}
-    args = {"operator": True, "labels": labels, "namespace": "mon"}
+    args = {"labels": labels, "namespace": "mon"}
     found = fleet(**args) | team(**args, scheduler=True)
     objects = {
         name: (item.inputs["metadata"]["namespace"], item.inputs["metadata"].get("labels"))
@@ -106,7 +111,7 @@ def test_with_the_operator_its_objects_have_the_labels_that_it_selects_by():
 
 
 def test_prometheus_gets_no_certificate_where_it_is_not_to():
-    found = team(operator=True, certificates=False, scheduler=True)
+    found = team(certificates=False, scheduler=True)
     assert {*found} == {
         "NetworkPolicy ml-monitoring-network",
         "PrometheusRule ml-monitoring-prometheusrule",
@@ -132,7 +137,9 @@ def test_prometheus_gets_no_certificate_where_it_is_not_to():
     ],
 )
 def test_prometheus_has_the_facts_of_a_team_that_no_metric_tells(args, monitoring, facts):
-    assert rules_in(team(args, **monitoring)["ConfigMap ml-monitoring-rules"]) == facts
+    assert (
+        rules_in(team(args, **monitoring)["PrometheusRule ml-monitoring-prometheusrule"]) == facts
+    )
 
 
 def test_prometheus_alone_reaches_a_team_and_only_kais_metrics():
@@ -146,7 +153,7 @@ def test_prometheus_alone_reaches_a_team_and_only_kais_metrics():
 
 def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     """A pod of a tenant can serve what it likes, under the labels of its own namespace."""
-    (keep,) = scrape_config({})["metric_relabel_configs"]
+    (keep,) = SCRAPED["metric_relabel_configs"]
     assert keep["action"] == "keep"
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")

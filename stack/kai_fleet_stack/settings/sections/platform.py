@@ -290,14 +290,10 @@ Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
 
 
 class Monitoring(Strict):
-    """Monitors, recording rules, alerts and dashboards for a Prometheus that runs on the host."""
+    """Monitors, recording rules, alerts and dashboards for the host's Prometheus operator."""
 
     namespace: ObjectName = "monitoring"
     """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
-    """
-    operator: bool = False
-    """true: declare objects of the Prometheus operator, which the host has to have. false: declare
-    ConfigMaps with their content.
     """
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels by which Prometheus selects monitors and rules, such as
@@ -306,6 +302,6 @@ class Monitoring(Strict):
     interval: Interval = "30s"
     """Scrape interval, such as 30s or 1m."""
     certificates: bool = True
-    """With the operator: alert before the certificate of a vCluster expires. Prometheus then gets
-    the client certificate of the vCluster's administrator.
+    """Alert before the certificate of a vCluster expires. Prometheus then gets the client
+    certificate of the vCluster's administrator.
     """
