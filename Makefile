@@ -31,6 +31,9 @@ check: setup       ## format, lint, types, licences and known vulnerabilities of
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/mypy examples/python
+	.venv/bin/mypy examples/other-program
+	.venv/bin/pyright
 	.venv/bin/pip-licenses >/dev/null
 	.venv/bin/uv audit --frozen --no-progress || [ $$? = 2 ] # 2: osv.dev cannot be reached
 

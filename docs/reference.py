@@ -1,4 +1,5 @@
-"""Generate from the code: settings.md, rules.md, commands.md and the JSON Schema of a stack file.
+"""Generate from the code: pages of settings, rules, commands and components, and the JSON Schema of
+a stack file.
 
 `make reference` writes them; tests compare them. What stands around keys and rules is in templates
 beside this file.
@@ -10,13 +11,19 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from pulumi.provider.experimental.analyzer import Analyzer
 from pydantic import BaseModel
 
+import kai_fleet
+from kai_fleet.argument_check import components_of, fields_of
+from kai_fleet.cluster.provider.constructing import served_args
 from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
@@ -160,7 +167,7 @@ def _title(name: str) -> str:
 
 def _text(described: Mapping[str, Any]) -> str:
     """A description on one line of a table."""
-    return " ".join(described.get("description", "").split()).replace("|", "\\|")
+    return _one_line(described.get("description", ""))
 
 
 def rules_page() -> str:
@@ -203,8 +210,104 @@ def commands_page() -> str:
         return html.unescape(Path(page.name).read_text(encoding="utf-8"))
 
 
+_PLAIN_TYPES: Final[Mapping[object, str]] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true`, `false`",
+    Any: "any value",
+}
+
+
+def components_page() -> str:
+    """Arguments and outputs of every component, from its TypedDict and its annotations."""
+    components = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
+    described = dict[str, str]()
+    parts = [_component(component, described) for component in components]
+    nested = [described[name] for name in sorted(described)]
+    return _filled("components", components="\n".join(parts), nested="\n".join(nested).rstrip())
+
+
+def _component(component: Any, described: dict[str, str]) -> str:
+    """The section of one component. Add those of the TypedDicts in its arguments to `described`."""
+    args = getattr(kai_fleet, f"{component.__name__}Args")
+    summary = component.__doc__.partition("Raises:")[0]
+    # In Python 3.11 a TypedDict does not know the one that it extends.
+    texts = _docstrings(served_args(component.__name__)) | _docstrings(args)
+    arguments = _arguments(args, texts, described)
+    outputs = _docstrings(component)
+    rows = [f"| `{name}` | {_one_line(text)} |" for name, text in outputs.items()]
+    sections = [f"## {component.__name__}", _paragraphs(summary), arguments]
+    if rows:
+        sections.append("\n".join(["| output | meaning |", "|---|---|", *rows]) + "\n")
+    return "\n\n".join(section.rstrip() for section in sections) + "\n"
+
+
+def _arguments(args: Any, texts: Mapping[str, str], described: dict[str, str]) -> str:
+    rows = ["| argument | value | meaning |", "|---|---|---|"]
+    hints = fields_of(args)
+    for name in sorted(hints, key=lambda name: name not in args.__required_keys__):
+        text = _one_line(texts[name])
+        if name in args.__required_keys__:
+            text = f"**Required.** {text}"
+        rows.append(f"| `{name}` | {_type(hints[name], described)} | {text} |")
+    return "\n".join(rows) + "\n"
+
+
+def _type(hint: Any, described: dict[str, str]) -> str:
+    """A type in words, with links to the TypedDicts in it, which are added to `described`."""
+    parts = typing.get_args(hint)
+    match typing.get_origin(hint):
+        case typing.Union | types.UnionType:
+            components = [
+                f"[{part.__name__}](#{part.__name__.lower()})" for part in components_of(hint)
+            ]
+            return " or ".join([*components, _type(parts[0], described)])
+        case origin if origin is Mapping:
+            return f"by name: {_type(parts[1], described)}"
+        case origin if origin is Sequence:
+            return f"list of {_type(parts[0], described)}"
+    if hint in _PLAIN_TYPES:
+        return _PLAIN_TYPES[hint]
+    for component in kai_fleet.COMPONENTS:
+        if hint is served_args(component):
+            return f"arguments of [{component}](#{component.lower()})"
+    name = hint.__name__
+    if typing.is_typeddict(hint) and name not in described:
+        described[name] = ""  # QueueArgs has itself as its children
+        described[name] = "\n\n".join(
+            [
+                f"## {name}",
+                _paragraphs(hint.__doc__),
+                _arguments(hint, _docstrings(hint), described),
+            ]
+        )
+    return f"[{name}](#{name.lower()})"
+
+
+def _docstrings(kind: Any) -> dict[str, str]:
+    """Fields of a class, each with the docstring below it."""
+    analyzer = Analyzer(kai_fleet.__name__)
+    texts = {name: analyzer.get_docstring(kind, name) for name in kind.__annotations__}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _paragraphs(docstring: str) -> str:
+    paragraphs = docstring.strip().split("\n\n")
+    return "\n\n".join(map(_one_line, paragraphs))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 if __name__ == "__main__":
     FILE.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    pages = {"settings": settings_page, "rules": rules_page, "commands": commands_page}
+    pages = {
+        "settings": settings_page,
+        "rules": rules_page,
+        "commands": commands_page,
+        "components": components_page,
+    }
     for name, page in pages.items():
         Path(__file__).with_name(f"{name}.md").write_text(page(), encoding="utf-8")

@@ -41,8 +41,8 @@ kubernetes.batch.v1.Job(
         "template": {
             "metadata": {"labels": labels("train")},
             "spec": {
-                "schedulerName": "kai-scheduler",
-                "restartPolicy": "Never",
+                "scheduler_name": "kai-scheduler",
+                "restart_policy": "Never",
                 "containers": [
                     {
                         "name": "train",
@@ -59,11 +59,11 @@ kubernetes.apps.v1.Deployment(
     "serve",
     metadata={"name": "serve", "namespace": "web"},
     spec={
-        "selector": {"matchLabels": {"app": "serve"}},
+        "selector": {"match_labels": {"app": "serve"}},
         "template": {
             "metadata": {"labels": labels("serve"), "annotations": {"gpu-fraction": fraction}},
             "spec": {
-                "schedulerName": "kai-scheduler",
+                "scheduler_name": "kai-scheduler",
                 "containers": [
                     {
                         "name": "vllm",

@@ -10,7 +10,7 @@ from docs import reference
 from kai_fleet_cli.stack_file.reading import ROOT, path_of, stacks
 
 
-@pytest.mark.parametrize("name", ["settings", "rules", "commands"])
+@pytest.mark.parametrize("name", ["settings", "rules", "commands", "components"])
 def test_a_page_is_up_to_date(name):
     written = (ROOT / "docs" / f"{name}.md").read_text()
     assert written == getattr(reference, f"{name}_page")(), "run: make reference"

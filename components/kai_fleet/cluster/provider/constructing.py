@@ -29,7 +29,7 @@ class Components(ComponentProvider):
         served = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
         for component in served:
             # The SDK derives the schema from this annotation.
-            component.__init__.__annotations__["args"] = _served_args(component.__name__)
+            component.__init__.__annotations__["args"] = served_args(component.__name__)
         super().__init__(served, PACKAGE, version=version())
 
     def construct(
@@ -51,10 +51,10 @@ class Components(ComponentProvider):
         self, inputs: pulumi.Inputs, component_def: ComponentDefinition
     ) -> dict[str, object]:
         """The arguments under Python's names; an unknown one keeps its name, to be refused."""
-        return _in_python_fields(_served_args(component_def.name), inputs)
+        return _in_python_fields(served_args(component_def.name), inputs)
 
 
-def _served_args(component: str) -> type:
+def served_args(component: str) -> type:
     """The TypedDict with a component's arguments that other languages have."""
     without_components: dict[str, type] = {"KaiScheduler": KaiArgs, "QueueTree": TreeArgs}
     args: type = getattr(kai_fleet, f"{component}Args")
