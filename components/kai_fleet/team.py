@@ -1,6 +1,6 @@
 """Team: a team's namespace, vCluster, scheduler and queues together."""
 
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict, cast
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -90,7 +90,8 @@ class Team(ComponentResource):
         on_host = self._host_options(name, args, opts)
         self.ready = list[Resource]()
         if "host_queues" in args:
-            host_queues: QueueTreeArgs = {**args["host_queues"]}
+            # The check above has refused a vcluster in them.
+            host_queues = cast(QueueTreeArgs, args["host_queues"])
             self.ready.append(QueueTree(f"{name}-queues", host_queues, on_host))
         self.vcluster = VirtualCluster(name, args["vcluster"], on_host)
         self.ready.append(self.vcluster)
