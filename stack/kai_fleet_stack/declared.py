@@ -29,7 +29,7 @@ from kai_fleet_stack.settings.sections.queues import PlacedQueue, walk
 from kai_fleet_stack.settings.sections.teams import Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.queue_tree import QueueTreeArgs
+    from kai_fleet.queue_tree import TreeArgs
 
 # Ends of names that the internet's DNS does not have.
 _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
@@ -323,8 +323,8 @@ def _kai(
     )
 
 
-def _queues(args: "QueueTreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
-    """The queues of QueueTreeArgs with their keys and shards, parents before their children.
+def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
+    """The queues of TreeArgs with their keys and shards, parents before their children.
 
     `placed` has the same queues in the same order.
     """
