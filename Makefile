@@ -33,6 +33,7 @@ check: setup       ## format, lint, types, licences and known vulnerabilities of
 	.venv/bin/mypy
 	.venv/bin/mypy examples/python
 	.venv/bin/mypy examples/other-program
+	@$(UV) sync --quiet --frozen --inexact --group examples
 	.venv/bin/pyright
 	.venv/bin/pip-licenses >/dev/null
 	.venv/bin/uv audit --frozen --no-progress || [ $$? = 2 ] # 2: osv.dev cannot be reached
