@@ -16,13 +16,13 @@ class TolerationArgs(TypedDict):
     """A taint of nodes that pods tolerate, as in a pod's `spec.tolerations`."""
 
     key: Input[str]
-    """The taint's key: `nvidia.com/gpu`."""
+    """The taint's key, such as `nvidia.com/gpu`."""
     operator: NotRequired[Input[str]]
     """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
     value: NotRequired[Input[str]]
     """The taint's value. Default: any."""
     effect: NotRequired[Input[str]]
-    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect."""
+    """The taint's effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: any."""
 
 
 def toleration_spec(toleration: TolerationArgs) -> Input[dict[str, str]]:
@@ -62,9 +62,9 @@ class RegistryArgs(TypedDict):
     """Credentials to pull images from one registry."""
 
     username: Input[str]
-    """Name of an account that only reads, without a colon."""
+    """The account's name, without a colon."""
     password: Input[str]
-    """Password or token of the account. It is kept as a secret."""
+    """Password or token of the account, kept as a secret."""
 
 
 def has_output(value: object) -> bool:

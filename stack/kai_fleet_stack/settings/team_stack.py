@@ -25,23 +25,23 @@ class PlatformReference(Strict):
     """The stack that declares the host cluster, and grants the team its resources there."""
 
     stack: StackName
-    """write the platform's stack: prod, or organization/project/prod"""
+    """Its name: prod, or organization/project/prod."""
 
 
 class OwnTeam(Runs):
     """The team. The platform's stack sets its nodes, GPUs and isolation."""
 
     name: TeamName
-    """write the team's name, as the platform grants it"""
+    """Its name, as the platform grants it."""
 
 
 class TeamStack(Strict):
     """A stack file with one team, whose host cluster another stack declares."""
 
     platform: PlatformReference
-    """write {stack: prod}, the platform's stack"""
+    """The platform's stack."""
     team: OwnTeam
-    """write the team's name, scheduler, queues"""
+    """The team: its name, scheduler, queues and vCluster."""
     cluster: Credentials | None = None
     """Credentials for the host cluster. Default: the context of the platform's stack."""
     removed: list[Name] = Field(default_factory=list, description=REMOVED)

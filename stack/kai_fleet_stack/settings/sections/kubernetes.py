@@ -134,14 +134,12 @@ def in_domains(key: str, domains: Collection[str]) -> bool:
 class Toleration(Strict):
     """A taint that all pods of a team tolerate."""
 
+    described_by = ("inputs.TolerationArgs",)
+
     key: LabelKey
-    """write the taint's key, such as nvidia.com/gpu"""
     operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
-    """The taint's value. Default: any."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """The taint's effect. Default: any."""
 
 
 # A pod's affinity. Kubernetes checks what is below these keys.

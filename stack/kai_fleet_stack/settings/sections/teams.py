@@ -106,10 +106,11 @@ class Defaults(Strict):
 class HostPlace(Defaults):
     """What a team has on the host. A team's own stack cannot set it; its platform's stack does."""
 
+    described_by = ("team_namespace.TeamNamespaceArgs",)
+
     node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = Field(
         default_factory=dict
     )
-    """Labels of the nodes that only this team uses. Default: it shares nodes."""
     autoscaled: Annotated[bool, Grants.NOTHING] = False
     """An autoscaler adds and removes these nodes, so fewer GPUs than `gpus` are no mistake."""
     gpus: Gpus = 0
