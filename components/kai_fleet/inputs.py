@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Final, NotRequired, TypedDict, TypeVar, cast
+from typing import Final, TypedDict, TypeVar, cast
 
 from pulumi import Input, Output
 from pulumi.runtime import is_dry_run
@@ -10,52 +10,6 @@ from pulumi.runtime import is_dry_run
 T = TypeVar("T")
 # Levels of a team's isolation, as texts of arguments.
 LEVELS: Final = ("baseline", "restricted", "off")
-
-
-class TolerationArgs(TypedDict):
-    """A taint of nodes that pods tolerate, as in a pod's `spec.tolerations`."""
-
-    key: Input[str]
-    """The taint's key, such as `nvidia.com/gpu`."""
-    operator: NotRequired[Input[str]]
-    """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
-    value: NotRequired[Input[str]]
-    """The taint's value. Default: any."""
-    effect: NotRequired[Input[str]]
-    """The taint's effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: any."""
-
-
-def toleration_spec(toleration: TolerationArgs) -> Input[dict[str, str]]:
-    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
-    return resolved(_spec, toleration)
-
-
-def _spec(toleration: Mapping[str, str]) -> dict[str, str]:
-    operator = toleration.get("operator")
-    if not operator:
-        operator = "Equal" if "value" in toleration else "Exists"
-    spec = {"key": toleration["key"], "operator": operator}
-    if operator == "Equal":
-        spec["value"] = toleration.get("value") or ""
-    if effect := toleration.get("effect"):
-        spec["effect"] = effect
-    return spec
-
-
-def toleration_text(toleration: TolerationArgs) -> Input[str]:
-    """The toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
-
-    The colon is written without an effect, too: vCluster reads a bare key as an empty value.
-    """
-    return resolved(_text, toleration_spec(toleration))
-
-
-def _text(spec: Mapping[str, str]) -> str:
-    text = spec["key"]
-    if "value" in spec:
-        text += f"={spec['value']}"
-    effect = spec.get("effect", "")
-    return f"{text}:{effect}"
 
 
 class RegistryArgs(TypedDict):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
 import pulumi
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs, resolved, toleration_text, without_none
+from kai_fleet.inputs import RegistryArgs, resolved, without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
 from kai_fleet.queue_specs import UNLIMITED, named_specs
 from kai_fleet.queue_specs import walk as walk_args
@@ -20,6 +20,7 @@ from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.releases.sources import in_any
 from kai_fleet.team_stack_access import TeamAccess
+from kai_fleet.tolerations import TolerationArgs, toleration_text
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Registries, RegistryCredentials

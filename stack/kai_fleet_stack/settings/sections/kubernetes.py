@@ -134,7 +134,7 @@ def in_domains(key: str, domains: Collection[str]) -> bool:
 class Toleration(Strict):
     """A taint that all pods of a team tolerate."""
 
-    described_by = ("inputs.TolerationArgs",)
+    described_by = ("tolerations.TolerationArgs",)
 
     key: LabelKey
     operator: Literal["Equal", "Exists"] | None = None
