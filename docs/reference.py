@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
-from kai_fleet.releases.keys import CHART_PARENT
 from docs.field_texts import text_of
+from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
 from kai_fleet_policies.pack.analyzer import schema as pack_schema

@@ -13,7 +13,8 @@ from pydantic import BaseModel, SecretStr
 
 from kai_fleet.inputs import RegistryArgs, resolved, without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
-from kai_fleet.queue_specs import UNLIMITED, named_specs
+from kai_fleet.queue_amounts import UNLIMITED
+from kai_fleet.queue_specs import gpu_quotas
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
@@ -143,8 +144,7 @@ class Arguments:
         queues = _queue_args(settings.queues)
         gpus_by_queue = self._gpus_by_queue()
         # Computed before a limit is written, which would change the sums of the queues above.
-        specs = named_specs(queues)
-        quotas = [spec["resources"]["gpu"]["quota"] for _, spec in specs]
+        quotas = gpu_quotas(queues)
         for (name, queue), quota in zip(walk_args(queues), quotas, strict=True):
             most = gpus_by_queue.get(name)
             queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
@@ -597,7 +597,7 @@ def _gpu_share(share: "ShareArgs", quota: float, most: int | None) -> "ShareArgs
     """A GPU share with its quota, and with a limit unless it has one.
 
     Args:
-        quota: the quota that the share gets without this; UNLIMITED is replaced by `most`.
+        quota: the quota that the share has without this; `most` replaces UNLIMITED.
         most: GPUs of the teams that use the queue; None if none does.
     """
     if most is None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from kai_fleet.queue_amounts import WORD, means_unlimited
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import QUANTITY, WORD, parse_quantity
+from kai_fleet.values import QUANTITY, parse_quantity
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
 
 _FORMS: Final = (
@@ -44,7 +45,7 @@ def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
         return str(value)
 
     def for_queue(value: object) -> object:
-        if value not in (WORD, -1, "-1"):
+        if not means_unlimited(value):
             refuse_other(value, or_unlimited)
         return value
 
