@@ -35,7 +35,7 @@ _DECIDES: Final = (
     "is an Output, and decides which resources are declared; write a plain value, such as one of"
     " pulumi.Config"
 )
-# How the running program spells arguments: `node_pool` in Python, `nodePool` in other languages.
+# How the running program spells arguments: `use_existing` in Python, `useExisting` elsewhere.
 _SPELLING: ContextVar[Spelling] = ContextVar("spelling", default=str)
 
 
@@ -89,7 +89,7 @@ def check(
 
 @contextmanager
 def other_language() -> Iterator[None]:
-    """Name arguments in messages as programs in other languages spell them: `nodePool`."""
+    """Name arguments in messages as programs in other languages spell them: `useExisting`."""
     token = _SPELLING.set(camel)
     try:
         yield
@@ -98,7 +98,7 @@ def other_language() -> Iterator[None]:
 
 
 def camel(name: str) -> str:
-    """A field's name in other languages, as the SDK derives it: `node_pool` is `nodePool`."""
+    """A field's name in other languages, as the SDK derives it: `use_existing` is `useExisting`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 

@@ -8,7 +8,7 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
-from kai_fleet.inputs import RegistryArgs
+from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import NAMESPACE, STACK_PULL_SECRET
 from kai_fleet.options import (
@@ -21,7 +21,6 @@ from kai_fleet.options import (
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.tolerations import TolerationArgs, toleration_spec
 
 Values: TypeAlias = dict[str, Any]
 

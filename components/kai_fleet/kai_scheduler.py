@@ -15,7 +15,7 @@ from kai_fleet import deployed
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.inputs import LEVELS, RegistryArgs, resolved
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE, STACK_PULL_SECRET
 from kai_fleet.options import (
@@ -39,7 +39,6 @@ from kai_fleet.releases import (
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
-from kai_fleet.tolerations import TolerationArgs, toleration_spec
 from kai_fleet.values import value_at
 
 Values: TypeAlias = dict[str, Any]

@@ -13,7 +13,7 @@ from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
-from kai_fleet.inputs import LEVELS, RegistryArgs
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import (
     ISOLATION_LABEL,
@@ -33,7 +33,6 @@ from kai_fleet.options import (
 from kai_fleet.owners import HostObject, refuse_others
 from kai_fleet.queue_tree import check_queues
 from kai_fleet.team_stack_access import IN_NAMESPACE
-from kai_fleet.tolerations import TolerationArgs
 
 ALLOWED: Final = Allowed(
     choices={

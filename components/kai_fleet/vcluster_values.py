@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pulumi import Input
 
-from kai_fleet.inputs import joined, resolved
+from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested, values_of
-from kai_fleet.tolerations import toleration_spec, toleration_text
 from kai_fleet.values import pairs, value_at
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.inputs import LEVELS, RegistryArgs, joined, or_last, resolved
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, joined, or_last, resolved
 from kai_fleet.installed_chart import hold_to
 from kai_fleet.names import IDENTITY, TEAM_PULL_SECRET, VIRTUAL_CLUSTER
 from kai_fleet.options import (
@@ -30,7 +30,6 @@ from kai_fleet.options import (
     registry_secrets,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
-from kai_fleet.tolerations import TolerationArgs
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 from kai_fleet.vcluster_values import AUTHORITY, Values, authority_name, vcluster_values
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kai_fleet.cluster.kube.taints import Taint, closing_taint, toleration_to_write
-from kai_fleet.tolerations import plain_spec
+from kai_fleet.inputs import plain_spec
 
 if TYPE_CHECKING:
     from kai_fleet.team_namespace import TeamNamespaceArgs

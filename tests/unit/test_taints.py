@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.cluster.kube.taints import closing_taint, tolerates
-from kai_fleet.tolerations import plain_spec
+from kai_fleet.inputs import plain_spec
 
 TAINT = {"key": "gpu", "value": "x", "effect": "NoSchedule"}
 BARE = {"key": "gpu", "effect": "NoSchedule"}

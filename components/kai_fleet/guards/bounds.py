@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Final, cast
 import pulumi
 
 from kai_fleet.guards.policies import Object, binding, content, policy_name
-from kai_fleet.inputs import has_output, joined, resolved
+from kai_fleet.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
-from kai_fleet.tolerations import toleration_text
 
 if TYPE_CHECKING:  # team_namespace imports this module
     from kai_fleet.team_namespace import IsolationArgs, NetworkArgs, TeamNamespaceArgs

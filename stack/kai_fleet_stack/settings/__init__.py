@@ -7,7 +7,7 @@ the settings without the wrong keys.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
 from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
@@ -36,7 +36,7 @@ from kai_fleet_stack.settings.sections.platform import (
     Sources,
     TeamName,
 )
-from kai_fleet_stack.settings.sections.queues import QueueTree, shard_mistakes
+from kai_fleet_stack.settings.sections.queues import QueueTree, shard_mistakes, walk
 from kai_fleet_stack.settings.sections.teams import (
     REMOVED,
     Defaults,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from kai_fleet_stack.settings.team_stack import Facts
 
 Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
+# The KAI that schedules the pods of a team, by the team's mode.
+_KAI_BY_MODE: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 __all__ = ["Loaded", "Settings", "load", "read_config", "validated"]
 
@@ -246,6 +248,63 @@ class Settings(Defaults, Platform):
         """A team of this stack, or the grant for its own stack. Raises KeyError for neither."""
         return self.teams.get(team) or self.team_stacks[team]
 
+    @property
+    def all_teams(self) -> tuple[str, ...]:
+        """Teams of this stack, and teams that it grants a stack of their own."""
+        return (*self.teams, *self.team_stacks)
+
+    def scheduler_of(self, name: str) -> tuple[str, str | None]:
+        """Argument `scheduler` of a team's namespace, and the host's queue that the team uses.
+
+        A team's own stack chooses its mode: with a granted queue it is taken for `host`, without a
+        host KAI for `inside`, else for `none`.
+        """
+        team = self.own_of(name)
+        if isinstance(team, TeamSettings):
+            return _KAI_BY_MODE[team.scheduler.mode], team.queue
+        if self.kai is None:
+            return "inside", team.parent_queue
+        return "host" if team.parent_queue else "none", team.parent_queue
+
+    def control_pool(self, name: str) -> dict[str, str]:
+        """Labels of the nodes for a team's control plane; the first that is set decides.
+
+        That of its vCluster, that of kai-fleet:vcluster, the team's own nodes.
+        """
+        team = self.own_of(name)
+        of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
+        return dict(of_vcluster or self.vcluster.node_pool or team.node_pool)
+
+    def foreign_pools(self, name: str) -> list[dict[str, str]]:
+        """Labels of the nodes that other teams and control planes use, each pool once, sorted.
+
+        Empty for a team with nodes of its own.
+        """
+        if self.own_of(name).node_pool:
+            return []
+        pools = [self.vcluster.node_pool]
+        for other in self.all_teams:
+            if other != name:
+                pools.append(self.control_pool(other))
+                pools.append(self.own_of(other).node_pool)
+        labels = {tuple(sorted(pool.items())) for pool in pools if pool}
+        return [dict(pool) for pool in sorted(labels)]
+
+    def foreign_queues(self, name: str) -> list[str]:
+        """Queues and teams that begin with `NAME-`, the prefix of a team stack's own queues.
+
+        The queue that the team is granted is left out.
+        """
+        _, granted = self.scheduler_of(name)
+        names = {placed.name for placed in walk(self.queues)}
+        names.update(self.all_teams)
+        names.discard(granted or "")
+        return sorted(other for other in names if other.startswith(f"{name}-"))
+
+    def volume_classes(self, name: str) -> list[str]:
+        """Classes that a team's claims may name: those granted to it, and that of vClusters."""
+        return [*self.own_of(name).isolation.volume_classes, *self.vcluster.claim_classes]
+
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.
 
@@ -321,7 +380,7 @@ def _names_of_teams(settings: Settings) -> Wrong:
 def _gpu_resources(settings: Settings) -> Wrong:
     """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
     resource = settings.gpu.resource
-    for name in (*settings.teams, *settings.team_stacks):
+    for name in settings.all_teams:
         gpus = settings.own_of(name).gpus
         if isinstance(gpus, int):
             continue

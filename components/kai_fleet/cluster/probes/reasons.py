@@ -42,6 +42,11 @@ def key(team: str, at: str = "") -> str:
     return f"{place}.{at}".removesuffix(".")
 
 
+def pool_key(team: str, at: str = "") -> str:
+    """The key of the labels of nodes, as `key` writes it: a team's, or in the section `at`."""
+    return key(team, f"{at}nodePool")
+
+
 def reasons(
     api: Api,
     pods: Iterable[KubeObject],

@@ -135,7 +135,7 @@ def in_domains(key: str, domains: Collection[str]) -> bool:
 class Toleration(Strict):
     """A taint that all pods of a team tolerate."""
 
-    described_by = ("tolerations.TolerationArgs",)
+    described_by = ("inputs.TolerationArgs",)
 
     key: LabelKey
     operator: Literal["Equal", "Exists"] | None = None

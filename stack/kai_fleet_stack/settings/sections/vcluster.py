@@ -118,6 +118,11 @@ class Vcluster(Strict):
     resources: dict[Literal["requests", "limits"], ResourceAmounts] = Field(default_factory=dict)
     licensed: bool = False
 
+    @property
+    def claim_classes(self) -> list[str]:
+        """The class of its volume's claim; none for the cluster's default class."""
+        return [self.storage_class] if self.storage_class else []
+
     def mistakes(self) -> Wrong:
         """The mistakes of its sections, and groups without an identity provider."""
         yield from below("store", self.store.mistakes())
