@@ -25,7 +25,15 @@ from kai_fleet_stack.settings.mistakes import misspelt, own_keys, validated, wit
 from kai_fleet_stack.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet_stack.settings.sections.isolation import Guard
 from kai_fleet_stack.settings.sections.kubernetes import ObjectName, in_domains
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, below, short_for
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    Wrong,
+    below,
+    short_for,
+)
 from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
@@ -69,7 +77,7 @@ class Platform(Strict):
     """Defaults of the keys of each team's scheduler, if it has the same mode."""
     guard: Guard = Field(default_factory=Guard)
     """The admission guard for pods of teams with KAI."""
-    key_domains: list[ObjectName] = Field(default_factory=list)
+    key_domains: list[ObjectName] = NO_ENTRIES
     """Domains of the keys that teams may write in labels, annotations and access.annotations.
     Default: none.
     """
@@ -88,21 +96,21 @@ class Settings(Defaults, Platform):
 
     cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
-    queues: QueueTree = Field(default_factory=dict)
+    queues: QueueTree = NO_KEYS
     """The queue tree of the host's KAI, or a file with it. Default: none."""
-    registries: Registries = Field(default_factory=dict)
+    registries: Registries = NO_KEYS
     """Credentials to pull images, by registry: of the GPU stack, of KAI and of all teams. Default:
     none.
     """
-    teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
+    teams: dict[TeamName, TeamSettings] = NO_KEYS
     """The teams, by name. No team may be called host. Default: none."""
-    team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
+    team_stacks: dict[TeamName, Grant] = NO_KEYS
     """The teams that have stacks of their own, and what this stack grants to each. Default: none.
     """
     removed: Annotated[list[Name], Grants.NOTHING] = Field(
         default_factory=list, description=REMOVED
     )
-    workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = Field(default_factory=dict)
+    workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = NO_KEYS
     """YAML files by team, with Kubernetes objects that are created inside its vCluster. Default:
     none.
     """

@@ -17,7 +17,15 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
     Port,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    Wrong,
+    like,
+    refuse_secret,
+)
 from kai_fleet_stack.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
 
 _NO_PASSWORD: Final = (
@@ -95,11 +103,9 @@ class Access(Strict):
     port: Annotated[Port | None, Grants.OTHER] = None
     class_name: ObjectName | None = Field(default=None, alias="class")
     gateway: Annotated[str, like(_GATEWAY)] | None = None
-    annotations: dict[LabelKey, str] = Field(default_factory=dict)
+    annotations: dict[LabelKey, str] = NO_KEYS
     load_balancer_class: LabelKey | None = None
-    load_balancer_source_ranges: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(
-        default_factory=list
-    )
+    load_balancer_source_ranges: Annotated[list[Cidr], Grants.MOST_UNSET] = NO_ENTRIES
 
     @property
     def routes_by_hostname(self) -> bool:

@@ -16,7 +16,14 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
     Port,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Rising, Strict, like
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Rising,
+    Strict,
+    like,
+)
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 _DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
@@ -63,15 +70,15 @@ class Network(Strict):
 
     enabled: Annotated[bool, Grants.LESS] = True
     internet: bool = True
-    private: Annotated[list[Cidr], Grants.LESS] = Field(default_factory=list)
-    cidrs: list[Cidr] = Field(default_factory=list)
-    namespaces: list[ObjectName] = Field(default_factory=list)
+    private: Annotated[list[Cidr], Grants.LESS] = NO_ENTRIES
+    cidrs: list[Cidr] = NO_ENTRIES
+    namespaces: list[ObjectName] = NO_ENTRIES
     attachments: bool = False
     endpoints: bool = False
     api_ports: list[Port] = Field(default_factory=lambda: [443, 6443], min_length=1)
-    api_cidrs: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(default_factory=list)
-    ingress_from: list[ObjectName] = Field(default_factory=list)
-    ingress_cidrs: list[Cidr] = Field(default_factory=list)
+    api_cidrs: Annotated[list[Cidr], Grants.MOST_UNSET] = NO_ENTRIES
+    ingress_from: list[ObjectName] = NO_ENTRIES
+    ingress_cidrs: list[Cidr] = NO_ENTRIES
 
 
 class Isolation(Strict):
@@ -83,13 +90,13 @@ class Isolation(Strict):
     )
 
     level: Level = "baseline"
-    devices: dict[DeviceName, Count] = Field(default_factory=dict)
-    device_classes: dict[ObjectName, Count] = Field(default_factory=dict)
-    priority_classes: list[ObjectName] = Field(default_factory=list)
+    devices: dict[DeviceName, Count] = NO_KEYS
+    device_classes: dict[ObjectName, Count] = NO_KEYS
+    priority_classes: list[ObjectName] = NO_ENTRIES
     runtime_classes: list[ObjectName] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
-    annotations: list[LabelKey] = Field(default_factory=list)
-    volumes: list[VolumeType] = Field(default_factory=list)
-    volume_classes: list[ObjectName] = Field(default_factory=list)
+    annotations: list[LabelKey] = NO_ENTRIES
+    volumes: list[VolumeType] = NO_ENTRIES
+    volume_classes: list[ObjectName] = NO_ENTRIES
     """StorageClasses and VolumeAttributesClasses that claims may name, besides the host's default
     class and kai-fleet:vcluster.storageClass. Default: none.
     """

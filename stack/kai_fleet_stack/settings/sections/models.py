@@ -12,6 +12,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     SecretStr,
     StringConstraints,
 )
@@ -26,6 +27,11 @@ T = TypeVar("T")
 SET_SECRET: Final = "`pulumi config set --secret --path`"
 # Mistakes: the key path, and what is wrong there as `cause; fix`.
 Wrong = Iterator[tuple[str, str]]
+
+
+# Defaults of lists and of mappings: each section gets one of its own.
+NO_ENTRIES: Final = Field(default_factory=list)
+NO_KEYS: Final = Field(default_factory=dict)
 
 
 class Grants(Enum):

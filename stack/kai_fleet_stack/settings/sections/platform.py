@@ -18,7 +18,14 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
     Toleration,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Strict, like, refuse
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    like,
+    refuse,
+)
 
 _MOST: Final = 1_000_000  # GPUs
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -130,14 +137,12 @@ class Shard(Strict):
 
     described_by = ("kai_scheduler.ShardArgs",)
 
-    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = Field(
-        default_factory=dict
-    )
-    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = Field(default_factory=dict)
+    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = NO_KEYS
+    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = NO_KEYS
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
-    ] = Field(default_factory=dict)
+    ] = NO_KEYS
 
 
 Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
@@ -178,7 +183,7 @@ class Gpu(Strict):
     chart: OtherChart = None
     resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = "nvidia.com/gpu"
     """Resource that nodes advertise for GPUs."""
-    values: Values = Field(default_factory=dict)
+    values: Values = NO_KEYS
     system_priorities: bool = False
 
 
@@ -188,11 +193,11 @@ class KaiRelease(Strict):
     described_by = ("kai_scheduler.KaiSchedulerArgs",)
 
     fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
-    shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = Field(default_factory=dict)
+    shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = NO_KEYS
     topologies: Annotated[
         dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]],
         Grants.NOTHING,
-    ] = Field(default_factory=dict)
+    ] = NO_KEYS
     gpu_sharing: Sharing = mode_of_switch(True)
     """Whether pods may share GPUs. NonMemoryEnforced, or true: pods have to keep to their fraction
     themselves. HamiCore, from KAI v0.16, and NvFractions, from v0.18, enforce the memory. Disabled,
@@ -200,14 +205,14 @@ class KaiRelease(Strict):
     """
     untested: bool = False
     chart: OtherChart = None
-    values: Values = Field(default_factory=dict)
+    values: Values = NO_KEYS
 
 
 class HostKai(KaiRelease):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
     version: Annotated[KaiVersion, Grants.NOTHING]
-    tolerations: list[Toleration] = Field(default_factory=list)
+    tolerations: list[Toleration] = NO_ENTRIES
     affinity: Annotated[Affinity | None, Grants.OTHER] = None
 
 
@@ -242,11 +247,11 @@ class Sources(Strict):
     what users run inside their vClusters.
     """
 
-    charts: list[_Charts] = Field(default_factory=list)
+    charts: list[_Charts] = NO_ENTRIES
     """Locations of charts, such as oci://mirror.example.com/charts, with all below them. Default:
     none.
     """
-    images: list[_Images] = Field(default_factory=list)
+    images: list[_Images] = NO_ENTRIES
     """Registries of images, or paths in one, such as mirror.example.com, with all below them.
     Default: none.
     """
@@ -263,6 +268,6 @@ class Monitoring(Strict):
 
     namespace: ObjectName = "monitoring"
     operator: bool = False
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = NO_KEYS
     interval: Interval = "30s"
     certificates: bool = True

@@ -11,7 +11,7 @@ from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet_stack.settings.files.yaml_file import TreeFile, read_tree
 from kai_fleet_stack.settings.sections.kubernetes import Cpu, Gpu, Memory
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, short_for
+from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Strict, Wrong, like, short_for
 from kai_fleet_stack.settings.sections.platform import ShardName
 
 # Pods name their queue in the label kai.scheduler/queue.
@@ -50,7 +50,7 @@ class Queue(Strict):
     preempt_min_runtime: str | None = None
     reclaim_min_runtime: str | None = None
     shard: ShardName | None = None
-    children: dict[QueueName, Queue] = Field(default_factory=dict)
+    children: dict[QueueName, Queue] = NO_KEYS
 
 
 QueueTree = Annotated[

@@ -14,6 +14,8 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
 )
 from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
     SET_SECRET,
     Grants,
     Rising,
@@ -91,7 +93,7 @@ class Oidc(Strict):
     username_claim: _Text = "sub"
     groups_claim: _Text = "groups"
     ca: Annotated[str, like("^-----BEGIN CERTIFICATE-----\n", 100_000)] | None = None
-    scopes: list[_Text] = Field(default_factory=list)
+    scopes: list[_Text] = NO_ENTRIES
     """Scopes that kubectl requests besides openid, such as email for that claim. Default: none."""
 
 
@@ -103,19 +105,19 @@ class Vcluster(Strict):
     version: Annotated[Version | None, Grants.NOTHING] = None
     kubernetes_version: Annotated[KubernetesVersion | None, Grants.NOTHING] = None
     chart: OtherChart = None
-    values: Values = Field(default_factory=dict)
+    values: Values = NO_KEYS
     access: Access | None = None
     untested: bool = False
-    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.OTHER] = Field(default_factory=dict)
+    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.OTHER] = NO_KEYS
     """Labels of the nodes for control planes. Default: the team's own nodes."""
     oidc: Oidc | None = None
-    groups: Groups = Field(default_factory=dict)
-    image_pull_secrets: list[ObjectName] = Field(default_factory=list)
+    groups: Groups = NO_KEYS
+    image_pull_secrets: list[ObjectName] = NO_ENTRIES
     storage_class: StorageClass | None = None
     size: Bytes | None = None
     replicas: int = Field(default=1, ge=1, le=9)
     store: Store = Field(default_factory=Store)
-    resources: dict[Literal["requests", "limits"], ResourceAmounts] = Field(default_factory=dict)
+    resources: dict[Literal["requests", "limits"], ResourceAmounts] = NO_KEYS
     licensed: bool = False
 
     @property
