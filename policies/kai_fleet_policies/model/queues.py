@@ -94,7 +94,7 @@ def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
         share = get(resources, resource)
         if share is not None:
             shares[resource] = QueueShare(
-                quota=from_kai(number(get(share, "quota"))) or 0.0,
+                quota=from_kai(number(get(share, "quota")) or 0.0),
                 limit=from_kai(number(get(share, "limit"))),
                 weight=number(get(share, "overQuotaWeight")) or 0.0,
             )

@@ -11,6 +11,7 @@ from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
     chart_account,
     kai_args,
+    monitoring_args,
     parents,
     queue_args,
     registries_args,
@@ -122,13 +123,9 @@ def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
 
 def monitoring(settings: Settings) -> FleetMonitoringArgs:
     """Arguments of the host's monitoring, which the settings must have."""
-    section = settings.monitoring
-    assert section is not None
+    assert settings.monitoring is not None
     return {
-        "namespace": section.namespace,
-        "operator": section.operator,
-        "labels": {**section.labels},
-        "interval": section.interval,
+        **monitoring_args(settings.monitoring),
         "gpu_resource": settings.gpu.resource,
         "host_kai": settings.kai is not None,
         "parent_queues": [*parents(settings.queues)],

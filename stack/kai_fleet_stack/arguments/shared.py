@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, SecretStr
@@ -12,14 +12,15 @@ from kai_fleet.releases import DISABLED
 from kai_fleet.releases.sharing import MODES, mode_in
 from kai_fleet.releases.sources import in_any
 from kai_fleet_stack.settings import Settings
-from kai_fleet_stack.settings.sections.access import Registries, RegistryCredentials
-from kai_fleet_stack.settings.sections.kubernetes import Affinity, Toleration
-from kai_fleet_stack.settings.sections.platform import HostKai
+from kai_fleet_stack.settings.sections.access import Registries
+from kai_fleet_stack.settings.sections.kubernetes import Toleration
+from kai_fleet_stack.settings.sections.platform import HostKai, Monitoring
 from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.kai_scheduler import FairshareArgs, KaiSchedulerArgs, ShardArgs
+    from kai_fleet.monitoring import MonitoringArgs
     from kai_fleet.queue_tree import QueueArgs
 
 
@@ -36,23 +37,14 @@ def plain(value: object) -> object:
     return value
 
 
-def tolerations_args(tolerations: Iterable[Toleration]) -> list[TolerationArgs]:
+def tolerations_args(tolerations: list[Toleration]) -> list[TolerationArgs]:
     """Tolerations as they are written."""
-    return [cast(TolerationArgs, plain(toleration)) for toleration in tolerations]
+    return cast("list[TolerationArgs]", plain(tolerations))
 
 
 def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
     """Accounts by registry, with their passwords in clear text."""
-    return {name: _account(account) for name, account in registries.items()}
-
-
-def _account(account: RegistryCredentials) -> RegistryArgs:
-    return {"username": account.username, "password": account.password.get_secret_value()}
-
-
-def affinity_args(affinity: Affinity) -> dict[str, object]:
-    """An affinity as it is written."""
-    return {str(kind): terms for kind, terms in affinity.items()}
+    return cast("dict[str, RegistryArgs]", plain(registries))
 
 
 def chart_account(
@@ -71,7 +63,7 @@ def chart_account(
     if not names:
         return None
     longest = max(names, key=len)
-    return _account(accounts[longest])
+    return cast("RegistryArgs", plain(accounts[longest]))
 
 
 def kai_args(
@@ -105,13 +97,23 @@ def kai_args(
     if kai.fairshare is not None:
         args["fairshare"] = cast("FairshareArgs", plain(kai.fairshare))
     if pods.affinity is not None:
-        args["affinity"] = affinity_args(pods.affinity)
+        args["affinity"] = cast("dict[str, object]", plain(pods.affinity))
     return args
 
 
 def parents(tree: Mapping[str, Queue]) -> Sequence[str]:
     """Names of the queues with children."""
     return [placed.name for placed in walk(tree) if placed.queue.children]
+
+
+def monitoring_args(monitoring: Monitoring) -> MonitoringArgs:
+    """Where the host's Prometheus is, and how it finds metrics."""
+    return {
+        "namespace": monitoring.namespace,
+        "operator": monitoring.operator,
+        "labels": {**monitoring.labels},
+        "interval": monitoring.interval,
+    }
 
 
 def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, QueueArgs]:

@@ -12,9 +12,9 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_stack.arguments.shared import (
-    affinity_args,
     chart_account,
     kai_args,
+    monitoring_args,
     parents,
     plain,
     queue_args,
@@ -84,7 +84,7 @@ def _add_optional(
     if vcluster.oidc is not None:
         args["oidc"] = _oidc(vcluster.oidc)
     if team.affinity is not None:
-        args["affinity"] = affinity_args(team.affinity)
+        args["affinity"] = cast("dict[str, object]", plain(team.affinity))
 
 
 def _oidc(oidc: Oidc) -> OidcArgs:
@@ -236,10 +236,7 @@ def _monitoring(
     has_kai = isinstance(team, TeamSettings) and scheduler == "inside"
     queues = team.queues if isinstance(team, TeamSettings) and has_kai else {}
     return {
-        "namespace": monitoring.namespace,
-        "operator": monitoring.operator,
-        "labels": {**monitoring.labels},
-        "interval": monitoring.interval,
+        **monitoring_args(monitoring),
         "certificates": monitoring.certificates,
         "scheduler": has_kai,
         "parent_queues": [*parents(queues)],

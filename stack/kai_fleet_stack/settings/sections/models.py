@@ -30,8 +30,8 @@ Wrong = Iterator[tuple[str, str]]
 
 
 # Defaults of lists and of mappings: each section gets one of its own.
-NO_ENTRIES: Final = Field(default_factory=list)
-NO_KEYS: Final = Field(default_factory=dict)
+NO_ENTRIES: Final[Any] = Field(default_factory=list)
+NO_KEYS: Final[Any] = Field(default_factory=dict)
 
 
 class Grants(Enum):
