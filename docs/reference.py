@@ -20,8 +20,11 @@ from typing import Any, Final
 
 from pulumi.provider.experimental.analyzer import Analyzer
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
 import kai_fleet
+from docs.field_texts import text_of
 from kai_fleet.argument_check import components_of, fields_of
 from kai_fleet.cluster.provider.constructing import served_args
 from kai_fleet.releases.keys import CHART_PARENT
@@ -33,6 +36,7 @@ from kai_fleet_policies.rules.queues import EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Rule
 from kai_fleet_stack import settings
 from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.models import Strict
 from kai_fleet_stack.settings.team_stack import TeamStack
 
 _ENCRYPTED: Final = {
@@ -43,6 +47,7 @@ _ENCRYPTED: Final = {
 }
 FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
+_SET_SECRET: Final = "Set it with `pulumi config set --secret --path`."
 _REF: Final = "#/$defs/"
 _NAMED: Final = {"$ref", "enum", "title"}  # what has a form that is said already
 _KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}
@@ -68,9 +73,33 @@ def schema() -> dict[str, Any]:
     }
 
 
+class _Described(GenerateJsonSchema):
+    """Writes the text of each field of a section into its schema."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        described = super().model_schema(schema)
+        model = schema["cls"]
+        if issubclass(model, Strict):
+            for name, field in model.model_fields.items():
+                described_field = described["properties"][field.alias or name]
+                text = text_of(model, name)
+                if _is_secret(described_field):
+                    text = f"{text} {_SET_SECRET}"
+                if text:
+                    described_field["description"] = text
+        return described
+
+
+def _is_secret(schema: Mapping[str, Any]) -> bool:
+    forms = schema.get("anyOf", [schema])
+    return any(form.get("format") == "password" for form in forms)
+
+
 def _config(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:
     """The keys of one kind of stack; what they refer to goes into `definitions`."""
-    settings = model.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    settings = model.model_json_schema(
+        by_alias=True, ref_template="#/$defs/{model}", schema_generator=_Described
+    )
     own = _or_encrypted({"properties": settings["properties"], **settings.pop("$defs", {})})
     properties = own.pop("properties")
     definitions.update(own)
@@ -89,7 +118,9 @@ def _or_encrypted(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if schema.get("format") == "password":
-        return {"anyOf": [schema, _ENCRYPTED]}
+        form = {key: item for key, item in schema.items() if key != "description"}
+        described = {key: item for key, item in schema.items() if key == "description"}
+        return {**described, "anyOf": [form, _ENCRYPTED]}
     return {key: _or_encrypted(item) for key, item in schema.items()}
 
 

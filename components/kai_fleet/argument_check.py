@@ -36,7 +36,7 @@ _DECIDES: Final = (
     "is an Output, and decides which resources are declared; write a plain value, such as one of"
     " pulumi.Config"
 )
-# Whether the running program is in Python: it writes `node_pool`, other languages `nodePool`, and
+# Whether the running program is in Python: it writes `use_existing`, others `useExisting`, and
 # only it passes components.
 _IN_PYTHON: ContextVar[bool] = ContextVar("in_python", default=True)
 
@@ -93,7 +93,7 @@ def check(
 
 @contextmanager
 def other_language() -> Iterator[None]:
-    """Take and name arguments as programs in other languages do: `nodePool`, and no components."""
+    """Take and name arguments as other languages do: `useExisting`, and no components."""
     token = _IN_PYTHON.set(False)
     try:
         yield
@@ -102,7 +102,7 @@ def other_language() -> Iterator[None]:
 
 
 def camel(name: str) -> str:
-    """A field's name in other languages, as the SDK derives it: `node_pool` is `nodePool`."""
+    """A field's name in other languages, as the SDK derives it: `use_existing` is `useExisting`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 

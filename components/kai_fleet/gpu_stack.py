@@ -47,20 +47,20 @@ class GpuStackArgs(TypedDict):
     drivers. `none`: nodes advertise GPUs already, or have none.
     """
     version: NotRequired[str]
-    """Version of the chart. Default: the version tested for the provider."""
+    """Version of the provider's chart. Default: that of the release table."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
     chart_account: NotRequired[RegistryArgs]
     """Credentials to pull `chart`. Default: none."""
     values: NotRequired[Mapping[str, Any]]
-    """Values of the chart, merged over all others. Default: none."""
+    """Chart values, merged over all others. Default: none."""
     tolerations: NotRequired[Sequence[TolerationArgs]]
     """Taints of the teams' nodes, which the DaemonSets have to tolerate. Default: the chart's."""
     registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials to pull its images, by registry: `nvcr.io`. Default: none."""
     system_priorities: NotRequired[bool]
-    """For GKE: declare a ResourceQuota that admits system priority classes in its namespace.
-    Default: false.
+    """Admit system PriorityClasses in the GPU stack's namespace, with a ResourceQuota. GKE needs
+    it. Default: false.
     """
     in_kind: NotRequired[bool]
     """The nodes are containers of a kind cluster with the machine's driver. Default: false."""

@@ -7,39 +7,45 @@ from typing import Final, NotRequired, TypedDict, TypeVar, cast
 from pulumi import Input, Output
 from pulumi.runtime import is_dry_run
 
+from kai_fleet.cluster.kube.taints import Toleration
+
 T = TypeVar("T")
 # Levels of a team's isolation, as texts of arguments.
 LEVELS: Final = ("baseline", "restricted", "off")
 
 
 class TolerationArgs(TypedDict):
-    """A taint of nodes that pods tolerate, as in a pod's `spec.tolerations`."""
+    """A taint of nodes that pods tolerate.
+
+    Other than in a pod's spec, a toleration without a value means any value.
+    """
 
     key: Input[str]
-    """The taint's key: `nvidia.com/gpu`."""
+    """The taint's key, such as `nvidia.com/gpu`."""
     operator: NotRequired[Input[str]]
     """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
     value: NotRequired[Input[str]]
     """The taint's value. Default: any."""
     effect: NotRequired[Input[str]]
-    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect."""
+    """The taint's effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: any."""
 
 
-def toleration_spec(toleration: TolerationArgs) -> Input[dict[str, str]]:
-    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
-    return resolved(_spec, toleration)
-
-
-def _spec(toleration: Mapping[str, str]) -> dict[str, str]:
+def plain_spec(toleration: Mapping[str, object]) -> Toleration:
+    """Arguments without Outputs as an entry of a pod's spec, with the operator filled in."""
     operator = toleration.get("operator")
     if not operator:
         operator = "Equal" if "value" in toleration else "Exists"
     spec = {"key": toleration["key"], "operator": operator}
     if operator == "Equal":
         spec["value"] = toleration.get("value") or ""
-    if effect := toleration.get("effect"):
-        spec["effect"] = effect
-    return spec
+    if toleration.get("effect"):
+        spec["effect"] = toleration["effect"]
+    return cast("Toleration", spec)
+
+
+def toleration_spec(toleration: TolerationArgs) -> Input[Toleration]:
+    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
+    return resolved(plain_spec, toleration)
 
 
 def toleration_text(toleration: TolerationArgs) -> Input[str]:
@@ -50,21 +56,20 @@ def toleration_text(toleration: TolerationArgs) -> Input[str]:
     return resolved(_text, toleration_spec(toleration))
 
 
-def _text(spec: Mapping[str, str]) -> str:
+def _text(spec: Toleration) -> str:
     text = spec["key"]
     if "value" in spec:
         text += f"={spec['value']}"
-    effect = spec.get("effect", "")
-    return f"{text}:{effect}"
+    return f"{text}:{spec.get('effect', '')}"
 
 
 class RegistryArgs(TypedDict):
     """Credentials to pull images from one registry."""
 
     username: Input[str]
-    """Name of an account that only reads, without a colon."""
+    """The account's name, without a colon."""
     password: Input[str]
-    """Password or token of the account. It is kept as a secret."""
+    """Password or token of the account, kept as a secret."""
 
 
 def has_output(value: object) -> bool:

@@ -69,32 +69,37 @@ class ShardArgs(TypedDict):
     """Nodes that one of KAI's schedulers has for itself: a SchedulingShard."""
 
     placement: NotRequired[Mapping[str, Input[str]]]
-    """How pods with GPUs (`gpu`) and without (`cpu`) are placed: `binpack` or `spread`. Default:
-    `binpack`.
+    """How pods with GPUs (`gpu`) and without (`cpu`) are placed: `binpack` fills one node after
+    another, `spread` uses all nodes evenly. Default: `binpack`.
     """
     min_runtime: NotRequired[Mapping[str, Input[str]]]
-    """How long a job runs before its own queue may `preempt` it, or another one `reclaim` it: `4h`.
-    Default: KAI's.
+    """How long a job runs before its own queue may `preempt` it, or another queue may `reclaim` its
+    resources, such as `4h`. Times of a queue take precedence. Default: KAI's.
     """
     queue_depth: NotRequired[Mapping[str, Input[float]]]
-    """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
+    """The most jobs of a queue that KAI tries in a cycle, by action: `allocate`, `reclaim`,
+    `preempt`, `consolidation`. Default: all.
+    """
 
 
 class FairshareArgs(TypedDict):
     """Fairness over time: past usage counts when KAI shares out over-quota. From KAI v0.10."""
 
     window: NotRequired[Input[str]]
-    """How far back usage counts, in h, m, s. Default: `168h`, a week."""
+    """How far back usage counts, in hours, minutes and seconds. 168h is a week. Default: `168h`."""
     window_type: NotRequired[Input[str]]
-    """`sliding`; `tumbling`, from `start` on; `cron`, by `cron`. Default: `sliding`."""
+    """`sliding`. `tumbling`: windows follow each other from `start` on. `cron`: a window begins at
+    each time of `cron`. Default: `sliding`.
+    """
     start: NotRequired[Input[str]]
     """tumbling: when the first window begins: `2026-01-05T00:00:00Z`. Required there."""
     cron: NotRequired[Input[str]]
-    """cron: when a window begins: `0 0 * * 1`. Required there."""
+    """cron: when windows begin: `0 0 * * 1`. Required there."""
     half_life: NotRequired[Input[str]]
-    """Age at which usage counts half, in h, m, s. Default: no decay."""
+    """Age at which usage counts half, such as `24h`. Default: all usage in the window counts fully.
+    """
     k_value: NotRequired[Input[float]]
-    """How much past usage weighs; 0 is nothing. Default: 1."""
+    """How much past usage weighs. 0: it does not count. Default: 1."""
     prometheus: NotRequired[Input[str]]
     """URL of the Prometheus with the usage. Default: KAI runs one, by the Prometheus operator."""
 
@@ -105,13 +110,15 @@ class KaiArgs(TypedDict):
     version: str
     """Version of KAI, from the release table: `v0.16.8`."""
     untested: NotRequired[bool]
-    """Treat a version newer than the table like the newest of its line. Default: false."""
+    """Treat a version that is newer than the release table like the newest of its line. Default:
+    false.
+    """
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: KAI's own."""
     chart_account: NotRequired[RegistryArgs]
     """Credentials to pull `chart`. Default: none."""
     values: NotRequired[Mapping[str, Any]]
-    """Values of the chart, merged over all others. Default: none."""
+    """Chart values, merged over all others. Default: none."""
     gpu_sharing: NotRequired[bool]
     """Give pods parts of a GPU. Default: true."""
     gpu_sharing_mode: NotRequired[str]
@@ -119,19 +126,23 @@ class KaiArgs(TypedDict):
     isolation: NotRequired[str]
     """Pod Security level of KAI's pods: `baseline`, `restricted`, `off`. Default: `baseline`."""
     tolerations: NotRequired[Sequence[TolerationArgs]]
-    """Taints that all of its pods tolerate. Default: none."""
+    """Taints that all pods of KAI tolerate. Default: none."""
     affinity: NotRequired[Mapping[str, Any]]
-    """Affinity of all of its pods, as in a pod's spec. Default: none."""
+    """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
     labels: NotRequired[Mapping[str, Input[str]]]
     """Labels of its namespaces. Default: none."""
     registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
     shards: NotRequired[Mapping[str, ShardArgs]]
-    """Shards by label `kai.scheduler/node-pool` of their nodes; from v0.10. Default: `default`."""
+    """Shards by name, which is the label `kai.scheduler/node-pool` of their nodes, from KAI v0.10.
+    Default: one, `default`, with KAI's settings.
+    """
     fairshare: NotRequired[FairshareArgs]
-    """Fairness over time. Default: past usage does not count."""
+    """Fairness over time, from KAI v0.10. Default: past usage does not count."""
     topologies: NotRequired[Mapping[str, Sequence[Input[str]]]]
-    """Node labels by name, from the widest domain to the narrowest; from v0.12. Default: none."""
+    """Node labels of each topology, from the widest domain to the narrowest, from KAI v0.12.
+    Default: none.
+    """
     use_existing: NotRequired[Sequence[str]]
     """What others own, used and not declared: `namespace`, `clusterPolicyCrd`, `priorityClasses`.
     Default: none.

@@ -54,13 +54,19 @@ class MonitoringArgs(TypedDict):
     """How the host's Prometheus finds a team's metrics."""
 
     namespace: NotRequired[str]
-    """The host's namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
+    """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
+    Default: `monitoring`.
+    """
     certificates: NotRequired[bool]
-    """Scrape when the vCluster's certificate expires. Default: true."""
+    """Alert before the certificate of a vCluster expires. Prometheus then gets
+    the client certificate of the vCluster's administrator. Default: true.
+    """
     interval: NotRequired[Input[str]]
-    """Scrape interval: `30s`, `1m`. Default: `30s`."""
+    """Scrape interval, such as `30s` or `1m`. Default: `30s`."""
     labels: NotRequired[Mapping[str, Input[str]]]
-    """Labels by which Prometheus selects monitors. Default: none."""
+    """Labels by which Prometheus selects monitors and rules, such as `{release:
+    kube-prometheus-stack}`. Default: none.
+    """
     scheduler: NotRequired[bool]
     """Alert if no KAI inside the vCluster answers. Default: false."""
     parent_queues: NotRequired[Sequence[Input[str]]]

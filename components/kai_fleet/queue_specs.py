@@ -16,20 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import inf
+from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kai_fleet.inputs import has_output, without_none
+from kai_fleet.queue_amounts import UNLIMITED, for_kai, means_unlimited
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.values import WORD, parse_quantity, whole_numbers
+from kai_fleet.values import parse_quantity, whole_numbers
 
 # QueueArgs by name. Python and stack files may write a quota in place of a share.
 Queue: TypeAlias = Mapping[str, Any]
 Queues: TypeAlias = Mapping[str, Queue]
 Spec: TypeAlias = dict[str, Any]
 Q = TypeVar("Q", bound=Mapping[str, Any])
-
-UNLIMITED: Final = -1.0  # as KAI reads it; here it is `inf`
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,13 @@ class _Share:
     @property
     def is_bounded(self) -> bool:
         """Whether the arguments have a quota or a limit that is a number."""
-        return self.written_quota not in (None, inf) or self.limit != inf
+        return self.written_quota not in (None, UNLIMITED) or self.limit != UNLIMITED
 
     def to_kai(self, weight: float | None) -> dict[str, float]:
         """The share in a Queue's spec. KAI reads an unset limit as 0: nothing ever runs (Q2)."""
         return {
-            "quota": _amount_for_kai(self.quota),
-            "limit": _amount_for_kai(self.limit),
+            "quota": for_kai(self.quota),
+            "limit": for_kai(self.limit),
             "overQuotaWeight": 1.0 if weight is None else float(weight),
         }
 
@@ -185,6 +184,15 @@ def specs_of(
     return specs
 
 
+def gpu_quotas(queues: Queues) -> list[float]:
+    """The GPU quota of each queue, in the order of `walk`, where there is no bound above them.
+
+    Raises:
+        ValueError: an invalid quantity.
+    """
+    return [queue.shares["gpu"].quota for queue in _filled_in(queues)]
+
+
 def named_specs(
     queues: Queues,
     gpus: float | None = None,
@@ -203,16 +211,24 @@ def named_specs(
     Raises:
         ValueError: an invalid quantity.
     """
+    filled_in = _filled_in(queues, gpus, pools, parent)
+    return [(queue.name, queue.to_kai()) for queue in filled_in]
+
+
+def _filled_in(
+    queues: Queues,
+    gpus: float | None = None,
+    pools: Mapping[str, float] | None = None,
+    parent: str | None = None,
+) -> list[_QueueNode]:
+    """All queues with their quotas and limits, in the order of `walk`; see `named_specs`."""
     trees = [_read(name, queue, parent) for name, queue in queues.items()]
     for tree in trees:
         _fill_in_quotas(tree, bounded=frozenset())
     for shard_trees, shard_gpus in _trees_by_shard(trees, gpus, pools or {}):
         if shard_gpus is not None:
             _share_out([tree.shares["gpu"] for tree in shard_trees], float(shard_gpus))
-    specs = list[tuple[str, Spec]]()
-    for tree in trees:
-        specs += [(queue.name, queue.to_kai()) for queue in tree.descendants()]
-    return specs
+    return list(chain.from_iterable(tree.descendants() for tree in trees))
 
 
 def _read(name: str, queue: Queue, parent: str | None) -> _QueueNode:
@@ -236,21 +252,21 @@ def _read_share(queue: Queue, resource: str) -> _Share:
     limit = _amount(resource, share.get("limit"))
     return _Share(
         written_quota=quota,
-        limit=inf if limit is None else limit,
+        limit=UNLIMITED if limit is None else limit,
         has_written_limit=limit is not None,
     )
 
 
 def _amount(resource: str, quantity: object) -> float | None:
-    """The quantity in KAI's units; `inf` if it is unlimited, None if there is none.
+    """The quantity in KAI's units; None if there is none.
 
     Raises:
         ValueError: it is no Kubernetes quantity.
     """
     if quantity is None:
         return None
-    if quantity in (WORD, -1, "-1"):
-        return inf
+    if quantity == UNLIMITED or means_unlimited(quantity):
+        return UNLIMITED
     unit = _UNITS[resource]
     return float(round(parse_quantity(quantity) * unit.factor, unit.digits))
 
@@ -272,7 +288,7 @@ def _fill_in_quotas(queue: _QueueNode, bounded: frozenset[str]) -> None:
         elif resource == "gpu" or resource in bounded:
             default = 0.0
         else:
-            default = inf
+            default = UNLIMITED
         share.quota = min(default, share.limit)
 
 
@@ -303,12 +319,8 @@ def _share_out(shares: Sequence[_Share], gpus: float) -> None:
     for share in shares:
         if share.has_written_limit:
             continue
-        finite_quota = share.quota if share.quota < inf else 0.0
+        finite_quota = share.quota if share.quota < UNLIMITED else 0.0
         share.limit = max(gpus, finite_quota)
-
-
-def _amount_for_kai(amount: float) -> float:
-    return UNLIMITED if amount == inf else amount
 
 
 def _repeated(name: str) -> str:

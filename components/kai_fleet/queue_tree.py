@@ -24,11 +24,13 @@ class ShareArgs(TypedDict):
     """
 
     quota: NotRequired[Input[float]]
-    """Guaranteed. Default: with children the sum of theirs; else CPU unlimited, GPUs none."""
+    """Guaranteed amount. Default: that of the queue's `cpu`, `memory` or `gpu`."""
     limit: NotRequired[Input[float]]
-    """Maximum, in cores or devices. Default: unlimited."""
+    """The most that the queue may hold. Default: unlimited."""
     weight: NotRequired[Input[float]]
-    """Over-quota weight, relative to its siblings. Default: 1."""
+    """Over-quota weight, relative to sibling queues: the part of unused capacity that it gets.
+    Default: 1.
+    """
 
 
 class MemoryShareArgs(TypedDict):
@@ -46,30 +48,35 @@ class QueueArgs(TypedDict):
     """A queue and its children. Only a queue without children takes pods."""
 
     display_name: NotRequired[Input[str]]
-    """Name in the scheduler's messages. Default: the queue's name."""
+    """Name in messages of the scheduler. Default: the queue's name."""
     priority: NotRequired[Input[float]]
-    """Queues with a higher priority get over-quota first. Default: 100, KAI's."""
+    """Queues with a higher priority get over-quota first. Default: 100."""
     cpu: NotRequired[ShareArgs]
-    """Share of CPU, in cores. Default: unlimited; below a queue that has a quota or limit, none
-    guaranteed.
+    """Share of CPU, in cores. Default: unlimited; with children the sum of their quotas; below a
+    queue with a quota or limit none guaranteed.
     """
     gpu: NotRequired[ShareArgs]
-    """Share of GPUs. Default: none guaranteed; the only top-level queue without a quota gets the
-    rest of the tree's `gpus`.
+    """Share of GPUs, in devices. Default: none guaranteed; with children the sum of their quotas;
+    for the only top-level queue without a quota the rest of the team's GPUs.
     """
     memory: NotRequired[MemoryShareArgs]
-    """Share of memory. Default: unlimited; below a queue that has a quota or limit, none
-    guaranteed.
+    """Share of memory, in bytes. Default: unlimited; with children the sum of their quotas; below a
+    queue with a quota or limit none guaranteed.
     """
     preempt_min_runtime: NotRequired[Input[str]]
-    """How long a job runs before its own queue preempts it: `4h`, `90m`. Default: the shard's."""
+    """How long a job runs before its own queue may preempt it: a Go duration, `4h` or `90m`,
+    without days and weeks, at most 999999h. Default: the shard's.
+    """
     reclaim_min_runtime: NotRequired[Input[str]]
-    """How long a job runs before another queue reclaims it: `4h`, `90m`. Default: the shard's."""
+    """How long a job runs before another queue may reclaim its resources: `4h`, `90m`. Default: the
+    shard's.
+    """
     shard: NotRequired[Input[str]]
-    """Top-level queues: the shard that schedules it and its descendants. Default: `default`."""
+    """Top-level queues: the shard that schedules the queue and those below it. Default: `default`.
+    """
     # The SDK reads a forward reference only in a type of `typing`.
     children: NotRequired[typing.Mapping[str, "QueueArgs"]]
-    """Child queues, by name. Default: none; it is a leaf, which takes pods."""
+    """Queues below it, by name. Default: none, so that pods may name the queue."""
 
 
 class TreeArgs(TypedDict):

@@ -57,7 +57,7 @@ class NetworkArgs(TypedDict):
     """The team's NetworkPolicies. Its pods always reach each other and the vCluster's API."""
 
     enabled: NotRequired[bool]
-    """Declare NetworkPolicies in the namespace. Default: true."""
+    """Declare NetworkPolicies in the team's namespace. Default: true."""
     internet: NotRequired[bool]
     """Pods reach public addresses. Default: true."""
     private: NotRequired[Sequence[str]]
@@ -65,81 +65,94 @@ class NetworkArgs(TypedDict):
     none.
     """
     cidrs: NotRequired[Sequence[str]]
-    """More networks (CIDRs) that pods reach: `10.20.0.0/16`. Default: none."""
+    """More networks (CIDRs) that pods reach, such as `10.20.0.0/16`. Default: none."""
     namespaces: NotRequired[Sequence[str]]
     """Namespaces of the host that pods reach. Default: none."""
     attachments: NotRequired[bool]
-    """Pods may use Multus networks, which bypass NetworkPolicies. Default: false."""
+    """Pods may join more networks with Multus. NetworkPolicies do not apply to those. Default:
+    false.
+    """
     endpoints: NotRequired[bool]
-    """Services without a selector may have endpoints that are not public. Default: false."""
+    """Services without a selector may have endpoints with private addresses. Default: false."""
     api_ports: NotRequired[Sequence[int]]
     """Ports of the host's API server and of its Service. Default: 443 and 6443."""
     api_cidrs: NotRequired[Sequence[str]]
-    """Networks (CIDRs) of the host's API server and of its Service. Default: every address."""
+    """Networks (CIDRs) of the host's API server and of its Service. Default: every address, at the
+    API's ports.
+    """
     ingress_from: NotRequired[Sequence[str]]
     """Namespaces of the host that reach the team's pods. Default: none."""
     ingress_cidrs: NotRequired[Sequence[str]]
-    """Networks (CIDRs) that reach the team's pods; 0.0.0.0/0 for load balancers. Default: none."""
+    """Networks (CIDRs) that reach the team's pods. Load balancers need 0.0.0.0/0. Default: none."""
 
 
 class BoundsArgs(TypedDict):
     """ResourceQuotas of the namespace. The vCluster's pods and objects count, too."""
 
     cpu: NotRequired[Input[str]]
-    """Sum of CPU requests, in cores: `200`, `500m`. If it is set, each pod needs a request.
-    Default: none.
+    """Sum of CPU requests, in cores: `200`, `500m`. If set, every pod has to request CPU. Default:
+    no bound.
     """
     memory: NotRequired[Input[str]]
-    """Sum of memory requests: `512Gi`. If it is set, each pod needs a request. Default: none."""
+    """Sum of memory requests, in bytes: `512Gi`. If set, every pod has to request memory. Default:
+    no bound.
+    """
     ephemeral_storage: NotRequired[Input[str]]
-    """Sum of requests of ephemeral storage: `200Gi`. If it is set, each pod needs a request.
-    Default: none.
+    """Sum of requests of ephemeral storage, in bytes: `200Gi`. If set, every pod has to request
+    some. Default: no bound.
     """
     storage: NotRequired[Input[str]]
-    """Sum of all volume claims: `10Ti`. Default: none."""
+    """Sum of the sizes of all volume claims, in bytes: `10Ti`. Default: no bound."""
     pods: NotRequired[Input[float]]
     """Number of pods. Default: 2000."""
     volumes: NotRequired[Input[float]]
-    """Number of volume claims, and of snapshots. Default: 500."""
+    """Number of volume claims. The same number bounds volume snapshots. Default: 500."""
     load_balancers: NotRequired[Input[float]]
-    """Number of Services of type LoadBalancer, and of Gateways. Default: 10."""
+    """Number of Services of type LoadBalancer. The same number bounds Gateways. Default: 10."""
     node_ports: NotRequired[Input[float]]
     """Number of node ports of all Services. Default: 50."""
     services: NotRequired[Input[float]]
-    """Number of Services. Default: 500."""
+    """Number of Services. Each takes a cluster address of the host. Default: 500."""
     huge_pages: NotRequired[Input[str]]
-    """Sum of requests of huge pages, of each size: `64Gi`. Default: on shared nodes 0, else none.
+    """Sum of requests of huge pages, in bytes, for each page size: `64Gi`. Default: 0 on nodes that
+    teams share, no bound on nodes of the team's own.
     """
     objects: NotRequired[Input[float]]
-    """Number of objects of each other kind, and of pods, also those that ended. Default: 5000."""
+    """Number of objects of each other kind in the host's etcd, such as Secrets and roles, and of
+    pods that run or ended. Default: 5000.
+    """
     grace_seconds: NotRequired[Input[float]]
-    """Most seconds that a pod's `terminationGracePeriodSeconds` may be. Default: 3600."""
+    """Longest `terminationGracePeriodSeconds` of a pod, in seconds. Default: 3600."""
 
 
 class IsolationArgs(TypedDict):
     """Isolation of the team from others, and exceptions for its pods on the host."""
 
     level: NotRequired[str]
-    """Pod Security level: `baseline`, `restricted`; `off`: GPU quota only. Default: `baseline`.
+    """Pod Security level of the team's pods: `baseline` or `restricted`. `off`: on the host only
+    the GPU quota is left. Default: `baseline`.
     """
     priority_classes: NotRequired[Sequence[Input[str]]]
-    """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
+    """PriorityClasses of the host, besides KAI's, that pods may name. Default: none."""
     runtime_classes: NotRequired[Sequence[Input[str]]]
-    """Runtime classes without GPUs, for any pod. Default: runc, crun, youki, gVisor, Kata."""
-    annotations: NotRequired[Sequence[Input[str]]]
-    """More annotations that pods, Secrets and ConfigMaps may have, as domains or keys. Default:
-    none.
+    """RuntimeClasses of the host that give no GPUs, so that any pod may name them. Default: those
+    of runc, crun, youki, gVisor and Kata.
     """
-    volumes: NotRequired[Sequence[Input[str]]]
-    """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
-    volume_classes: NotRequired[Sequence[Input[str]]]
-    """StorageClasses and VolumeAttributesClasses that claims may name besides the default class.
+    annotations: NotRequired[Sequence[Input[str]]]
+    """More annotations that pods, Secrets and ConfigMaps may have, as keys or domains of keys.
     Default: none.
     """
+    volumes: NotRequired[Sequence[Input[str]]]
+    """Volume types besides those of Pod Security's `restricted`, such as `nfs`. Default: none."""
+    volume_classes: NotRequired[Sequence[Input[str]]]
+    """StorageClasses and VolumeAttributesClasses that claims may name, besides the host's default
+    class. Default: none.
+    """
     network: NotRequired[NetworkArgs]
-    """NetworkPolicies. Default: pods reach the internet, and no other team."""
+    """NetworkPolicies of the team's namespace. Default: pods reach the internet, and no other team.
+    """
     bounds: NotRequired[BoundsArgs]
-    """ResourceQuotas. Default: that of each field."""
+    """ResourceQuotas of the team's namespace. Default: that of each field."""
 
 
 class TeamNamespaceArgs(TypedDict):
@@ -159,11 +172,13 @@ class TeamNamespaceArgs(TypedDict):
     """MIG slices that its pods may request, by resource: `nvidia.com/mig-1g.10gb`. Default: none.
     """
     devices: NotRequired[Mapping[str, Input[float]]]
-    """Other devices that its pods may request, by extended resource: `rdma/hca`. Default: none."""
+    """Number of devices other than GPUs that its pods may request, by the resource that nodes
+    advertise, such as `rdma/hca`. Default: none.
+    """
     device_classes: NotRequired[Mapping[str, Input[float]]]
-    """Devices that its ResourceClaims may request, by DeviceClass. Default: none."""
+    """Number of devices that its ResourceClaims may request, by DeviceClass. Default: none."""
     node_pool: NotRequired[Mapping[str, Input[str]]]
-    """Labels of the nodes that only this team uses. Default: it shares nodes with others."""
+    """Labels of the nodes that only this team uses. Default: it shares nodes."""
     control_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: none."""
     foreign_pools: NotRequired[Sequence[Mapping[str, Input[str]]]]

@@ -130,7 +130,6 @@ def value_at(values: object, dotted: str) -> Any:
 
 
 # Kubernetes quantities: `16`, `"500m"`, `64Gi`.
-WORD: Final = "unlimited"
 QUANTITY: Final = re.compile(
     r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
 )

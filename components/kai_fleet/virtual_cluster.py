@@ -57,34 +57,45 @@ class AccessArgs(TypedDict):
     """How the vCluster's API is reached from where Pulumi runs."""
 
     type: NotRequired[str]
-    """`LoadBalancer`, `NodePort`, `ClusterIP`, `Ingress` or `Gateway`. Default: `LoadBalancer`."""
+    """How the API is exposed: `LoadBalancer`, `NodePort`, `ClusterIP` (only inside the host),
+    `Ingress` or `Gateway` (TLS passthrough by host name). Default: `LoadBalancer`.
+    """
     host: NotRequired[Input[str]]
-    """Host name or address of the API; NodePort: of a node. Default: the load balancer's."""
+    """Name or address in the kubeconfig: with NodePort of a node, with Ingress and Gateway of the
+    API, which has to be a DNS name. Required there. Default: the load balancer's address.
+    """
     port: NotRequired[Input[float]]
-    """NodePort: the node port; else the controller's port. Default: a free node port; 443."""
+    """NodePort: the node port. Ingress, Gateway: the controller's port. Default: a free node port;
+    443.
+    """
     class_name: NotRequired[Input[str]]
     """Ingress: its IngressClass. Default: the cluster's default class."""
     gateway: NotRequired[Input[str]]
-    """Gateway: NAMESPACE/NAME of a Gateway with a TLS listener in mode Passthrough. Required there.
+    """Gateway: NAMESPACE/NAME of a Gateway that has a TLS listener in mode Passthrough. Required
+    there.
     """
     load_balancer_class: NotRequired[Input[str]]
-    """LoadBalancer: its loadBalancerClass. Default: the cluster's default."""
+    """LoadBalancer: the Service's loadBalancerClass. Default: the cluster's default."""
     load_balancer_source_ranges: NotRequired[Sequence[Input[str]]]
     """LoadBalancer: networks (CIDRs) that may reach it. Default: every address."""
     annotations: NotRequired[Mapping[str, Input[str]]]
-    """Annotations of the API's Service, Ingress or TLSRoute. Default: none."""
+    """Annotations of the API's Service, Ingress or TLSRoute, such as those that ask for an internal
+    load balancer. Default: none.
+    """
 
 
 class StoreArgs(TypedDict):
     """The backing store of a vCluster. Its type cannot be changed later."""
 
     type: NotRequired[str]
-    """`embedded` (SQLite), `etcd`; with a licence `embeddedEtcd`, `external`. Default: `embedded`.
+    """`embedded`: SQLite on its volume. `etcd`: etcd in pods of its own. `embeddedEtcd`, and
+    `external`, a database, need a licence. Default: `embedded`.
     """
     replicas: NotRequired[Input[float]]
     """etcd: number of members, odd. Default: 1."""
     data_source: NotRequired[Input[str]]
-    """external: URL with password, kept as a secret: `postgres://…`. Required there."""
+    """external: URL with password, kept as a secret: `mysql://…` or `postgres://…`. Required there.
+    """
 
 
 class OidcArgs(TypedDict):
@@ -95,11 +106,11 @@ class OidcArgs(TypedDict):
     client_id: Input[str]
     """Client ID, as in claim `aud` of its tokens: `kubernetes`."""
     username_claim: NotRequired[Input[str]]
-    """Claim with the user name, which gets the prefix `oidc:`. Default: `sub`."""
+    """Claim with the user's name, which gets the prefix `oidc:`. Default: `sub`."""
     groups_claim: NotRequired[Input[str]]
-    """Claim with the groups, which get the prefix `oidc:`. Default: `groups`."""
+    """Claim with the user's groups, which get the prefix `oidc:`. Default: `groups`."""
     ca: NotRequired[Input[str]]
-    """Certificate authority of the issuer, PEM. Default: public authorities."""
+    """Certificate authority of the issuer, as PEM. Default: public authorities."""
 
 
 class VirtualClusterArgs(TypedDict):
@@ -110,9 +121,11 @@ class VirtualClusterArgs(TypedDict):
     name.
     """
     version: NotRequired[str]
-    """Version of vCluster, from the release table: `v0.36.1`. Default: the newest tested one."""
+    """Version of vCluster, from the release table. Default: v0.36.1."""
     untested: NotRequired[bool]
-    """Treat a version newer than the table like the newest of its line. Default: false."""
+    """Treat a version that is newer than the release table like the newest of its line. Default:
+    false.
+    """
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: vCluster's own."""
     chart_account: NotRequired[RegistryArgs]
@@ -124,26 +137,34 @@ class VirtualClusterArgs(TypedDict):
     control_pool: NotRequired[Mapping[str, Input[str]]]
     """Labels of the nodes for its control plane. Default: every node."""
     kubernetes_version: NotRequired[Input[str]]
-    """Kubernetes inside: `v1.34.4`. Default: that of the version's chart."""
+    """Version of Kubernetes inside, such as `v1.34.4`. It can only rise, by one minor version at a
+    time. Default: that of the vCluster version.
+    """
     access: NotRequired[AccessArgs]
     """How its API is reached. Default: by a Service of type LoadBalancer."""
     replicas: NotRequired[Input[float]]
-    """Number of pods of its control plane; more than 1 needs another store. Default: 1."""
+    """Number of control plane pods. More than 1 needs a store that is not embedded. Default: 1."""
     store: NotRequired[StoreArgs]
-    """Its backing store. Default: SQLite on its volume."""
+    """Where it keeps its state. Default: SQLite on its volume."""
     storage_class: NotRequired[Input[str]]
-    """StorageClass of its volume, or of each etcd member's; immutable. Default: the cluster's
-    default class.
+    """StorageClass of the volume (with etcd: of each member's). Cannot be changed later. Default:
+    `""`, the cluster's default class.
     """
     size: NotRequired[Input[str]]
-    """Size of its volume, or of each etcd member's: `20Gi`; immutable. Default: `5Gi`, the chart's.
+    """Size of the volume (with etcd: of each member's), in bytes: `20Gi`. Cannot be changed later.
+    Default: 5Gi.
     """
     resources: NotRequired[Mapping[str, Mapping[str, Input[str]]]]
-    """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
+    """Requests and limits of each control plane pod. Default: requests of 200m CPU, 256Mi of
+    memory, 1Gi of ephemeral storage; limits of 4Gi of memory, 10Gi of ephemeral storage (before
+    v0.30 2Gi and 8Gi).
+    """
     oidc: NotRequired[OidcArgs]
-    """Identity provider whose users log in. Default: none."""
+    """Identity provider whose users may log in. Default: none."""
     groups: NotRequired[Mapping[str, str]]
-    """Role by group in namespace `default`: `view`, `edit`, `admin`. Default: none."""
+    """Role of each of the provider's groups in namespace `default`: `view`, `edit` or `admin`.
+    Every group may also read everything but Secrets. Default: none.
+    """
     isolation: NotRequired[str]
     """Level of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[Sequence[TolerationArgs]]
@@ -151,7 +172,9 @@ class VirtualClusterArgs(TypedDict):
     affinity: NotRequired[Mapping[str, Any]]
     """Affinity of its control plane and DNS, as in a pod's spec. Default: none."""
     image_pull_secrets: NotRequired[Sequence[Input[str]]]
-    """Image pull Secrets in the namespace, for its own and all synced pods. Default: none."""
+    """Secrets in its namespace that pull the images of the control plane and of all synced pods.
+    Default: none.
+    """
     registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials by registry, for Secret `kai-fleet-team-registries`. Default: none."""
     labels: NotRequired[Mapping[str, Input[str]]]
@@ -159,9 +182,11 @@ class VirtualClusterArgs(TypedDict):
     annotations: NotRequired[Mapping[str, Input[str]]]
     """Annotations of the chart's objects, except pods and ServiceAccounts. Default: none."""
     licensed: NotRequired[bool]
-    """Use the Pro image, which needs a vCluster licence. Default: false, the open source image."""
+    """There is a vCluster licence or its free tier, so use the Pro image and allow its keys.
+    Default: false, the open source image.
+    """
     values: NotRequired[Mapping[str, Any]]
-    """Values of the chart, merged over all others. Default: none."""
+    """Chart values, merged over all others. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
     stack_key: NotRequired[str]

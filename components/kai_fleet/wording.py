@@ -81,7 +81,7 @@ def spelt_like(key: str, known: Sequence[str]) -> str | None:
     """The known key that the user probably meant by `key`, in any case of letters; else None.
 
     It is the most similar one, else, for a key of four letters and more, the only one that ends
-    with `key` or with which `key` ends: nodePool for `pool`.
+    with `key` or with which `key` ends: existingGuards for `guards`.
     """
     by_lower_case = {name.lower(): name for name in known}
     written = key.lower()

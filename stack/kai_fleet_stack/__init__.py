@@ -1,5 +1,19 @@
-"""The stack file of a fleet, and the program that declares what it says."""
+"""The stack file of a fleet, and the program that declares what it says.
 
-from kai_fleet_stack.stack_program import program as program
+The program is imported when it is first used, so that a command that only reads a stack file starts
+without Pulumi's Kubernetes package.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kai_fleet_stack.stack_program import program as program
 
 __all__ = ["program"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "program":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("kai_fleet_stack.stack_program").program

@@ -13,7 +13,7 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.kube.objects import closed_pool, in_pool
+from kai_fleet.cluster.kube.objects import in_pool
 from kai_fleet.cluster.provider.queues import PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
@@ -26,6 +26,7 @@ from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet_stack.arguments import Arguments, UseExisting
+from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:
@@ -332,10 +333,9 @@ def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostOb
         path: the team's key path, for the fix.
     """
     pool = cast("dict[str, str]", args["node_pool"])
-    tolerations = cast("list[dict[str, str]]", args.get("tolerations", []))
     nodes = (host.at(_NODES) or {}).get("nodes", ())
     taints = [node["taints"] for node in nodes if in_pool(node["labels"], pool)]
-    closed = closed_pool(tolerations, taints, path)
+    closed = closed_pool(args, taints, path)
     if closed:
         cause, fix = closed
         pulumi.log.warn(f"nodes of team {team}: {cause}; {fix}")

@@ -21,7 +21,8 @@ from kai_fleet.team import Team
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet_stack import existing
-from kai_fleet_stack.arguments import Arguments, Connection
+from kai_fleet_stack.arguments import Arguments, Connection, team_stacks
+from kai_fleet_stack.arguments import host as host_args
 from kai_fleet_stack.dead_kubeconfigs import warn_of_dead
 from kai_fleet_stack.host_access import host_access
 from kai_fleet_stack.project import ROOT
@@ -112,7 +113,7 @@ def declare_host(
     """
     on_host = labelled(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
-    guards = HostGuards("host-guards", args.host_guards(), on_host)
+    guards = HostGuards("host-guards", host_args.guards(settings), on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
     if settings.kai is not None:
         kai = KaiScheduler(existing.KAI, args.host_kai(), depending_on(on_host, gpu))
@@ -120,9 +121,9 @@ def declare_host(
         ready += [kai, tree]
         args = replace(args, refused=tree.refused)
     if settings.monitoring is not None:
-        FleetMonitoring("host", args.monitoring(), depending_on(on_host, *ready))
+        FleetMonitoring("host", host_args.monitoring(settings), depending_on(on_host, *ready))
     if settings.team_stacks:
-        accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
+        accounts = TeamStackAccess("host-team-stacks", team_stacks.accounts(settings), on_host)
         for name, grant in settings.team_stacks.items():
             after_accounts = depending_on(opts, *ready, accounts)
             granted = labelled(after_accounts, grant.labels, grant.annotations)

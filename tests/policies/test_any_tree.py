@@ -10,13 +10,18 @@ from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN, Unknown
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.pods import PodContainer
+from kai_fleet_policies.model.queues import UNLIMITED
 from kai_fleet_policies.rules import check
 from tests.policies.samples import cluster, gpu_queue, host, team, workload
 
 WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
 TREE = (
-    *(gpu_queue("top", None, 6, 8), gpu_queue("a", "top", 4, 8), gpu_queue("b", "top", 2, -1)),
-    *(gpu_queue("free", None, -1), gpu_queue("c", "free", -1)),
+    *(
+        gpu_queue("top", None, 6, 8),
+        gpu_queue("a", "top", 4, 8),
+        gpu_queue("b", "top", 2, UNLIMITED),
+    ),
+    *(gpu_queue("free", None, UNLIMITED), gpu_queue("c", "free", UNLIMITED)),
 )
 DEEPER = (*TREE, gpu_queue("lone", None, 1), gpu_queue("d", "a", 4, 4), gpu_queue("e", "c", 3))
 PODS = (

@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster
-from kai_fleet_policies.model.queues import QueueShare
+from kai_fleet_policies.model.queues import UNLIMITED, QueueShare
 from tests.policies.samples import (
     FREE,
     cases,
@@ -133,8 +133,14 @@ P4 = gpu_queue("p", None, 4)
 QUOTA = [
     *passes(
         of(P4, gpu_queue("a", "p", 2), gpu_queue("b", "p", 2)),
-        of(gpu_queue("p", None, -1), gpu_queue("a", "p", -1), gpu_queue("b", "p", 100)),
-        of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, -1)),  # the parent's limit holds
+        of(
+            gpu_queue("p", None, UNLIMITED),
+            gpu_queue("a", "p", UNLIMITED),
+            gpu_queue("b", "p", 100),
+        ),
+        of(
+            gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, UNLIMITED)
+        ),  # the parent's limit holds
         of(gpu_queue("p", None, 0.3), gpu_queue("a", "p", 0.1), gpu_queue("b", "p", 0.2)),
         of(gpu_queue("p", None, 0, 0)),
         of(queue("a", None, {r: FREE[r] for r in ("cpu", "memory")})),  # for pods without GPUs
@@ -144,13 +150,19 @@ QUOTA = [
         of(P4, gpu_queue("a", "p", 3), gpu_queue("b", "p", 2)),
         "the gpu quotas of a and b add up to 5, above its quota of 4; lower them to 4 together",
     ),
-    refuses(of(P4, gpu_queue("a", "p", -1)), "quotas of a add up to unlimited, above its quota"),
+    refuses(
+        of(P4, gpu_queue("a", "p", UNLIMITED)), "quotas of a add up to unlimited, above its quota"
+    ),
     # A second queue of one name does not count its children twice.
     refuses(of(P4, replace(P4, path="x"), gpu_queue("a", "p", 5)), "add up to 5"),
     refuses(of(gpu_queue("a", None, 4, 2)), "raise the limit to 4 or lower the quota to 2"),
-    refuses(of(gpu_queue("a", None, -1, 2)), "raise the limit to unlimited or lower the quota to"),
     refuses(
-        of(gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, -1), gpu_queue("a", "p", 1, 8)),
+        of(gpu_queue("a", None, UNLIMITED, 2)), "raise the limit to unlimited or lower the quota to"
+    ),
+    refuses(
+        of(
+            gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, UNLIMITED), gpu_queue("a", "p", 1, 8)
+        ),
         "has gpu limit 8, above the limit 4 of queue t over it; write at most 4",
     ),
     # KAI reads a limit that is left out as 0.
@@ -167,7 +179,7 @@ QUOTA = [
     refuses(within(gpu_queue("a", None, 5, 4)), "above the team's GPUs of 4"),
     *(
         refuses(within(gpu_queue("a", None, 2, limit)), "then refuses; write limit 4 or less")
-        for limit in (8, -1)
+        for limit in (8, UNLIMITED)
     ),
     waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu limit is known"),
     waits(within(gpus=UNKNOWN), "number of GPUs"),
@@ -226,7 +238,7 @@ def test_each_resource_counts_and_is_written_as_its_author_would(path, cpu, memo
 @pytest.mark.parametrize(
     ("amounts", "warned"),
     [
-        ({"gpu": QueueShare(0, 4), "cpu": QueueShare(0, -1)}, True),
+        ({"gpu": QueueShare(0, 4), "cpu": QueueShare(0)}, True),
         ({"gpu": QueueShare(0, 0)}, False),  # a resource that it may not use at all
     ],
 )

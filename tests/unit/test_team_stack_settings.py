@@ -86,7 +86,7 @@ def test_what_the_platform_says_or_grants_is_refused_in_the_teams_file(keys, pat
 
 
 def test_what_is_missing_or_wrong_is_named_with_its_key():
-    assert "write stack: … (write the platform" in mistakes(platform={})["kai-fleet:platform.stack"]
+    assert "is missing; write stack: prod" in mistakes(platform={})["kai-fleet:platform.stack"]
     found = load_team_stack({"platform": {"stack": "prod"}}, lambda _: facts()).mistakes
     assert [m.path for m in found] == ["kai-fleet:team"]
     found = mistakes(team={**TEAM, "registrys": {}, "scheduler": {"mode": "virtual"}})

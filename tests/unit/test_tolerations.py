@@ -82,7 +82,7 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
 @pytest.mark.parametrize(
     ("wrong", "path", "says"),
     [
-        ({"operator": "Exists"}, "0.key", "is missing; write key: … (write the taint's key"),
+        ({"operator": "Exists"}, "0.key", "is missing; write key: nvidia.com/gpu"),
         ({"key": "a", "effect": "NoRun"}, "0.effect", "write one of 'NoSchedule'"),
         ("dedicated=ml:NoSchedule", "0", "write {key: nvidia.com/gpu, effect: NoSchedule}"),
     ],

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from kai_fleet.releases import KAI, VCLUSTER, vcluster_refusal, version_key, why_replaced
+from kai_fleet.releases import KAI, VCLUSTER, version_key, why_replaced
+from kai_fleet_policies.rules.upgrade_steps import vcluster_refusal
 
 # Operators whose upgrade hook makes kai-config anew (K12), read from the charts.
 RECREATE = {"v0.9.8", "v0.9.20", "v0.10.5", "v0.13.4"}

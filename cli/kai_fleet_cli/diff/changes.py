@@ -10,6 +10,7 @@ from pulumi.automation.events import StepEventMetadata, StepEventStateMetadata
 
 from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
+from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import pairs, value_at
@@ -17,7 +18,6 @@ from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
 from kai_fleet_policies.model.cluster import HOST
-from kai_fleet_policies.model.queues import UNLIMITED
 from kai_fleet_stack.settings.files import yaml_file
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
@@ -68,7 +68,7 @@ class FieldChange:
     def _text(self, value: object) -> str:
         if value is None:
             return UNSET
-        if value == UNLIMITED and "resources." in self.path:  # KAI's number in a queue's `spec`
+        if "resources." in self.path and is_unlimited_in_spec(value):
             return "unlimited"
         return str(value)
 

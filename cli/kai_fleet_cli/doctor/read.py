@@ -92,7 +92,7 @@ def of_stack(stack: str, team: str | None = None, context: str | None = None) ->
         context: Context of the host's kubeconfig; None for the stack file's.
     """
     settings = settings_of(stack)
-    teams = (*settings.teams, *settings.team_stacks)
+    teams = settings.all_teams
     if team not in (None, *teams):
         names = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {names}")

@@ -72,7 +72,7 @@ def _judges(settings: Settings) -> Iterator[Required]:
     """Yield the admission policies of a host with an isolated team; none for a team's own stack."""
     if settings.platform_facts is not None:
         return
-    names = (*settings.teams, *settings.team_stacks)
+    names = settings.all_teams
     if not any(settings.own_of(name).isolation.on for name in names):
         return
     for objects in policies.host_policies(beside_kai=settings.kai is not None):

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.queue_amounts import for_kai, is_unlimited_in_spec
 from kai_fleet.releases import KAI, KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.values import get, known_or
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pod_use import PodUse, gpu_memory, pods_of
 from kai_fleet_policies.model.queues import (
-    UNLIMITED,
     DeclaredQueue,
     QueueIndex,
     QueueShare,
@@ -55,7 +55,7 @@ class QueueUse:
     @property
     def borrowed(self) -> float:
         """GPUs in use above the quota; 0 if the quota is unlimited."""
-        if self.quota == UNLIMITED:
+        if is_unlimited_in_spec(self.quota):
             return 0.0
         return rounded(max(0.0, self.in_use - self.quota))
 
@@ -151,8 +151,8 @@ def _queue_uses(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse
             parent=known_or(queue.parent, None),
             level=level,
             leaf=index.is_leaf(name),
-            quota=_bounded(known_or(share.quota, None)),
-            limit=_bounded(known_or(share.limit, None)),
+            quota=_bounded(for_kai(known_or(share.quota, 0.0))),
+            limit=_bounded(for_kai(known_or(share.limit, None) or 0.0)),
             in_use=rounded(in_use[name]),
             waiting=rounded(waiting[name]),
             display_name=get(queue.spec, "displayName") or "",
@@ -160,6 +160,6 @@ def _queue_uses(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse
     return uses
 
 
-def _bounded(gpus: float | None) -> float:
-    """Return an amount of GPUs that sums stay finite with; 0 for None."""
-    return max(-_MOST_GPUS, min(gpus or 0.0, _MOST_GPUS))
+def _bounded(gpus: float) -> float:
+    """Return an amount of GPUs that sums stay finite with."""
+    return max(-_MOST_GPUS, min(gpus, _MOST_GPUS))

@@ -112,7 +112,7 @@ def _guaranteed_gpus(queues: Iterable[DeclaredQueue]) -> str:
 
 
 def _gpu_quota(queue: DeclaredQueue) -> float:
-    """The GPUs that a queue is guaranteed: UNLIMITED (-1), or 0 if unknown or not written."""
+    """The GPUs that a queue is guaranteed: 0 if unknown or not written."""
     share = known_or(queue.shares, {}).get("gpu")
     return 0.0 if share is None else known_or(share.quota, 0.0)
 

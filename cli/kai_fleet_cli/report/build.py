@@ -23,6 +23,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
+from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import Fault, text, with_names
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
@@ -34,7 +35,6 @@ from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
-from kai_fleet_policies.model.queues import UNLIMITED
 
 SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
 _COMMAND: Final = re.compile(r"`([^`]+)`")
@@ -457,7 +457,7 @@ def gpus(amount: float | None) -> str:
     """Return an amount of GPUs with two decimals at most, `unlimited`, or a dash if unknown."""
     if amount is None:
         return "\u2013"
-    if amount == UNLIMITED:
+    if is_unlimited_in_spec(amount):
         return "unlimited"
     if amount >= 10**6:
         return f"{amount:,.0f}"

@@ -1,6 +1,6 @@
 """The queues of one cluster: each with its parent, its `spec` and its shares; and amounts.
 
-Amounts are in KAI's units: millicores of CPU, 10^6 bytes of memory, and GPUs. -1 is unlimited.
+Amounts are in KAI's units: millicores of CPU, 10^6 bytes of memory, and GPUs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from kai_fleet.queue_specs import UNLIMITED as UNLIMITED
+from kai_fleet.queue_amounts import UNLIMITED as UNLIMITED
+from kai_fleet.queue_amounts import from_kai
 from kai_fleet.values import UNKNOWN, Maybe, get, mapping, number, text
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
@@ -21,7 +22,7 @@ _SUFFIXES: Final = {"T": 10**6, "G": 10**3, "M": 1}
 
 @dataclass(frozen=True)
 class QueueShare:
-    """A queue's share of one resource, in KAI's units; -1 is unlimited.
+    """A queue's share of one resource, in KAI's units.
 
     `limit` is None if a Queue object leaves it out, which KAI reads as 0.
     """
@@ -93,8 +94,8 @@ def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
         share = get(resources, resource)
         if share is not None:
             shares[resource] = QueueShare(
-                quota=number(get(share, "quota")) or 0.0,
-                limit=number(get(share, "limit")),
+                quota=from_kai(number(get(share, "quota")) or 0.0),
+                limit=from_kai(number(get(share, "limit"))),
                 weight=number(get(share, "overQuotaWeight")) or 0.0,
             )
     return shares

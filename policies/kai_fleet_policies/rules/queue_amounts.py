@@ -63,7 +63,7 @@ def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
     These are two or three fractions, and the whole GPUs of `bound` if it is above 1. Nothing if
     there are no such pods, or if `bound` is whole or not known.
     """
-    if not isinstance(bound, float) or bound % 1 == 0:
+    if not isinstance(bound, float) or bound == UNLIMITED or bound % 1 == 0:
         return ()
     whole_gpus = sorted({0.0, bound // 1})
     for count in (2, 3):
@@ -272,7 +272,7 @@ def _quotas_above(
         return
     quotas = {called(queue.name): _share(queue, resource).quota for queue in queues}
     amounts = [quota for quota in quotas.values() if quota is not UNKNOWN]
-    total = UNLIMITED if UNLIMITED in amounts else sum(amounts)
+    total = sum(amounts)
     if _exceeds(total, bound):
         sum_of_quotas = written(resource, total, subject.path)
         most = written(resource, bound, subject.path)
@@ -284,9 +284,5 @@ def _quotas_above(
 
 
 def _exceeds(amount: float, bound: float) -> bool:
-    """Whether `amount` is above `bound`, beyond what fractions are off by; -1 is unlimited."""
-    if bound == UNLIMITED:
-        return False
-    if amount == UNLIMITED:
-        return True
+    """Whether `amount` is above `bound`, beyond what fractions are off by."""
     return amount > bound + SLACK * max(1.0, abs(bound))

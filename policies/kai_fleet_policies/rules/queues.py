@@ -3,6 +3,7 @@
 from typing import Final
 
 from kai_fleet import releases
+from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet.values import UNKNOWN, get, number
@@ -12,7 +13,6 @@ from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import (
     RESOURCES,
-    UNLIMITED,
     DeclaredQueue,
 )
 from kai_fleet_policies.rules.rule import (
@@ -178,7 +178,7 @@ def queue_bounded(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> F
         for key in ("quota", "limit"):
             amount = known(get(share, key), f"its {resource} {key} is known")
             most = queue_bounds.MOST[resource]
-            if amount != UNLIMITED and not _is_within(amount, most):
+            if not is_unlimited_in_spec(amount) and not _is_within(amount, most):
                 yield subject.at(resource, key).refuse(
                     f"has {resource} {key} {amount}, which no cluster has",
                     f"write 0 to {most}, or -1 for unlimited",

@@ -9,7 +9,7 @@ from kai_fleet.values import UNKNOWN, Maybe, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Team
-from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
+from kai_fleet_policies.model.queues import DeclaredQueue, written
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
@@ -233,7 +233,7 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -
     for key, amount in (("quota", share.quota), ("limit", share.limit)):
         if not isinstance(amount, float | int):
             continue
-        if amount == UNLIMITED or amount > most:
+        if amount > most:
             yield subject.at("gpu", key).refuse(
                 f"has gpu {key} {written('gpu', amount, '')}, and the teams whose queue it is have"
                 f" {most:g} GPUs: fractions would pass that",

@@ -7,7 +7,7 @@ the settings without the wrong keys.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
 from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
@@ -25,7 +25,15 @@ from kai_fleet_stack.settings.mistakes import misspelt, own_keys, validated, wit
 from kai_fleet_stack.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet_stack.settings.sections.isolation import Guard
 from kai_fleet_stack.settings.sections.kubernetes import ObjectName, in_domains
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, below, short_for
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    Wrong,
+    below,
+    short_for,
+)
 from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
@@ -36,7 +44,7 @@ from kai_fleet_stack.settings.sections.platform import (
     Sources,
     TeamName,
 )
-from kai_fleet_stack.settings.sections.queues import QueueTree, shard_mistakes
+from kai_fleet_stack.settings.sections.queues import QueueTree, shard_mistakes, walk
 from kai_fleet_stack.settings.sections.teams import (
     REMOVED,
     Defaults,
@@ -50,6 +58,8 @@ if TYPE_CHECKING:
     from kai_fleet_stack.settings.team_stack import Facts
 
 Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
+# The KAI that schedules the pods of a team, by the team's mode.
+_KAI_BY_MODE: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 __all__ = ["Loaded", "Settings", "load", "read_config", "validated"]
 
@@ -67,7 +77,7 @@ class Platform(Strict):
     """Defaults of the keys of each team's scheduler, if it has the same mode."""
     guard: Guard = Field(default_factory=Guard)
     """The admission guard for pods of teams with KAI."""
-    key_domains: list[ObjectName] = Field(default_factory=list)
+    key_domains: list[ObjectName] = NO_ENTRIES
     """Domains of the keys that teams may write in labels, annotations and access.annotations.
     Default: none.
     """
@@ -86,21 +96,21 @@ class Settings(Defaults, Platform):
 
     cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
-    queues: QueueTree = Field(default_factory=dict)
+    queues: QueueTree = NO_KEYS
     """The queue tree of the host's KAI, or a file with it. Default: none."""
-    registries: Registries = Field(default_factory=dict)
+    registries: Registries = NO_KEYS
     """Credentials to pull images, by registry: of the GPU stack, of KAI and of all teams. Default:
     none.
     """
-    teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
+    teams: dict[TeamName, TeamSettings] = NO_KEYS
     """The teams, by name. No team may be called host. Default: none."""
-    team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
+    team_stacks: dict[TeamName, Grant] = NO_KEYS
     """The teams that have stacks of their own, and what this stack grants to each. Default: none.
     """
     removed: Annotated[list[Name], Grants.NOTHING] = Field(
         default_factory=list, description=REMOVED
     )
-    workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = Field(default_factory=dict)
+    workloads: Annotated[dict[TeamName, Manifests], Grants.NOTHING] = NO_KEYS
     """YAML files by team, with Kubernetes objects that are created inside its vCluster. Default:
     none.
     """
@@ -246,6 +256,63 @@ class Settings(Defaults, Platform):
         """A team of this stack, or the grant for its own stack. Raises KeyError for neither."""
         return self.teams.get(team) or self.team_stacks[team]
 
+    @property
+    def all_teams(self) -> tuple[str, ...]:
+        """Teams of this stack, and teams that it grants a stack of their own."""
+        return (*self.teams, *self.team_stacks)
+
+    def scheduler_of(self, name: str) -> tuple[str, str | None]:
+        """Argument `scheduler` of a team's namespace, and the host's queue that the team uses.
+
+        A team's own stack chooses its mode: with a granted queue it is taken for `host`, without a
+        host KAI for `inside`, else for `none`.
+        """
+        team = self.own_of(name)
+        if isinstance(team, TeamSettings):
+            return _KAI_BY_MODE[team.scheduler.mode], team.queue
+        if self.kai is None:
+            return "inside", team.parent_queue
+        return "host" if team.parent_queue else "none", team.parent_queue
+
+    def control_pool(self, name: str) -> dict[str, str]:
+        """Labels of the nodes for a team's control plane; the first that is set decides.
+
+        That of its vCluster, that of kai-fleet:vcluster, the team's own nodes.
+        """
+        team = self.own_of(name)
+        of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
+        return dict(of_vcluster or self.vcluster.node_pool or team.node_pool)
+
+    def foreign_pools(self, name: str) -> list[dict[str, str]]:
+        """Labels of the nodes that other teams and control planes use, each pool once, sorted.
+
+        Empty for a team with nodes of its own.
+        """
+        if self.own_of(name).node_pool:
+            return []
+        pools = [self.vcluster.node_pool]
+        for other in self.all_teams:
+            if other != name:
+                pools.append(self.control_pool(other))
+                pools.append(self.own_of(other).node_pool)
+        labels = {tuple(sorted(pool.items())) for pool in pools if pool}
+        return [dict(pool) for pool in sorted(labels)]
+
+    def foreign_queues(self, name: str) -> list[str]:
+        """Queues and teams that begin with `NAME-`, the prefix of a team stack's own queues.
+
+        The queue that the team is granted is left out.
+        """
+        _, granted = self.scheduler_of(name)
+        names = {placed.name for placed in walk(self.queues)}
+        names.update(self.all_teams)
+        names.discard(granted or "")
+        return sorted(other for other in names if other.startswith(f"{name}-"))
+
+    def volume_classes(self, name: str) -> list[str]:
+        """Classes that a team's claims may name: those granted to it, and that of vClusters."""
+        return [*self.own_of(name).isolation.volume_classes, *self.vcluster.claim_classes]
+
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.
 
@@ -321,7 +388,7 @@ def _names_of_teams(settings: Settings) -> Wrong:
 def _gpu_resources(settings: Settings) -> Wrong:
     """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
     resource = settings.gpu.resource
-    for name in (*settings.teams, *settings.team_stacks):
+    for name in settings.all_teams:
         gpus = settings.own_of(name).gpus
         if isinstance(gpus, int):
             continue

@@ -10,7 +10,6 @@ from difflib import SequenceMatcher
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kai_fleet.marks import REFUSAL, marked
@@ -168,7 +167,7 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error_type == "extra_forbidden":
         return _unknown_key(str(key), [str(name) for name in fields])
     if error_type == "missing":
-        return _missing_key(key, fields.get(key))
+        return _missing_key(key)
     if error_type == "string_pattern_mismatch":
         subject = "has a name" if key == KEY_ITSELF else f"is {shown},"
         return f"{subject} which does not fit; write {form_of(str(context['pattern']))}"
@@ -194,11 +193,8 @@ def _unknown_key(key: str, names: list[str]) -> str:
     return f"is an unknown key; {fix}"
 
 
-def _missing_key(key: str | int, field: FieldInfo | None) -> str:
-    example = SET_SECRET if key == "password" else _example((key,))
-    if not example:
-        description = field.description if field else None
-        example = f"… ({description or 'it is required'})"
+def _missing_key(key: str | int) -> str:
+    example = SET_SECRET if key == "password" else _example((key,)) or _TEXTS["missing"][key]
     return f"is missing; write {key}: {example}"
 
 

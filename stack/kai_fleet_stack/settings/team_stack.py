@@ -13,7 +13,7 @@ from kai_fleet_stack.settings import Loaded, Platform, Settings, checked
 from kai_fleet_stack.settings.files.manifests import Manifests
 from kai_fleet_stack.settings.mistakes import validated, wrong_key
 from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirror
-from kai_fleet_stack.settings.sections.models import Strict, Wrong
+from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Strict, Wrong
 from kai_fleet_stack.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet_stack.settings.sections.queues import walk
 from kai_fleet_stack.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
@@ -25,27 +25,27 @@ class PlatformReference(Strict):
     """The stack that declares the host cluster, and grants the team its resources there."""
 
     stack: StackName
-    """write the platform's stack: prod, or organization/project/prod"""
+    """Its name: prod, or organization/project/prod."""
 
 
 class OwnTeam(Runs):
     """The team. The platform's stack sets its nodes, GPUs and isolation."""
 
     name: TeamName
-    """write the team's name, as the platform grants it"""
+    """Its name, as the platform grants it."""
 
 
 class TeamStack(Strict):
     """A stack file with one team, whose host cluster another stack declares."""
 
     platform: PlatformReference
-    """write {stack: prod}, the platform's stack"""
+    """The platform's stack."""
     team: OwnTeam
-    """write the team's name, scheduler, queues"""
+    """The team: its name, scheduler, queues and vCluster."""
     cluster: Credentials | None = None
     """Credentials for the host cluster. Default: the context of the platform's stack."""
     removed: list[Name] = Field(default_factory=list, description=REMOVED)
-    workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
+    workloads: dict[TeamName, Manifests] = NO_KEYS
     """YAML files below the team's name, with Kubernetes objects that are created inside its
     vCluster. Default: none.
     """
@@ -71,7 +71,7 @@ class Granted(Grant):
     """
 
     model_config = _LENIENT
-    above: list[str] = Field(default_factory=list)
+    above: list[str] = NO_ENTRIES
     shard: str | None = None
 
 
@@ -87,7 +87,7 @@ class Facts(Platform):
     stack: str = ""
     cluster: str
     context: str | None = None
-    registries: list[str] = Field(default_factory=list)
+    registries: list[str] = NO_ENTRIES
     teams: dict[str, Granted]
     secret: bool = False
 

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
-from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
@@ -16,6 +16,7 @@ from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings.sections.platform import NVIDIA
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
@@ -139,9 +140,8 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     if snapshot.settings.platform_stack:
         path = f"kai-fleet:teamStacks.{team.name} of the platform"
     args = Arguments(snapshot.settings).namespace(team.name)
-    tolerations = cast("list[dict[str, str]]", args["tolerations"])
     taints = [node.spec.get("taints") or [] for node in usable]
-    closed = closed_pool(tolerations, taints, path)
+    closed = closed_pool(args, taints, path)
     if closed is not None:
         cause, fix = closed
         yield fault(

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
+from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet.values import known_or
@@ -14,7 +15,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.doctor.usage import upwards
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse
-from kai_fleet_policies.model.queues import SLACK, UNLIMITED
+from kai_fleet_policies.model.queues import SLACK
 
 Reasons: TypeAlias = Iterator[Fault | None]  # why a pod waits: the first that is not None counts
 _PATIENCE_SECONDS: Final = 60.0  # a shorter wait is normal
@@ -253,7 +254,7 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
     if not use.gpus:
         return
     chain = upwards(scheduling.usage.queues, use.queue)
-    queues = [queue for queue in chain if queue.limit != UNLIMITED]
+    queues = [queue for queue in chain if not is_unlimited_in_spec(queue.limit)]
     for cause_id in ("pod-over-limit", "pod-queue-full"):
         for queue in queues:
             needed_gpus = use.gpus

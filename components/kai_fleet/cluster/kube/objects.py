@@ -1,8 +1,7 @@
 """Kubernetes objects from an API server; absent fields read as empty."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +10,6 @@ from kai_fleet.values import pairs, parse_quantity
 # JSON from an API server, about which nothing is known.
 Fields = Mapping[str, Any]
 Labels = Mapping[str, str]
-Taint = Mapping[str, str]
-Toleration = Mapping[str, str]
 # What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
 # The name of the device plugin's container in NVIDIA's operator, chart and manifests, and on GKE.
@@ -249,62 +246,6 @@ class KubeObject(dict[str, Any]):
 def in_pool(labels: Labels, pool: Labels) -> bool:
     """Whether a node with these labels has all labels of a pool."""
     return pool.items() <= labels.items()
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration, from a pod's spec or from a stack file, matches a taint.
-
-    Without an operator it is Equal if the toleration has a value, else Exists.
-    """
-    if toleration.get("key") not in (None, "", taint["key"]):
-        return False
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    default_operator = "Equal" if "value" in toleration else "Exists"
-    if (toleration.get("operator") or default_operator) == "Exists":
-        return True
-    return (toleration.get("value") or "") == taint.get("value", "")
-
-
-def closed_pool(
-    tolerations: Sequence[Toleration],
-    nodes: Sequence[Iterable[Taint]],
-    path: str,
-) -> tuple[str, str] | None:
-    """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
-
-    Args:
-        tolerations: Those of the team.
-        nodes: The taints of each node of the pool.
-        path: The key of the stack file where the team's tolerations belong.
-    """
-    closing = [_closing_taints(tolerations, taints) for taints in nodes]
-    if not closing or not all(closing):
-        return None
-    taint = closing[0][0]
-    fields = [
-        f"{key}: {json.dumps(taint[key])}" for key in ("key", "value", "effect") if taint.get(key)
-    ]
-    return (
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{', '.join(fields)}}}] at {path}",
-    )
-
-
-def _closing_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> list[Taint]:
-    """The taints of a node that keep off pods with only these tolerations.
-
-    Taints of `node.kubernetes.io/` are temporary, and are left out.
-    """
-    closing = []
-    for taint in taints:
-        keeps_pods_off = taint.get("effect") in ("NoSchedule", "NoExecute")
-        if not keeps_pods_off or taint["key"].startswith("node.kubernetes.io/"):
-            continue
-        if not any(tolerates(toleration, taint) for toleration in tolerations):
-            closing.append(taint)
-    return closing
 
 
 def seconds_since(stamp: object, now: datetime) -> float:

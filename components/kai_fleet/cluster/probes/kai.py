@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons, refusals
+from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
     NotReadyError,
     cluster,
@@ -106,7 +106,7 @@ def _keys() -> _Keys:
     team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
     if not team:
         return _Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
-    return _Keys(key(team), key(team, "nodePool"), key(team, "scheduler.values"))
+    return _Keys(key(team), pool_key(team), key(team, "scheduler.values"))
 
 
 def _missing(api: Api, deployments: list[str], conditions: list[str]) -> list[str]:

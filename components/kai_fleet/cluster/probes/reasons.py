@@ -9,7 +9,8 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, Labels, seconds_since
+from kai_fleet.cluster.kube.taints import closing_taint, toleration_to_write
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.cluster.scheduling import Around, Row, around, claims_of, meaning
 from kai_fleet.wording import listed, plain, plural
@@ -39,6 +40,11 @@ def key(team: str, at: str = "") -> str:
     if place == "kai-fleet:team" and not at.startswith(("vcluster", "scheduler")):
         place = f"kai-fleet:teamStacks.{team}"
     return f"{place}.{at}".removesuffix(".")
+
+
+def pool_key(team: str, at: str = "") -> str:
+    """The key of the labels of nodes, as `key` writes it: a team's, or in the section `at`."""
+    return key(team, f"{at}nodePool")
 
 
 def reasons(
@@ -169,10 +175,12 @@ def _no_node(
             f" {pool_key}"
         )
     taints = [node.spec.get("taints") or () for node in usable]
-    closed = closed_pool(pod.spec.get("tolerations") or (), taints, tolerations_key)
-    if closed:
-        _, fix = closed
-        return f"each node{with_labels} has a taint that it does not tolerate: {fix}"
+    taint = closing_taint(pod.spec.get("tolerations") or (), taints)
+    if taint is not None:
+        return (
+            f"each node{with_labels} has a taint that it does not tolerate: write tolerations:"
+            f" [{toleration_to_write(taint)}] at {tolerations_key}"
+        )
     insufficient = sorted(set(_INSUFFICIENT.findall(pod.unscheduled)))
     if insufficient and usable:
         return (

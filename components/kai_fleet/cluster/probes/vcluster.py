@@ -16,7 +16,7 @@ from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, reasons, refusals, selector
+from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals, selector
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -74,7 +74,7 @@ def wait() -> None:
         namespace=os.environ["VCLUSTER_NAMESPACE"],
         access=os.environ["VCLUSTER_ACCESS"],
         access_host=os.environ.get("VCLUSTER_HOST") or None,
-        node_pool=os.environ.get("VCLUSTER_NODE_POOL"),
+        pool_selector=os.environ.get("VCLUSTER_NODE_POOL"),
     )
     until_ready(
         probe.host,
@@ -98,7 +98,7 @@ class _Wait:
         namespace: Where it runs.
         access: How it is reached, as `address_of` takes it.
         access_host: The host name or address of it, if the stack file has one.
-        node_pool: A selector of the team's nodes; None if it may use all nodes.
+        pool_selector: A selector of the team's nodes; None if it may use all nodes.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class _Wait:
         namespace: str,
         access: str,
         access_host: str | None,
-        node_pool: str | None,
+        pool_selector: str | None,
     ) -> None:
         self.host = host
         self.name = name
@@ -118,7 +118,7 @@ class _Wait:
         self._path = f"/api/v1/namespaces/{namespace}"
         self._access = access
         self._access_host = access_host
-        self._node_pool = node_pool
+        self._pool_selector = pool_selector
         self._begun = time.monotonic()
         self._host_answered = self._begun
 
@@ -237,22 +237,22 @@ class _Wait:
             self.host,
             unready,
             tolerations_key=key(self.name),
-            pool_key=self._node_pool_key(unready),
+            pool_key=self._pool_key(unready),
             requests_key=key(self.name, "vcluster.resources"),
             memory_key=self._memory_key,
         )
         return phrases or refusals(self.host, self._namespace)
 
-    def _node_pool_key(self, pods: list[KubeObject]) -> str:
+    def _pool_key(self, pods: list[KubeObject]) -> str:
         """The key of the labels that the pods' nodes have to have.
 
         The team's, if a pod selects exactly the team's nodes; else the control plane's own.
         """
         for pod in pods:
             labels = pod.spec.get("nodeSelector") or {}
-            if selector(labels) == self._node_pool:
-                return key(self.name, "nodePool")
-        return key(self.name, "vcluster.nodePool")
+            if selector(labels) == self._pool_selector:
+                return pool_key(self.name)
+        return pool_key(self.name, "vcluster.")
 
     def _memory_key(self, pod: KubeObject) -> str:
         """The key of the memory limit of a pod: of the etcd, or of the control plane."""
@@ -262,13 +262,13 @@ class _Wait:
 
     def warn_without_nodes(self) -> None:
         """Warn on stderr if no Ready node has the team's labels. A pool may scale from zero."""
-        if not self._node_pool:
+        if not self._pool_selector:
             return
         with suppress(KubeError):
-            nodes = self.host.list("/api/v1/nodes", labelSelector=self._node_pool)
+            nodes = self.host.list("/api/v1/nodes", labelSelector=self._pool_selector)
             if not any(KubeObject(node).is_true("Ready") for node in nodes):
                 say(
-                    f"warning: no Ready node has the labels {self._node_pool}: every pod of"
+                    f"warning: no Ready node has the labels {self._pool_selector}: every pod of"
                     f" {self.name}, its DNS among them, stays Pending until one comes"
                 )
 

@@ -17,7 +17,15 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
     Port,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, refuse_secret
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    Wrong,
+    like,
+    refuse_secret,
+)
 from kai_fleet_stack.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
 
 _NO_PASSWORD: Final = (
@@ -42,12 +50,12 @@ def _is_no_password(text: str) -> bool:
 class RegistryCredentials(Strict):
     """An account that pulls images from one registry. It needs only read access."""
 
+    described_by = ("inputs.RegistryArgs",)
+
     username: str = Field(min_length=1, pattern=r"^[^:]+$")
-    """The account's name, without a colon."""
     password: Annotated[SecretStr, refuse_secret(_is_no_password, _NO_PASSWORD)] = Field(
         min_length=1, strict=False
     )
-    """Its password or token; set it with `pulumi config set --secret --path`."""
 
 
 Registries = dict[RegistryName, RegistryCredentials]
@@ -88,34 +96,16 @@ _TYPES_BY_KEY: Final = {
 class Access(Strict):
     """How the API of the vCluster is reached from the machine that runs Pulumi."""
 
+    described_by = ("virtual_cluster.AccessArgs",)
+
     type: Literal["LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"] = "LoadBalancer"
-    """How the API is exposed. ClusterIP: only inside the host. Ingress, Gateway: TLS passthrough
-    by host name.
-    """
     host: Host | None = None
-    """Name or address in the kubeconfig: with NodePort of a node, with Ingress and Gateway of the
-    API, which has to be a DNS name. Default: the load balancer's address.
-    """
     port: Annotated[Port | None, Grants.OTHER] = None
-    """NodePort: the node port; default: a free one. Ingress, Gateway: the controller's port;
-    default: 443.
-    """
     class_name: ObjectName | None = Field(default=None, alias="class")
-    """Ingress: its IngressClass. Default: the cluster's default class."""
     gateway: Annotated[str, like(_GATEWAY)] | None = None
-    """Gateway, required there: NAMESPACE/NAME of a Gateway that has a listener with tls.mode
-    Passthrough.
-    """
-    annotations: dict[LabelKey, str] = Field(default_factory=dict)
-    """Annotations of the API's Service, Ingress or TLSRoute, such as those that ask for an internal
-    load balancer. Default: none.
-    """
+    annotations: dict[LabelKey, str] = NO_KEYS
     load_balancer_class: LabelKey | None = None
-    """LoadBalancer: the Service's loadBalancerClass. Default: the cluster's default."""
-    load_balancer_source_ranges: Annotated[list[Cidr], Grants.MOST_UNSET] = Field(
-        default_factory=list
-    )
-    """LoadBalancer: CIDRs that may reach it. Default: every address."""
+    load_balancer_source_ranges: Annotated[list[Cidr], Grants.MOST_UNSET] = NO_ENTRIES
 
     @property
     def routes_by_hostname(self) -> bool:
@@ -197,7 +187,7 @@ class Credentials(Strict):
     context: str | None = Field(default=None, min_length=1)
     """Context of your kubeconfig."""
     kubeconfig: SecretStr | None = Field(default=None, min_length=1, strict=False)
-    """Content of a kubeconfig; set it with `pulumi config set --secret --path`."""
+    """Content of a kubeconfig."""
 
 
 class Cluster(Credentials):

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from kai_fleet.queue_amounts import WORD, means_unlimited
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import QUANTITY, WORD, parse_quantity
+from kai_fleet.values import QUANTITY, parse_quantity
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
 
 _FORMS: Final = (
@@ -44,7 +45,7 @@ def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
         return str(value)
 
     def for_queue(value: object) -> object:
-        if value not in (WORD, -1, "-1"):
+        if not means_unlimited(value):
             refuse_other(value, or_unlimited)
         return value
 
@@ -134,14 +135,12 @@ def in_domains(key: str, domains: Collection[str]) -> bool:
 class Toleration(Strict):
     """A taint that all pods of a team tolerate."""
 
+    described_by = ("inputs.TolerationArgs",)
+
     key: LabelKey
-    """write the taint's key, such as nvidia.com/gpu"""
     operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal with a value, Exists without one."""
     value: LabelValue | None = None
-    """The taint's value. Default: any."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """The taint's effect. Default: any."""
 
 
 # A pod's affinity. Kubernetes checks what is below these keys.

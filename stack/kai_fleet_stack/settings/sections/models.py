@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
-from typing import Any, Final, Self, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Final, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     SecretStr,
     StringConstraints,
 )
@@ -26,6 +27,11 @@ T = TypeVar("T")
 SET_SECRET: Final = "`pulumi config set --secret --path`"
 # Mistakes: the key path, and what is wrong there as `cause; fix`.
 Wrong = Iterator[tuple[str, str]]
+
+
+# Defaults of lists and of mappings: each section gets one of its own.
+NO_ENTRIES: Final[Any] = Field(default_factory=list)
+NO_KEYS: Final[Any] = Field(default_factory=dict)
 
 
 class Grants(Enum):
@@ -57,10 +63,14 @@ class Strict(BaseModel):
         strict=True,
         alias_generator=to_camel,
         populate_by_name=True,
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,  # a mistake in a kubeconfig must not print it
         allow_inf_nan=False,
     )
+
+    described_by: ClassVar[Sequence[str]] = ()
+    """TypedDicts of `kai_fleet` that describe the fields without a docstring: the first that has an
+    argument of the field's name. The schema and docs/settings.md take its text.
+    """
 
     @classmethod
     def key_of(cls, name: str) -> str:

@@ -18,7 +18,14 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     ObjectName,
     Toleration,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Strict, like, refuse
+from kai_fleet_stack.settings.sections.models import (
+    NO_ENTRIES,
+    NO_KEYS,
+    Grants,
+    Strict,
+    like,
+    refuse,
+)
 
 _MOST: Final = 1_000_000  # GPUs
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -108,25 +115,17 @@ class Fairshare(Strict):
     for which the cluster needs the Prometheus operator and kube-state-metrics.
     """
 
+    described_by = ("kai_scheduler.FairshareArgs",)
+
     window: Duration = "168h"
-    """How far back usage counts, in hours, minutes and seconds. 168h is a week."""
     window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
-    """tumbling: windows follow each other from `start` on. cron: a window begins at each time of
-    `cron`.
-    """
     start: str | None = Field(
         default=None, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9:]{5})$"
     )
-    """tumbling, required there: when the first window begins, such as 2026-01-05T00:00:00Z."""
     cron: str | None = Field(default=None, pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)")
-    """cron, required there: when windows begin, such as 0 0 * * 1."""
     half_life: Duration | None = None
-    """Age at which usage counts half, such as 24h. Default: all usage in the window counts fully.
-    """
     k_value: float = Field(default=1.0, ge=0, le=1000)
-    """How much past usage weighs. 0: it does not count."""
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """URL of the Prometheus with the usage. Default: KAI runs one."""
 
 
 class Shard(Strict):
@@ -136,21 +135,14 @@ class Shard(Strict):
     nodes on which the label's value is the shard's name, and the queues that name it in `shard`.
     """
 
-    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = Field(
-        default_factory=dict
-    )
-    """How pods with GPUs (gpu) and without (cpu) are placed: binpack fills one node after another,
-    spread uses all nodes evenly. Default: binpack.
-    """
-    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = Field(default_factory=dict)
-    """How long a job runs before its own queue may preempt it, or another queue may reclaim its
-    resources, such as 4h. Keys of a queue take precedence. Default: KAI's.
-    """
+    described_by = ("kai_scheduler.ShardArgs",)
+
+    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = NO_KEYS
+    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = NO_KEYS
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
-    ] = Field(default_factory=dict)
-    """The most jobs of a queue that KAI tries in a cycle, by action. Default: all."""
+    ] = NO_KEYS
 
 
 Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
@@ -172,12 +164,6 @@ OtherChart = Annotated[
         " kai-fleet:mirror."
     ),
 ]
-Untested = Annotated[
-    bool,
-    Field(
-        description="Treat a version that is newer than the release table like the newest there."
-    ),
-]
 Values = Annotated[dict[str, Any], Grants.OTHER]
 NVIDIA: Final = "nvidia.com/gpu"
 EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
@@ -188,60 +174,46 @@ EXAMPLE_VERSION: Final = "v0.16.8"  # in messages
 class Gpu(Strict):
     """The GPU stack of the host cluster."""
 
+    described_by = ("gpu_stack.GpuStackArgs",)
+
     provider: Literal[tuple(GPU_PROVIDERS)] = "none"  # type: ignore[valid-type]
-    """The chart that makes nodes advertise GPUs. none: they advertise their GPUs already, or have
-    none.
-    """
     version: Annotated[Version | None, Grants.NOTHING] = None
-    """Version of the provider's chart. Default: that of the release table."""
     untested: bool = False
     """With chart or a mirror: accept a chart version that is not in the release table."""
     chart: OtherChart = None
     resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = "nvidia.com/gpu"
     """Resource that nodes advertise for GPUs."""
-    values: Values = Field(default_factory=dict)
-    """Chart values, merged over those that the program writes. Default: none."""
+    values: Values = NO_KEYS
     system_priorities: bool = False
-    """Admit system PriorityClasses in the GPU stack's namespace, with a ResourceQuota. GKE needs
-    it.
-    """
 
 
 class KaiRelease(Strict):
     """Keys of a KAI on the host and inside a vCluster."""
 
+    described_by = ("kai_scheduler.KaiSchedulerArgs",)
+
     fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
-    """Fairness over time, from KAI v0.10. Default: past usage does not count."""
-    shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = Field(default_factory=dict)
-    """Shards by name, from KAI v0.10. Default: one, default, with KAI's settings."""
+    shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = NO_KEYS
     topologies: Annotated[
         dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]],
         Grants.NOTHING,
-    ] = Field(default_factory=dict)
-    """Node labels of each topology, from the widest domain to the narrowest, from KAI v0.12.
-    Default: none.
-    """
+    ] = NO_KEYS
     gpu_sharing: Sharing = mode_of_switch(True)
     """Whether pods may share GPUs. NonMemoryEnforced, or true: pods have to keep to their fraction
     themselves. HamiCore, from KAI v0.16, and NvFractions, from v0.18, enforce the memory. Disabled,
     or false: pods get whole GPUs.
     """
-    untested: Untested = False
+    untested: bool = False
     chart: OtherChart = None
-    values: Values = Field(default_factory=dict)
-    """Chart values, merged over those that the program writes. Default: none."""
+    values: Values = NO_KEYS
 
 
 class HostKai(KaiRelease):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
-    version: Annotated[KaiVersion, Grants.NOTHING] = Field(
-        description=f"Such as {EXAMPLE_VERSION}: a release of the table."
-    )
-    tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints that all pods of KAI tolerate. Default: none."""
+    version: Annotated[KaiVersion, Grants.NOTHING]
+    tolerations: list[Toleration] = NO_ENTRIES
     affinity: Annotated[Affinity | None, Grants.OTHER] = None
-    """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
 
 
 def is_location(read: Callable[[str], object], example: str) -> AfterValidator:
@@ -275,11 +247,11 @@ class Sources(Strict):
     what users run inside their vClusters.
     """
 
-    charts: list[_Charts] = Field(default_factory=list)
+    charts: list[_Charts] = NO_ENTRIES
     """Locations of charts, such as oci://mirror.example.com/charts, with all below them. Default:
     none.
     """
-    images: list[_Images] = Field(default_factory=list)
+    images: list[_Images] = NO_ENTRIES
     """Registries of images, or paths in one, such as mirror.example.com, with all below them.
     Default: none.
     """
@@ -292,16 +264,9 @@ Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
 class Monitoring(Strict):
     """Monitors, recording rules, alerts and dashboards for the host's Prometheus operator."""
 
+    described_by = ("monitoring.MonitoringArgs",)
+
     namespace: ObjectName = "monitoring"
-    """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
-    """
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels by which Prometheus selects monitors and rules, such as
-    {release: kube-prometheus-stack}. Default: none.
-    """
+    labels: dict[LabelKey, LabelValue] = NO_KEYS
     interval: Interval = "30s"
-    """Scrape interval, such as 30s or 1m."""
     certificates: bool = True
-    """Alert before the certificate of a vCluster expires. Prometheus then gets the client
-    certificate of the vCluster's administrator.
-    """

@@ -11,7 +11,7 @@ from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet_stack.settings.files.yaml_file import TreeFile, read_tree
 from kai_fleet_stack.settings.sections.kubernetes import Cpu, Gpu, Memory
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong, like, short_for
+from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Strict, Wrong, like, short_for
 from kai_fleet_stack.settings.sections.platform import ShardName
 
 # Pods name their queue in the label kai.scheduler/queue.
@@ -24,22 +24,14 @@ _NONE: Final[Any] = None
 class Share(Strict, Generic[Q]):
     """A queue's share of one resource, in cores, bytes or GPUs; -1 and unlimited mean the same."""
 
+    described_by = ("queue_tree.ShareArgs",)
+
     quota: Q = _NONE
-    """Guaranteed amount. Default: with children the sum of theirs; else see the queue's cpu, memory
-    and gpu.
-    """
     limit: Annotated[Q, Grants.MOST_UNSET] = _NONE
-    """The most that the queue may hold. Default: unlimited."""
     weight: float = Field(default=1.0, ge=0, le=queue_bounds.WEIGHT)
-    """Over-quota weight, relative to sibling queues: the part of unused capacity that it gets."""
 
 
 _AMOUNT: Final = int | float | str
-_SHARE: Final = "A quota, or a mapping with quota, limit and weight"
-_UNLIMITED: Final = (
-    "Default: unlimited; with children the sum of their quotas; below a queue with a quota or limit"
-    " none guaranteed."
-)
 CpuShare = Annotated[Share[Cpu], short_for("quota", _AMOUNT, Share[Cpu] | Cpu)]
 MemoryShare = Annotated[Share[Memory], short_for("quota", _AMOUNT, Share[Memory] | Memory)]
 GpuShare = Annotated[Share[Gpu], short_for("quota", _AMOUNT, Share[Gpu] | Gpu)]
@@ -48,31 +40,17 @@ GpuShare = Annotated[Share[Gpu], short_for("quota", _AMOUNT, Share[Gpu] | Gpu)]
 class Queue(Strict):
     """One queue and the queues below it. Only a queue without children takes pods."""
 
+    described_by = ("queue_tree.QueueArgs",)
+
     display_name: Annotated[str | None, Grants.NOTHING] = None
-    """Name in messages of the scheduler. Default: the queue's name."""
     priority: int | None = Field(default=None, ge=0, le=queue_bounds.PRIORITY)
-    """Queues with a higher priority get over-quota first. Default: 100."""
-    cpu: CpuShare = Field(default_factory=Share, description=f"{_SHARE}, in cores. {_UNLIMITED}")
-    memory: MemoryShare = Field(
-        default_factory=Share, description=f"{_SHARE}, in bytes. {_UNLIMITED}"
-    )
-    gpu: GpuShare = Field(
-        default_factory=Share,
-        description=f"{_SHARE}, in GPUs. Default: none guaranteed; with children the sum of their"
-        " quotas; for the only top-level queue without a quota the rest of the team's GPUs.",
-    )
+    cpu: CpuShare = Field(default_factory=Share)
+    memory: MemoryShare = Field(default_factory=Share)
+    gpu: GpuShare = Field(default_factory=Share)
     preempt_min_runtime: str | None = None
-    """How long a job runs before its own queue may preempt it: a Go duration, 4h or 90m, without
-    days and weeks, at most 999999h. Default: the shard's.
-    """
     reclaim_min_runtime: str | None = None
-    """How long a job runs before another queue may reclaim its resources: 4h, 90m. Default: the
-    shard's.
-    """
     shard: ShardName | None = None
-    """Top-level queues: the shard that schedules the queue and those below it. Default: default."""
-    children: dict[QueueName, Queue] = Field(default_factory=dict)
-    """Queues below it, by name. Default: none, so that pods may name the queue."""
+    children: dict[QueueName, Queue] = NO_KEYS
 
 
 QueueTree = Annotated[

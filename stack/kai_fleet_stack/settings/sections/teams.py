@@ -18,7 +18,7 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet_stack.settings.sections.models import Grants, Strict, Wrong
+from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Grants, Strict, Wrong
 from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
@@ -71,15 +71,15 @@ class Defaults(Strict):
 
     isolation: Isolation = Field(default_factory=Isolation)
     """How teams are isolated from each other. Keys of a team take precedence."""
-    labels: Annotated[dict[NotedKey, LabelValue], Grants.NOTHING] = Field(default_factory=dict)
+    labels: Annotated[dict[NotedKey, LabelValue], Grants.NOTHING] = NO_KEYS
     """Labels of all objects that are created, such as a cost centre. A team's are merged over
     kai-fleet:labels. Default: none.
     """
-    annotations: Annotated[dict[NotedKey, str], Grants.NOTHING] = Field(default_factory=dict)
+    annotations: Annotated[dict[NotedKey, str], Grants.NOTHING] = NO_KEYS
     """Annotations of the same objects, without pods. A team's are merged over
     kai-fleet:annotations. Default: none.
     """
-    tolerations: list[Toleration] = Field(default_factory=list)
+    tolerations: list[Toleration] = NO_ENTRIES
     """Taints that all pods of teams tolerate, synced pods too. A team's replace
     kai-fleet:tolerations. Default: none.
     """
@@ -106,10 +106,9 @@ class Defaults(Strict):
 class HostPlace(Defaults):
     """What a team has on the host. A team's own stack cannot set it; its platform's stack does."""
 
-    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = Field(
-        default_factory=dict
-    )
-    """Labels of the nodes that only this team uses. Default: it shares nodes."""
+    described_by = ("team_namespace.TeamNamespaceArgs",)
+
+    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = NO_KEYS
     autoscaled: Annotated[bool, Grants.NOTHING] = False
     """An autoscaler adds and removes these nodes, so fewer GPUs than `gpus` are no mistake."""
     gpus: Gpus = 0
@@ -145,9 +144,9 @@ class Runs(Strict):
     """The scheduler of its pods."""
     queue: QueueName | None = None
     """host mode: the leaf of kai-fleet:queues for its pods."""
-    queues: Annotated[QueueTree, Grants.NOTHING] = Field(default_factory=dict)
+    queues: Annotated[QueueTree, Grants.NOTHING] = NO_KEYS
     """virtual mode: the queues inside its vCluster. Default: none."""
-    registries: Registries = Field(default_factory=dict)
+    registries: Registries = NO_KEYS
     """Credentials to pull its images, by registry, in addition to kai-fleet:registries. Default:
     none.
     """
@@ -158,7 +157,7 @@ class Runs(Strict):
 class TeamSettings(HostPlace, Runs):
     """One team."""
 
-    pools: dict[ShardName, Gpus] = Field(default_factory=dict)
+    pools: dict[ShardName, Gpus] = NO_KEYS
     """virtual mode, in place of `gpus`: GPUs of each shard, by the value of the label
     kai.scheduler/node-pool on its nodes. Each of them is also declared as a shard. Default: none.
     """

@@ -1,0 +1,93 @@
+"""From which versions a vCluster, and the Kubernetes in it, can go to which others."""
+
+from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, version_key
+
+
+def vcluster_refusal(before: str, after: str) -> str | None:
+    """Why a vCluster cannot go from one version to another in one step, and what to write.
+
+    None if it can. Upgrades go one minor line at a time. A downgrade is impossible: nothing undoes
+    the state in the volume and Kubernetes' own storage versions.
+    """
+    if version_key(after) < version_key(before):
+        return (
+            f"{before} → {after} is a downgrade, which vCluster does not support; write {before},"
+            " or remove the team and add it again"
+        )
+    major, minor = minor_line(before)
+    new_major, new_minor = minor_line(after)
+    if new_major == major and new_minor - minor <= 1:
+        return None
+    skipped = ", ".join(f"v{major}.{number}" for number in range(minor + 1, new_minor))
+    next_line = f"v{major}.{minor + 1}"
+    in_next_line = [known for known in VCLUSTER if known.startswith(f"{next_line}.")]
+    first = in_next_line[0] if in_next_line else f"a version of {next_line}"
+    return (
+        f"{before} → {after} skips {skipped}: vCluster goes one minor version at a time; write"
+        f" {first} first, then up line by line"
+    )
+
+
+def kubernetes_refusal(
+    version: str,
+    before: str | None,
+    newest: str | None,
+) -> str | None:
+    """Why a vCluster cannot run a version of Kubernetes, and what to write; None if it can.
+
+    An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at
+    a time (its policy of version skew). The first reason counts.
+
+    Args:
+        version: The version to run.
+        before: The version that it runs now; None if unknown, or if there is no vCluster yet.
+        newest: The newest version that its vCluster has; None if unknown.
+    """
+    if before and version_key(version) < version_key(before):
+        return (
+            f"is {version} after {before}, and an older API server does not read what a newer one"
+            f" wrote; write {before}"
+        )
+    stays = before is not None and minor_line(version) == minor_line(before)
+    if newest and minor_line(version) > minor_line(newest) and not stays:
+        newest_line = newest.rpartition(".")[0]
+        return (
+            f"is {version}, and its vCluster has none after {newest_line}; write"
+            f" {_newest_step(before, newest)}, or add untested: true beside it to try it"
+        )
+    if before and minor_line(version) > _following(before):
+        return (
+            f"is {version} after {before}, and Kubernetes goes up one minor version at a time;"
+            f" write {_next(before)} first, then up one by one"
+        )
+    if not before and minor_line(version) < minor_line(KUBERNETES[0]):
+        return (
+            f"is {version}, and no vCluster has one before {KUBERNETES[0]}, nor the guards inside"
+            f" one before v1.30; write {newest or KUBERNETES[-1]}"
+        )
+    return None
+
+
+def _newest_step(before: str | None, newest: str) -> str:
+    """The newest version that a vCluster which runs `before` can go to in one step."""
+    if not before:
+        return newest
+    if minor_line(before) < minor_line(newest):
+        return _next(before)
+    return before
+
+
+def _following(version: str) -> tuple[int, ...]:
+    """The major and minor number after those of a version."""
+    major, minor = minor_line(version)
+    return major, minor + 1
+
+
+def _next(version: str) -> str:
+    """What to write for the next minor version: one that vCluster has, or words for it."""
+    following = _following(version)
+    for known in KUBERNETES:
+        if minor_line(known) == following:
+            return known
+    major, minor = following
+    return f"one of v{major}.{minor}"

@@ -1,0 +1,128 @@
+"""The arguments of each component, from the settings of a stack.
+
+Most settings and arguments have the same name. A setting that is None is left out, so that the
+component's default holds. A module has the arguments of one part of a stack; `Arguments` adds what
+only a run knows: how the host is reached, and what is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NotRequired, TypedDict
+
+import pulumi
+
+from kai_fleet.inputs import resolved
+from kai_fleet_stack.arguments import host, team
+from kai_fleet_stack.settings import Settings
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.gpu_stack import GpuStackArgs
+    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.queue_tree import QueueTreeArgs, TreeArgs
+    from kai_fleet.team import TeamArgs
+    from kai_fleet.team_namespace import TeamNamespaceArgs
+    from kai_fleet.virtual_cluster import VirtualClusterArgs
+
+
+class Connection(TypedDict):
+    """The arguments by which components reach the host cluster: one of them."""
+
+    kubeconfig: NotRequired[pulumi.Input[str]]
+    context: NotRequired[str]
+
+
+class UseExisting(TypedDict):
+    """What others own on the host: `use_existing` of GpuStack and KaiScheduler, and the teams whose
+    namespace existed before the stack.
+    """
+
+    gpu: NotRequired[list[str]]
+    kai: NotRequired[list[str]]
+    teams: NotRequired[list[str]]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of all components of one stack.
+
+    Lists and mappings are copied, because those of arguments may have Outputs in place of values.
+
+    Args:
+        refused: output `refused` of the host's QueueTree, after it is declared.
+    """
+
+    settings: Settings
+    host: Connection = field(default_factory=Connection)
+    existing: UseExisting = field(default_factory=UseExisting)
+    refused: pulumi.Input[dict[str, str]] | None = None
+
+    def gpu_stack(self) -> GpuStackArgs:
+        """Arguments of the GPU stack."""
+        args = host.gpu_stack(self.settings)
+        if "gpu" in self.existing:
+            args["use_existing"] = self.existing["gpu"]
+        return args
+
+    def host_kai(self) -> KaiSchedulerArgs:
+        """Arguments of the host's KAI, which the settings must have."""
+        args = host.kai(self.settings)
+        args["use_existing"] = [*self.existing.get("kai", ()), *args["use_existing"]]
+        return {**args, **self.host}
+
+    def host_queues(self) -> QueueTreeArgs:
+        """Arguments of the host's queues."""
+        return {**host.queues(self.settings), **self.host}
+
+    def refusals_of_nobody(self) -> pulumi.Input[str]:
+        """Why queues that no team uses differ from the settings, a line each; "" if none does."""
+        teams = self.settings.all_teams
+        used_queues = {self.settings.scheduler_of(name)[1] for name in teams}
+        return resolved(lambda refused: _lines(refused, used_queues), self.refused or {})
+
+    def namespace(self, name: str) -> TeamNamespaceArgs:
+        """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
+        args = team.namespace(self.settings, name)
+        args["use_existing"] = name in self.existing.get("teams", ())
+        scheduler, queue = self.settings.scheduler_of(name)
+        if scheduler == "host" and queue and self.refused is not None:
+            args["queue_refusal"] = resolved(lambda why: why.get(queue, ""), self.refused)
+        return args
+
+    def team(self, name: str) -> TeamArgs:
+        """Arguments of a team; in a team's own stack without the platform's namespace."""
+        settings = self.settings
+        section = settings.teams[name]
+        args: TeamArgs = {"vcluster": {**self.vcluster(name), **self.host}}
+        if settings.platform_facts is None:
+            args["namespace"] = self.namespace(name)
+        if section.scheduler.mode == "virtual":
+            args["kai"] = self.kai(name)
+            args["queues"] = self.queues(name)
+            if settings.guard.mode != "off":
+                args["guard"] = {
+                    "mode": settings.guard.mode,
+                    "outside": settings.guard.outside([*section.queues]),
+                    "gpu_resource": settings.gpu.resource,
+                }
+        elif section.scheduler.mode == "host" and section.queues:
+            args["host_queues"] = {**self.queues(name), **self.host}
+        return args
+
+    def vcluster(self, name: str) -> VirtualClusterArgs:
+        """Arguments of a team's vCluster, without kubeconfig or context of the host."""
+        return team.vcluster(self.settings, name)
+
+    def kai(self, name: str) -> KaiSchedulerArgs:
+        """Arguments of a team's KAI, without its cluster."""
+        return team.kai(self.settings, name)
+
+    def queues(self, name: str) -> TreeArgs:
+        """Arguments of a team's queues, without their cluster."""
+        return team.queues(self.settings, name)
+
+
+def _lines(refused: Mapping[str, str], used_queues: Container[str | None]) -> str:
+    refusals = [why for queue, why in sorted(refused.items()) if queue not in used_queues]
+    return "\n".join(refusals)

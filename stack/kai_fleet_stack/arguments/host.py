@@ -1,0 +1,132 @@
+"""Arguments of what a host has once: the GPU stack, guards, KAI with its queues, monitoring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kai_fleet.inputs import TolerationArgs, toleration_text
+from kai_fleet.queue_amounts import UNLIMITED
+from kai_fleet.queue_specs import gpu_quotas, walk
+from kai_fleet.releases import GPU_PROVIDERS
+from kai_fleet_stack.arguments.shared import (
+    chart_account,
+    kai_args,
+    monitoring_args,
+    parents,
+    queue_args,
+    registries_args,
+    tolerations_args,
+)
+from kai_fleet_stack.settings import Settings
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.gpu_stack import GpuStackArgs
+    from kai_fleet.host_guards import HostGuardsArgs
+    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.monitoring import FleetMonitoringArgs
+    from kai_fleet.queue_tree import QueueTreeArgs, ShareArgs
+
+
+def gpu_stack(settings: Settings) -> GpuStackArgs:
+    """Arguments of the GPU stack, whose DaemonSets tolerate the taints of all teams' nodes."""
+    gpu = settings.gpu
+    tolerations = dict[str, TolerationArgs]()
+    for name in settings.all_teams:
+        for toleration in tolerations_args(settings.own_of(name).tolerations):
+            tolerations[str(toleration_text(toleration))] = toleration
+    args: GpuStackArgs = {
+        "provider": gpu.provider,
+        "values": gpu.values,
+        "tolerations": list(tolerations.values()),
+        "registries": registries_args(settings.registries),
+        "system_priorities": gpu.system_priorities,
+        "in_kind": settings.cluster.kind is not None,
+    }
+    if gpu.version is not None:
+        args["version"] = gpu.version
+    if gpu.chart is not None:
+        args["chart"] = gpu.chart
+    account = chart_account(settings, gpu.chart)
+    if account is not None:
+        args["chart_account"] = account
+    return args
+
+
+def guards(settings: Settings) -> HostGuardsArgs:
+    """Arguments of the guards. Guards that exist without being in the state are taken over.
+
+    They are of an interrupted update: a host of another stack was refused before.
+    """
+    return {"host_kai": settings.kai is not None, "use_existing": False}
+
+
+def kai(settings: Settings) -> KaiSchedulerArgs:
+    """Arguments of the host's KAI, which the settings must have."""
+    host_kai = settings.kai
+    assert host_kai is not None
+    # The GPU operator installs the CRD.
+    has_crd = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
+    return {
+        **kai_args(settings, host_kai, host_kai, settings.registries),
+        "labels": {**settings.labels},
+        "isolation": settings.isolation.level,
+        "registries": registries_args(settings.registries),
+        "use_existing": ["clusterPolicyCrd"] if has_crd else [],
+    }
+
+
+def queues(settings: Settings) -> QueueTreeArgs:
+    """Arguments of the host's queues, all with a GPU quota.
+
+    A queue that teams use gets the sum of their GPUs as its limit, unless it has one.
+    """
+    tree = queue_args(settings.queues)
+    gpus_by_queue = _gpus_by_queue(settings)
+    # Computed before a limit is written, which would change the sums of the queues above.
+    quotas = gpu_quotas(tree)
+    for (name, queue), quota in zip(walk(tree), quotas, strict=True):
+        most = gpus_by_queue.get(name)
+        queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
+    return {
+        "queues": tree,
+        "shared": True,
+        "tenants": sorted(settings.team_stacks),
+        "cluster": settings.cluster.name,
+    }
+
+
+def _gpus_by_queue(settings: Settings) -> dict[str, int]:
+    """Sum of the GPUs of the teams that use a queue of the host, as KAI counts them."""
+    gpus = dict[str, int]()
+    for name in settings.all_teams:
+        _, queue = settings.scheduler_of(name)
+        if queue is None:
+            continue
+        gpus.setdefault(queue, 0)
+        gpus[queue] += settings.own_of(name).counted
+    return gpus
+
+
+def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
+    """A GPU share with its quota, and with a limit unless it has one.
+
+    Args:
+        quota: the quota that the share has without this; `most` replaces UNLIMITED.
+        most: GPUs of the teams that use the queue; None if none does.
+    """
+    if most is None:
+        return {**share, "quota": quota}
+    if quota == UNLIMITED:
+        quota = most
+    return {"limit": max(most, quota), **share, "quota": quota}
+
+
+def monitoring(settings: Settings) -> FleetMonitoringArgs:
+    """Arguments of the host's monitoring, which the settings must have."""
+    assert settings.monitoring is not None
+    return {
+        **monitoring_args(settings.monitoring),
+        "gpu_resource": settings.gpu.resource,
+        "host_kai": settings.kai is not None,
+        "parent_queues": [*parents(settings.queues)],
+    }

@@ -1,0 +1,251 @@
+"""Arguments of a team: of its namespace, its vCluster, and the KAI and the queues in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pulumi
+
+from kai_fleet.inputs import without_none
+from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
+from kai_fleet.releases.sharing import NV_FRACTIONS
+from kai_fleet.vcluster_values import argument_values
+from kai_fleet_stack.arguments.shared import (
+    chart_account,
+    kai_args,
+    monitoring_args,
+    parents,
+    plain,
+    queue_args,
+    registries_args,
+    tolerations_args,
+)
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.platform import Monitoring
+from kai_fleet_stack.settings.sections.teams import Grant, TeamSettings
+from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.monitoring import MonitoringArgs
+    from kai_fleet.queue_tree import TreeArgs
+    from kai_fleet.team_namespace import BoundsArgs, IsolationArgs, NetworkArgs, TeamNamespaceArgs
+    from kai_fleet.virtual_cluster import AccessArgs, OidcArgs, StoreArgs, VirtualClusterArgs
+
+
+def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
+    """Arguments of a team's vCluster, without kubeconfig or context of the host."""
+    team = settings.teams[name]
+    vcluster = team.vcluster
+    args: VirtualClusterArgs = {
+        "namespace": f"team-{name}",
+        "untested": vcluster.untested,
+        "values": vcluster.values,
+        "mode": team.scheduler.mode,
+        "node_pool": {**team.node_pool},
+        "control_pool": {**settings.control_pool(name)},
+        "replicas": vcluster.replicas,
+        "store": cast("StoreArgs", plain(vcluster.store)),
+        "resources": _resources(vcluster),
+        "groups": {**vcluster.groups} if vcluster.oidc else {},
+        "isolation": team.isolation.level,
+        "tolerations": tolerations_args(team.tolerations),
+        "image_pull_secrets": [*_pull_secrets(settings, team)],
+        "registries": registries_args(team.registries),
+        "labels": {**team.labels},
+        "annotations": {**team.annotations},
+        "licensed": vcluster.licensed,
+        "stack_key": settings.team_path(name),
+    }
+    _add_optional(settings, args, team, vcluster)
+    return args
+
+
+def _add_optional(
+    settings: Settings, args: VirtualClusterArgs, team: TeamSettings, vcluster: Vcluster
+) -> None:
+    """Add to the arguments of a vCluster those whose settings are not None."""
+    if vcluster.version is not None:
+        args["version"] = vcluster.version
+    if vcluster.kubernetes_version is not None:
+        args["kubernetes_version"] = vcluster.kubernetes_version
+    if vcluster.chart is not None:
+        args["chart"] = vcluster.chart
+    account = chart_account(settings, vcluster.chart, team.registries)
+    if account is not None:
+        args["chart_account"] = account
+    if vcluster.access is not None:
+        args["access"] = cast("AccessArgs", plain(vcluster.access))
+    if vcluster.storage_class is not None:
+        args["storage_class"] = vcluster.storage_class
+    if vcluster.size is not None:
+        args["size"] = vcluster.size
+    if vcluster.oidc is not None:
+        args["oidc"] = _oidc(vcluster.oidc)
+    if team.affinity is not None:
+        args["affinity"] = cast("dict[str, object]", plain(team.affinity))
+
+
+def _oidc(oidc: Oidc) -> OidcArgs:
+    """The provider for the API server; `scopes` are only for kubectl."""
+    args: OidcArgs = {
+        "issuer": oidc.issuer,
+        "client_id": oidc.client_id,
+        "username_claim": oidc.username_claim,
+        "groups_claim": oidc.groups_claim,
+    }
+    if oidc.ca is not None:
+        args["ca"] = oidc.ca
+    return args
+
+
+def _resources(vcluster: Vcluster) -> dict[str, dict[str, pulumi.Input[str]]]:
+    """Requests and limits with the names of a pod's spec; empty ones are left out."""
+    args: dict[str, dict[str, pulumi.Input[str]]] = {}
+    for bound, amounts in vcluster.resources.items():
+        for name, amount in without_none(dict(amounts)).items():
+            resource = name.replace("_", "-")
+            args.setdefault(bound, {})[resource] = amount
+    return args
+
+
+def _pull_secrets(settings: Settings, team: TeamSettings) -> list[str]:
+    """Existing pull Secrets of a vCluster, and those that the stacks declare, each once."""
+    facts = settings.platform_facts
+    names = [*team.vcluster.image_pull_secrets]
+    if settings.registries or (facts and facts.registries):
+        names.append(STACK_PULL_SECRET)
+    if team.registries:
+        names.append(TEAM_PULL_SECRET)
+    return list(dict.fromkeys(names))
+
+
+def kai(settings: Settings, name: str) -> KaiSchedulerArgs:
+    """Arguments of a team's KAI, without its cluster.
+
+    It has no `registries`: pods in a vCluster are pulled with Secrets of the host's namespace.
+    """
+    team = settings.teams[name]
+    return {
+        **kai_args(settings, team.scheduler, team, team.registries),
+        "labels": {**team.labels},
+        "isolation": team.isolation.level,
+    }
+
+
+def queues(settings: Settings, name: str) -> TreeArgs:
+    """Arguments of a team's queues, without their cluster.
+
+    In mode virtual they are inside its vCluster, in mode host below the queue of the host that
+    the platform grants.
+    """
+    team = settings.teams[name]
+    if team.scheduler.mode == "virtual":
+        inside: TreeArgs = {
+            "queues": queue_args(team.queues),
+            "gpus": team.counted,
+        }
+        if team.pools:
+            inside["pools"] = {**team.gpus_by_pool}
+        return inside
+    facts = settings.platform_facts
+    grant = facts.granted(name) if facts else None
+    shard = grant.shard if grant else None
+    on_host: TreeArgs = {
+        "queues": queue_args(team.queues, shard),
+        "cluster": settings.cluster.name,
+    }
+    if grant is not None and grant.parent_queue is not None:
+        on_host["parent"] = grant.parent_queue
+    return on_host
+
+
+def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
+    """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
+    team = settings.own_of(name)
+    scheduler, _ = settings.scheduler_of(name)
+    has_own_stack = name in settings.team_stacks
+    args = _required_of_namespace(settings, name)
+    if scheduler == "host" and has_own_stack:
+        args["queue_prefix"] = f"{name}-"
+    if settings.monitoring is not None:
+        args["monitoring"] = _monitoring(team, settings.monitoring, scheduler)
+    if not has_own_stack:
+        vcluster = _without_database(settings, name)
+        args["vcluster_version"] = vcluster.get("version", DEFAULT_VCLUSTER)
+        args["vcluster_values"] = argument_values(vcluster)
+    return args
+
+
+def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
+    """The arguments that the namespace of any team has."""
+    team = settings.own_of(name)
+    kai = settings.kai
+    sharing = settings.sharing_of(kai) if kai else DISABLED
+    scheduler, queue = settings.scheduler_of(name)
+    by_host = scheduler == "host"
+    slices_as_gpus = int(mig.gpus_of(team.slices))
+    return {
+        "name": f"team-{name}",
+        "guards": "declared",  # the program declares them before any namespace
+        "gpus": max(0, team.counted - slices_as_gpus),
+        "gpu_resource": settings.gpu.resource,
+        "slices": {**team.slices},
+        "devices": {**team.isolation.devices},
+        "device_classes": {**team.isolation.device_classes},
+        "node_pool": {**team.node_pool},
+        "control_pool": {**settings.control_pool(name)},
+        "foreign_pools": [{**pool} for pool in settings.foreign_pools(name)],
+        "scheduler": scheduler,
+        "isolation": _isolation(settings, name),
+        "tolerations": tolerations_args(team.tolerations),
+        "queues": [queue] if by_host and queue else [],
+        "foreign_queues": [*settings.foreign_queues(name)],
+        "host_kai": kai is not None,
+        "guard": settings.guard.mode,
+        "gpu_sharing": sharing != DISABLED,
+        "nv_fractions": by_host and sharing == NV_FRACTIONS,
+        # From sources and not from a team's values: level restricted admits these images.
+        "kai_images": [*settings.known_sources.kai_images],
+        "labels": {**team.labels},
+        "annotations": {**team.annotations},
+        "registries": registries_args(settings.registries),
+        "account": name in settings.team_stacks,
+    }
+
+
+def _isolation(settings: Settings, name: str) -> IsolationArgs:
+    isolation = settings.own_of(name).isolation
+    return {
+        "level": isolation.level,
+        "priority_classes": [*isolation.priority_classes],
+        "runtime_classes": [*isolation.runtime_classes],
+        "annotations": [*isolation.annotations],
+        "volumes": [*isolation.volumes],
+        "volume_classes": [*settings.volume_classes(name)],
+        "network": cast("NetworkArgs", plain(isolation.network)),
+        "bounds": cast("BoundsArgs", plain(isolation.bounds)),
+    }
+
+
+def _monitoring(
+    team: TeamSettings | Grant, monitoring: Monitoring, scheduler: str
+) -> MonitoringArgs:
+    """Monitoring of a team's namespace. Only a team of this stack has queues that are known."""
+    has_kai = isinstance(team, TeamSettings) and scheduler == "inside"
+    queues = team.queues if isinstance(team, TeamSettings) and has_kai else {}
+    return {
+        **monitoring_args(monitoring),
+        "certificates": monitoring.certificates,
+        "scheduler": has_kai,
+        "parent_queues": [*parents(queues)],
+    }
+
+
+def _without_database(settings: Settings, name: str) -> VirtualClusterArgs:
+    """Arguments of a team's vCluster without the URL of a database, which has a password."""
+    args = vcluster(settings, name)
+    if "data_source" in args["store"]:
+        args["store"] = {}
+    return args

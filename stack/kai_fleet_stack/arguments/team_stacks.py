@@ -1,0 +1,41 @@
+"""Arguments of TeamStackAccess: what the account of a team's own stack may do."""
+
+from __future__ import annotations
+
+from kai_fleet.releases import KAI, taken_for
+from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.team_stack_access import TeamAccess
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.sections.platform import HostKai
+from kai_fleet_stack.settings.sections.queues import walk
+
+
+def accounts(settings: Settings) -> dict[str, TeamAccess]:
+    """Argument `teams` of TeamStackAccess: an account for each team with a stack of its own."""
+    accounts = dict[str, TeamAccess]()
+    for name, grant in settings.team_stacks.items():
+        account: TeamAccess = {"foreign_queues": settings.foreign_queues(name)}
+        if settings.kai is not None and grant.parent_queue is not None:
+            _grant_queue(settings, account, name, grant.parent_queue, settings.kai)
+        accounts[name] = account
+    return accounts
+
+
+def _grant_queue(
+    settings: Settings, account: TeamAccess, team: str, granted: str, kai: HostKai
+) -> None:
+    """Let a team stack's account write queues below the one that it is granted."""
+    queues = {queue.name: queue for queue in walk(settings.queues)}
+    account["parent_queue"] = granted
+    if team in queues and team != granted:
+        account["foreign_queues"].insert(0, team)
+    queue = queues.get(granted)
+    if queue is None:
+        return
+    if queue.shard is not None and queue.shard != DEFAULT_SHARD:
+        account["shard"] = queue.shard
+    version = kai.version or ""
+    release = KAI.get(taken_for(KAI, version) or version)
+    if release is not None and release.max_queue_depth is not None:
+        depth = len(queue.above) + 1
+        account["levels"] = max(0, release.max_queue_depth - depth)
