@@ -51,9 +51,9 @@ LOOK = {
 }
 
 
-def commands(fix: str) -> list[str]:
-    """The commands of a fix: what stands in backticks."""
-    return fix.split("`")[1::2]
+def commands(finding: Finding) -> list[str]:
+    """The commands of a finding's fix."""
+    return [command.line for command in finding.commands]
 
 
 def shape(command: str) -> str:
@@ -108,7 +108,7 @@ class Repair:
     def __call__(self, check: str, words: str, **fill: str) -> Finding:
         """`fill` are the places that a person fills in, such as `<node>`."""
         (finding,) = eventually(lambda: self.found(check, words))
-        steps = commands(finding.fix)
+        steps = commands(finding)
         assert steps, finding
         for command in steps:
             for place, value in fill.items():

@@ -251,7 +251,7 @@ def looks():
     for spoil, _ in CASES.values():
         lab = Lab()
         spoil(lab)
-        found |= {command for finding in lab.ill() for command in commands(finding.fix)}
+        found |= {command for finding in lab.ill() for command in commands(finding)}
     return sorted(command for command in found if shape(command) in LOOK)
 
 

@@ -119,7 +119,7 @@ def test_what_was_kept_from_before_still_serves_the_operator(repair, one_team, m
 
 def test_the_printed_commands_put_it_right(repair, one_team, tenant, marker):
     finding = repair("vcluster", "kubeconfig of vCluster ml")
-    assert [command.partition(" -n ")[2] for command in commands(finding.fix)] == [
+    assert [command.partition(" -n ")[2] for command in commands(finding)] == [
         "team-ml delete secret vc-ml",
         "team-ml rollout restart statefulset ml",
     ]

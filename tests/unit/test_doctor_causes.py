@@ -153,7 +153,7 @@ def test_a_declared_queue_that_does_not_go_is_named_with_its_finalizer():
     (found,) = lab.ill()
     assert (found.check, found.subject) == ("queues", "queue train")
     assert "is being deleted, and stays until its finalizers are gone: acme.io/keep" in found.cause
-    assert commands(found.fix)[0] == "kubectl --kubeconfig ml get queues train -o yaml"
+    assert commands(found)[0] == "kubectl --kubeconfig ml get queues train -o yaml"
     assert found.fix.endswith("`make up STACK=lab`, which makes it again")
 
 

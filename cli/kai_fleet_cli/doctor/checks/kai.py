@@ -7,9 +7,19 @@ from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_
 from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, Faults, Why, being_deleted, fault, reason
+from kai_fleet_cli.doctor.faults import (
+    NAME,
+    NAMES,
+    Fault,
+    Faults,
+    Subject,
+    Why,
+    being_deleted,
+)
+from kai_fleet_cli.doctor.messages import reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
+from kai_fleet_policies.finding import Command, Fix, Level
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 
@@ -50,11 +60,11 @@ _RELEASE: Final = "kai-scheduler"  # KAI's Helm release
 _NamespaceAndName: TypeAlias = tuple[str | None, str | None]
 
 
-def recreate_part(cluster: Cluster) -> str:
+def recreate_part(cluster: Cluster) -> Fix:
     """Return a fix that creates a missing part of KAI again."""
     if cluster.all("releases"):
         return cluster.recreate_release(_RELEASE, KAI_NAMESPACE)
-    return cluster.update
+    return (cluster.update,)
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
@@ -65,39 +75,42 @@ def parts(cluster: Cluster, _: Snapshot) -> Faults:
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if release is None or not deployments:
-        yield fault("kai-absent", cluster, release.version if release else "")
+        version = release.version if release else ""
+        yield Subject(cluster, "KAI", version).broken("is not installed", cluster.update)
         return
     again = recreate_part(cluster)
     for name in release.deployments:
+        subject = Subject(cluster, "Deployment", name)
         deployment = deployments.get(name)
         if deployment is None:
-            yield fault("part-absent", cluster, name, again=again)
+            yield subject.broken("is not there", *again)
         elif deployment.spec.get("replicas", 1) == 0:
-            yield fault("part-scaled-to-0", cluster, name)
+            scale = f"-n {KAI_NAMESPACE} scale deployment {NAMES} --replicas=1"
+            yield subject.broken("is scaled to 0", cluster.command(scale))
         elif not deployment.rolled_out:
-            yield from _not_rolled_out(cluster, deployment)
+            why = _why_not_ready(cluster, deployment)
+            if why is not None:
+                yield subject.broken(
+                    f"is not rolled out: {why.cause}",
+                    "look with: ",
+                    _look(cluster),
+                    effect_of=why.effect_of,
+                )
 
 
-def _not_rolled_out(cluster: Cluster, deployment: KubeObject) -> Faults:
-    why = _why_not_ready(cluster, deployment)
-    if why is not None:
-        yield fault(
-            "part-not-ready",
-            cluster,
-            deployment.name,
-            cause=why.cause,
-            effect_of=why.effect_of,
-        )
+def _look(cluster: Cluster) -> Command:
+    """Return the command that shows what becomes of KAI's parts."""
+    return cluster.command(f"-n {KAI_NAMESPACE} get pods,jobs,events")
 
 
 def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
     """Return why the pods of a part are not Ready; None if check `killed` reports it."""
     if unread := cluster.unread("pods"):
-        return Why(f"why is not known: {unread}", "")
+        return Why(f"why is not known: {unread}")
     pods = _pods_of(cluster, deployment)
     if killed_lately(cluster, pods):
         return None
-    return reason(cluster, *pods) if pods else Why("it has no pod", "")
+    return reason(cluster, *pods) if pods else Why("it has no pod")
 
 
 def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
@@ -121,15 +134,22 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
         if last is None:
             continue
         path = f"{cluster.desired.key}.values.{release.resources_key(deployment.name)}"
-        yield fault(
-            "killed-for-memory",
-            cluster,
-            deployment.name,
-            kind="Deployment",
-            cause=last.sentence,
-            path=path.removesuffix("."),
-            level="advisory" if deployment.rolled_out else "mandatory",
+        yield killed_for_memory(
+            Subject(cluster, "Deployment", deployment.name),
+            last,
+            path.removesuffix("."),
+            runs_again=deployment.rolled_out,
         )
+
+
+def killed_for_memory(subject: Subject, last: Killed, path: str, *, runs_again: bool) -> Fault:
+    """Return the fault of an object with this killed container. `path` is the key of its memory."""
+    return subject.at(
+        Level.ADVISORY if runs_again else Level.MANDATORY,
+        f"its {last.sentence}",
+        f"raise limits.memory at {path}, then ",
+        subject.cluster.apply,
+    )
 
 
 def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None:
@@ -152,12 +172,12 @@ def conditions(cluster: Cluster, _: Snapshot) -> Faults:
     for resource_and_name in release.ready_conditions:
         resource, name = resource_and_name.split("/")
         item = cluster.named(resource.partition(".")[0], name)
+        subject = Subject(cluster, "KAI's", resource_and_name)
         if item is None:
-            again = recreate_part(cluster)
-            yield fault("condition-absent", cluster, resource_and_name, again=again)
+            yield subject.broken("is not there", *recreate_part(cluster))
         elif not item.is_true("Ready"):
             message = item.condition("Ready").get("message") or "its operator has not said Ready"
-            yield fault("condition-not-ready", cluster, resource_and_name, cause=message)
+            yield subject.broken(f"is not Ready: {message}", "look with: ", _look(cluster))
 
 
 def hooks(cluster: Cluster, _: Snapshot) -> Faults:
@@ -165,7 +185,11 @@ def hooks(cluster: Cluster, _: Snapshot) -> Faults:
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
-            yield fault("hook-waits", cluster, job)
+            yield Subject(cluster, "Job", job).broken(
+                "its pod has no node, and Helm waits for it",
+                "free some cpu on a node that KAI may use, then ",
+                cluster.update,
+            )
 
 
 class _Webhook(NamedTuple):
@@ -195,6 +219,16 @@ class _Webhook(NamedTuple):
         return resources
 
     @property
+    def judges_updates(self) -> bool:
+        """Whether it judges resources that an update creates."""
+        return not self.judged_resources.isdisjoint(_CREATED_RESOURCES)
+
+    @property
+    def refused(self) -> str:
+        """What is refused if it does not answer, in words."""
+        return " and ".join(sorted(self.judged_resources)) or "requests"
+
+    @property
     def may_refuse(self) -> bool:
         """Whether requests are refused if its Service does not answer."""
         conditions = self.fields.get("matchConditions") or []
@@ -210,18 +244,15 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     """
     answering = _answering_services(cluster)
     for webhook in _webhooks(cluster):
-        cause_id = _webhook_cause(cluster, webhook, answering)
-        if cause_id:
-            yield fault(
-                cause_id,
-                cluster,
-                webhook.configuration,
-                space=webhook.namespace,
-                hook=webhook.fields.get("name"),
-                service=webhook.service,
-                plural=webhook.resource.removesuffix("s"),
-                refused=" and ".join(sorted(webhook.judged_resources)) or "requests",
-            )
+        is_of_kai = webhook.namespace == KAI_NAMESPACE
+        if not webhook.may_refuse or not (is_of_kai or webhook.judges_updates):
+            continue
+        is_there = cluster.named("services", webhook.service, webhook.namespace) is not None
+        is_answered = (webhook.namespace, webhook.service) in answering
+        if is_of_kai:
+            yield from _own_webhook(cluster, webhook, is_there=is_there, is_answered=is_answered)
+        elif not (is_there and is_answered):
+            yield _webhook_of_others(cluster, webhook)
 
 
 def _webhooks(cluster: Cluster) -> list[_Webhook]:
@@ -248,25 +279,52 @@ def _is_endpoint_ready(endpoint: Mapping[str, Any]) -> bool:
     return bool(conditions.get("ready", True))
 
 
-def _webhook_cause(
-    cluster: Cluster, webhook: _Webhook, answering: Collection[_NamespaceAndName]
-) -> str:
-    """Return the id of the cause why a webhook refuses requests; "" if it does not.
+def _own_webhook(
+    cluster: Cluster, webhook: _Webhook, *, is_there: bool, is_answered: bool
+) -> Faults:
+    """Yield a webhook of KAI whose Service is absent or silent, or that has no authority.
 
-    In this order: its Service is absent, has no ready endpoint, or KAI's webhook has no authority.
+    `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
     """
-    if not webhook.may_refuse:
-        return ""
-    is_kais = webhook.namespace == KAI_NAMESPACE
-    if not is_kais and webhook.judged_resources.isdisjoint(_CREATED_RESOURCES):
-        return ""
-    if cluster.named("services", webhook.service, webhook.namespace) is None:
-        return "webhook-without-service" if is_kais else "webhook-of-others"
-    if (webhook.namespace, webhook.service) not in answering:
-        return "webhook-unanswered" if is_kais else "webhook-of-others"
-    if is_kais and not value_at(webhook.fields, "clientConfig.caBundle"):
-        return "webhook-without-authority"
-    return ""
+    subject = Subject(cluster, "webhook", webhook.configuration)
+    resource = webhook.resource.removesuffix("s")
+    if not is_there:
+        yield subject.broken(
+            f"its Service {webhook.service} is not there, so {webhook.refused} are refused: an"
+            " uninstalled KAI left it",
+            cluster.command(f"delete {resource} {NAMES}"),
+            ", or ",
+            cluster.update,
+            " where this KAI is declared",
+        )
+    elif not is_answered:
+        yield subject.broken(
+            f"nothing answers for its Service {webhook.service}, so {webhook.refused} are refused",
+            "look with: ",
+            cluster.command(f"-n {KAI_NAMESPACE} get deployments,endpoints"),
+        )
+    elif not value_at(webhook.fields, "clientConfig.caBundle"):
+        yield subject.broken(
+            f"it has no certificate authority, so {webhook.refused} are refused: KAI's"
+            " installation did not end",
+            cluster.update,
+            "; it continues from there",
+        )
+
+
+def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
+    """Return the fault of a webhook that does not answer."""
+    resource = webhook.resource.removesuffix("s")
+    space = webhook.namespace
+    return Subject(cluster, "webhook", webhook.configuration).warning(
+        f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
+        f" {webhook.service} of namespace {space}, so {webhook.refused} are refused",
+        "have its owner repair it: ",
+        cluster.command(f"-n {space} get services,endpointslices,pods"),
+        ", or ",
+        cluster.command(f"get {resource} {NAME}"),
+        " for the namespaces that it is asked about",
+    )
 
 
 def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
@@ -281,32 +339,35 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
         return
     parts = ", ".join(sorted(names)[:3])
     version = cluster.version or ""
+    subject = Subject(cluster, "KAI", version)
     if cluster.name == HOST:
-        yield fault("kai-of-others", cluster, version, parts=parts)
+        yield subject.warning(
+            f"runs on the host ({parts}), and the stack declares none there: another program has"
+            " it, or somebody installed it",
+            "leave it to whoever has it; one KAI schedules for a whole host",
+        )
         return
-    yield fault(
-        "kai-undeclared",
-        cluster,
-        version,
-        parts=parts,
-        remove=_removal(cluster, names),
+    yield subject.broken(
+        f"runs here ({parts}), and the stack declares none",
+        f"declare it at {cluster.desired.key}, or remove it: ",
+        *_removal(cluster, names),
     )
 
 
-def _removal(cluster: Cluster, deployments: Sequence[str]) -> str:
+def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
     """Return the commands that remove a KAI: its release, or without one its Deployments."""
     if not cluster.all("releases"):
         names = " ".join(deployments)
-        return f"`{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {names}`"
-    uninstall = f"`{cluster.helm} -n {KAI_NAMESPACE} uninstall {_RELEASE}`"
+        return (cluster.command(f"-n {KAI_NAMESPACE} delete deployment {names}"),)
+    uninstall = Command(f"{cluster.helm} -n {KAI_NAMESPACE} uninstall {_RELEASE}")
     # When these are deleted KAI's operator removes its parts, so before the operator itself.
     owners = list[str]()
     for resource, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
         if cluster.named(resource, name):
             owners.append(f"{resource}/{name}")
     if not owners:
-        return uninstall
-    return f"`{cluster.kubectl} delete {' '.join(owners)}`, then {uninstall}"
+        return (uninstall,)
+    return (cluster.command(f"delete {' '.join(owners)}"), ", then ", uninstall)
 
 
 def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
@@ -317,11 +378,18 @@ def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
     shards = [shard.name for shard in cluster.all("schedulingshards")]
     if not release.has_shards:
         for name in shards:
-            yield fault("shard-of-newer-kai", cluster, name, version=release.version)
+            yield Subject(cluster, "SchedulingShard", name).broken(
+                f"a newer KAI left it, and the operator of {release.version} makes a second"
+                " scheduler of it",
+                cluster.command(f"delete schedulingshard {NAMES}"),
+            )
     for scheduler in cluster.schedulers:
         shard = scheduler.name.removeprefix("kai-scheduler-")
         if scheduler.name != "scheduler" and shard not in shards:
-            yield fault("scheduler-without-shard", cluster, scheduler.name)
+            yield Subject(cluster, "Deployment", scheduler.name).broken(
+                "its SchedulingShard is gone: it schedules beside the others",
+                cluster.command(f"-n {KAI_NAMESPACE} delete deployment {NAMES}"),
+            )
 
 
 def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -332,10 +400,19 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """
     index = QueueIndex(map(queue_of, cluster.all("queues")))
     if not index.queues and not cluster.desired.queues:
-        yield fault("without-queues", cluster, cluster.name)
+        yield Subject(cluster, "cluster", cluster.name).warning(
+            "has no queue: KAI schedules no pod",
+            f"declare one at {cluster.desired.queues_key}, then ",
+            cluster.apply,
+        )
     for queue in index.queues:
         if queue.name not in index.levels:
-            yield fault("queue-dropped", cluster, str(queue.name), parent=queue.parent)
+            yield Subject(cluster, "queue", str(queue.name)).broken(
+                f"its parent {queue.parent} is not there, or is itself below such a one: KAI drops"
+                " it",
+                cluster.update,
+                f", or give it another parent at {cluster.desired.queues_key}",
+            )
     if cluster.desired.declared:
         yield from _undeclared_queues(cluster, snapshot, index)
 
@@ -384,12 +461,32 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
     queue = cluster.named("queues", name)
     if queue is not None and queue.is_being_deleted:
         return being_deleted(cluster, queue, "queue", "queues", declared=False)
+    subject = Subject(cluster, "queue", name)
+    key = cluster.desired.queues_key
+    delete = cluster.command(f"delete queue {NAMES}")
     tree = None if queue is None else queue.labels.get(TREE)
     if tree == f"{cluster.name}-queues":
-        return fault("queue-left", cluster, name)
+        return subject.warning(
+            "is left over from this stack, whose file does not have it any more",
+            cluster.update,
+            f", which deletes it; or put it back at {key}",
+        )
     if tree is not None and tree not in trees:
-        return fault("queue-of-others", cluster, name, tree=tree)
-    return fault("queue-by-chart" if name in CHART_QUEUES else "queue-by-hand", cluster, name)
+        return subject.warning(
+            f"is of the tree {tree}, which this stack does not have: another program made it",
+            "leave it to whoever has it",
+        )
+    if name in CHART_QUEUES:
+        return subject.warning(
+            "KAI's chart made it, with a quota of 0: it takes its part of what others leave",
+            delete,
+            "; leave defaultQueue.createDefaultQueue out of the values",
+        )
+    return subject.warning(
+        "somebody made it by hand: the stack does not declare it",
+        f"declare it at {key}, or delete it: ",
+        delete,
+    )
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -403,17 +500,18 @@ def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
         labels.update(node.labels.items())
     team = snapshot.settings.teams.get(cluster.name)
     if team is None or not team.autoscaled:
-        host = snapshot.host.kubectl
         for shard in scheduler.shards:
+            label = f"{NODE_POOL}={shard}"
             if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
-                yield fault(
-                    "shard-without-nodes",
-                    cluster,
-                    shard,
-                    shard=shard,
-                    host=host,
+                yield Subject(cluster, "SchedulingShard", shard).broken(
+                    f"no node has the label {label}: nothing is scheduled there",
+                    "label nodes on the host: ",
+                    snapshot.host.command(f"label node <node> {label}"),
                 )
     keys = {key for key, _ in labels}
     for name, levels in scheduler.topologies.items():
         for level in set(levels) - keys:
-            yield fault("topology-without-nodes", cluster, name, label=level)
+            yield Subject(cluster, "Topology", name).warning(
+                f"no node has the label {level}: placement by it is impossible",
+                f"label the nodes with their {level}, or leave it out of the topology",
+            )
