@@ -143,8 +143,10 @@ def _prose(text: str, commands: Sequence[Command]) -> str:
     """Text for Markdown, on one line. Only these commands in it have markup: they are code."""
     pieces = []
     for part in split_at(commands, _on_one_line(text)):
-        is_command = isinstance(part, Command)
-        pieces.append(_code(part.line) if is_command else part.translate(_MARKDOWN_ESCAPES))
+        if isinstance(part, Command):
+            pieces.append(_code(part.line))
+        else:
+            pieces.append(part.translate(_MARKDOWN_ESCAPES))
     return "".join(pieces)
 
 
