@@ -10,14 +10,7 @@ from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.checks.kai import recreate_part
-from kai_fleet_cli.doctor.faults import (
-    NAME,
-    NAMES,
-    NAMESPACE,
-    Fault,
-    Faults,
-    Subject,
-)
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
 from kai_fleet_cli.doctor.messages import NVIDIA_CLASS, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX

@@ -3,12 +3,7 @@
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
-from kai_fleet.cluster.terminating import (
-    api_service_cause,
-    causes,
-    is_silent,
-    why,
-)
+from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
 from kai_fleet.names import TEAM_LABEL
 from kai_fleet_cli.doctor.faults import NAMES, Faults, Subject, joined
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
