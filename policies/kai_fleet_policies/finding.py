@@ -43,9 +43,9 @@ def sentence(fix: Fix) -> str:
     return "".join(map(str, fix))
 
 
-def commands_of(fix: Iterable[str | Command]) -> tuple[Command, ...]:
-    """The commands of a fix, in their order."""
-    return tuple(part for part in fix if isinstance(part, Command))
+def commands_of(fix: Fix) -> tuple[str, ...]:
+    """The commands of a fix, as a shell takes them, in their order."""
+    return tuple(part.line for part in fix if isinstance(part, Command))
 
 
 @dataclass(frozen=True, order=True)
@@ -60,7 +60,7 @@ class Finding:
     fix: str = ""  # what to write or run instead, as an imperative; empty if nothing helps
     check: str = ""  # name of the rule or the check: `queue-tree`
     undecided: bool = False  # the preview does not know a value; the update decides
-    commands: tuple[Command, ...] = ()  # those in `fix`, in their order
+    commands: tuple[str, ...] = ()  # those in `fix`, as a shell takes them, in their order
 
     @property
     def subject(self) -> str:
@@ -84,9 +84,9 @@ class Finding:
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.check}]"
 
 
-def split_at(commands: Sequence[Command], text: str) -> Iterator[str | Command]:
+def split_at(commands: Iterable[str], text: str) -> Iterator[str | Command]:
     """Yield a text in parts: the commands that stand in it, in this order, and what is between."""
-    for command in commands:
+    for command in map(Command, commands):
         before, mark, after = text.partition(str(command))
         if mark:
             yield before

@@ -15,7 +15,6 @@ from tests.engine.doctor_repairs import (
     OF_KUBECONFIGS,
     REPAIR,
     Repair,
-    commands,
     eventually,
     shape,
 )
@@ -251,7 +250,7 @@ def looks():
     for spoil, _ in CASES.values():
         lab = Lab()
         spoil(lab)
-        found |= {command for finding in lab.ill() for command in commands(finding)}
+        found |= {command for finding in lab.ill() for command in finding.commands}
     return sorted(command for command in found if shape(command) in LOOK)
 
 

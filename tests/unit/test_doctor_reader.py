@@ -154,10 +154,10 @@ def test_what_somebody_else_wrote_is_a_finding_with_what_mends_it(server):
     assert (found.check, found.level, found.path) == ("vcluster", "mandatory", "host")
     assert "Secret vc-ml has in its key config what vCluster does not write there" in found.cause
     assert "Somebody who can write in the namespace of team ml wrote it" in found.cause
-    assert [command.line for command in found.commands] == [
+    assert found.commands == (
         "kubectl -n team-ml delete secret vc-ml",
         "kubectl -n team-ml rollout restart statefulset ml",
-    ]
+    )
 
 
 @pytest.mark.parametrize(

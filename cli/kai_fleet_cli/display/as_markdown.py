@@ -139,7 +139,7 @@ def _text(text: str) -> str:
     return _on_one_line(text).translate(_MARKDOWN_ESCAPES)
 
 
-def _prose(text: str, commands: Sequence[Command]) -> str:
+def _prose(text: str, commands: Sequence[str]) -> str:
     """Text for Markdown, on one line. Only these commands in it have markup: they are code."""
     pieces = []
     for part in split_at(commands, _on_one_line(text)):

@@ -89,7 +89,7 @@ class Diagnosis:
 
 def _record(finding: Finding) -> dict[str, str | list[str]]:
     """Return a finding as JSON, with the commands that its fix tells to run."""
-    return {**finding.record(), "commands": [command.line for command in finding.commands]}
+    return {**finding.record(), "commands": [*finding.commands]}
 
 
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
@@ -116,7 +116,7 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
             cause=f"its API is not reached: {error}",
             fix=f"look with: {look}",
             check="host",
-            commands=(look,),
+            commands=(look.line,),
         )
         return Diagnosis(stack, (unreached,), blind=True)
     return Diagnosis(stack, tuple(examine(snapshot)), unread=tuple(_unread_clusters(snapshot)))

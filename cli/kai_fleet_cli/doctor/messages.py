@@ -6,6 +6,7 @@ what schedulers write. `tenants.yaml` names the rows that a tenant causes.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Formatter
@@ -44,23 +45,6 @@ class _Row(NamedTuple):
     commands: Sequence[str] = ()
 
 
-class _Meaning(NamedTuple):
-    """What a message means.
-
-    Args:
-        row_name: Name of the row whose pattern matched.
-        cause: The cause for a fault; `fix`, `key` and `effect_of` likewise.
-        unread: Why it is unknown whether the platform or the tenant is the cause; "" if known.
-    """
-
-    row_name: str
-    cause: str
-    fix: Fix
-    key: str
-    effect_of: str = ""
-    unread: str = ""
-
-
 def explain(
     subject: Subject,
     messages: Iterable[str],
@@ -78,18 +62,11 @@ def explain(
         check: Name of the check; "" for the name of the row that matches.
         about: The objects around a pod that has no node.
     """
-    meaning = _first_meaning(subject.cluster, messages, about)
-    if meaning is None:
-        return None
-    by_tenant = meaning.unread or meaning.row_name in _tenant_causes()
-    return subject.at(
-        Level.INFO if by_tenant else Level.MANDATORY,
-        meaning.cause,
-        *meaning.fix,
-        check=check or meaning.row_name,
-        key=meaning.key,
-        effect_of=meaning.effect_of,
-    )
+    for message in messages:
+        known = _meaning(subject, message) or _scheduler_meaning(subject, message, about)
+        if known is not None:
+            return replace(known, check=check or known.check)
+    return None
 
 
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
@@ -108,23 +85,18 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
     about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
-    meaning = _first_meaning(cluster, messages, about)
-    if meaning is not None:
-        return Why(meaning.cause, meaning.fix, meaning.effect_of)
+    known = explain(Subject(cluster, "", ""), messages, about=about)
+    if known is not None:
+        return Why(known.cause, known.fix, known.effect_of)
     first_message = next(iter(messages), fallback)
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _first_meaning(cluster: Cluster, messages: Iterable[str], about: Around) -> _Meaning | None:
-    for message in messages:
-        meaning = _meaning(cluster, message) or _scheduler_meaning(cluster, message, about)
-        if meaning is not None:
-            return meaning
-    return None
+def _meaning(subject: Subject, message: str) -> Fault | None:
+    """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
 
-
-def _meaning(cluster: Cluster, message: str) -> _Meaning | None:
-    """Return the meaning of a message by the first row of `messages.yaml` that matches it."""
+    The row's name is its check.
+    """
     for row in _rows():
         match = re.search(row.pattern, message[:_SEARCHED_CHARACTERS], flags=re.DOTALL)
         if match is None:
@@ -133,18 +105,24 @@ def _meaning(cluster: Cluster, message: str) -> _Meaning | None:
         groups = {group: matched.strip() for group, matched in match.groupdict("").items()}
         values = {"what": "", "text": quoted, **groups}
         cause = " ".join(row.cause.format_map(values).split())
-        return _Meaning(
-            row_name=row.name,
-            cause=cause,
-            fix=_filled(cluster, row.fix, row.commands, values),
+        return subject.at(
+            _level(row.name),
+            cause,
+            *_filled(subject.cluster, row.fix, row.commands, values),
+            check=row.name,
             key=row.name if "{text}" in row.cause else "",
             effect_of=_causing_subject(row.name, values["what"]),
         )
     return None
 
 
-def _scheduler_meaning(cluster: Cluster, message: str, about: Around) -> _Meaning | None:
-    """Return the meaning of a scheduler's message by `scheduling.yaml`; None if no row matches.
+def _level(row_name: str) -> Level:
+    return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
+
+
+def _scheduler_meaning(subject: Subject, message: str, about: Around) -> Fault | None:
+    """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
+    that matches. The row's name is its check.
 
     The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
     """
@@ -152,18 +130,16 @@ def _scheduler_meaning(cluster: Cluster, message: str, about: Around) -> _Meanin
     if known is None:
         return None
     row, values = known
+    level = _level(row.name)
     cause = row.cause.format_map(values)
-    fix = _filled(cluster, row.fix, row.commands, values)
+    fix = _filled(subject.cluster, row.fix, row.commands, values)
     key = row.cause.format_map({**values, "text": ""})
-    if not about.unread or not row.is_of_nodes:
-        return _Meaning(row.name, cause, fix, key)
-    return _Meaning(
-        row_name=row.name,
-        cause=f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}",
-        fix=() if row.is_by_objects else fix,
-        key=key + about.unread,
-        unread=about.unread,
-    )
+    if about.unread and row.is_of_nodes:
+        level = Level.INFO
+        cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
+        fix = () if row.is_by_objects else fix
+        key += about.unread
+    return subject.at(level, cause, *fix, check=row.name, key=key)
 
 
 def _filled(

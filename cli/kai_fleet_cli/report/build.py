@@ -103,7 +103,7 @@ class Wait:
     since: datetime | None
     cause: str = ""
     fix: str = ""
-    commands: tuple[Command, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -449,7 +449,7 @@ def _longest_bar(rows: Iterable[Team | QueueUse], quota: str) -> float:
     return longest
 
 
-def _prose(text: str, commands: Sequence[Command] = ()) -> Markup:
+def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
     """Return a sentence with a capital, a full stop, and these commands as code."""
     page_text = Markup()
     for part in split_at(commands, f"{text[:1].upper()}{text[1:]}."):
