@@ -109,7 +109,7 @@ def require_no_more(look, known, sound, what):
         assert about in known, f"{what}: {fault}"
         if (fault.cause, fault.fix) not in [(each.cause, each.fix) for each in known[about]]:
             assert "not known: " in fault.cause, f"{what}: {fault}"
-            assert all(shape(command.line) in LOOK for command in commands_of(fault.fix)), fault
+            assert all(shape(command) in LOOK for command in commands_of(fault.fix)), fault
 
 
 @pytest.mark.parametrize("case", ["", HOST_MODE, *MORE, *CASES])

@@ -1,5 +1,6 @@
 """Checks of webhooks that cannot answer: those of KAI, and those of others."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -171,7 +172,8 @@ def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
         f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
         f" {webhook.service} of namespace {space}, so {webhook.refused} are refused",
         "have its owner repair it: ",
-        cluster.command(f"-n {space} get services,endpointslices,pods"),
+        # Kubernetes takes any text as the namespace of a Service, and tenants write webhooks.
+        cluster.command(f"-n {shlex.quote(str(space))} get services,endpointslices,pods"),
         ", or ",
         cluster.command(f"get {resource} {NAME}"),
         " for the namespaces that it is asked about",
