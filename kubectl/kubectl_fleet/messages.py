@@ -93,6 +93,7 @@ def _in_scheduling(line: str, kubectl: str, about: Placement) -> Reason | None:
             "text": said[:_MAX_CHARACTERS_SHOWN],
         }
         commands = {
+            "0": "".join(f"`{command}`" for command in row.get("commands", ())),
             "kubectl": kubectl,
             "host": "kubectl",
             "cordoned": about.cordoned,

@@ -1,9 +1,9 @@
 """Finding: one problem that the settings, a rule or the doctor reports, with its fix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from kai_fleet.wording import counted, on_one_line
 
@@ -24,6 +24,31 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, order=True)
+class Command:
+    """A command that a fix tells to run: `line` is what a shell takes."""
+
+    line: str
+
+    def __str__(self) -> str:
+        """The command as a sentence has it, between backticks."""
+        return f"`{self.line}`"
+
+
+# A fix in parts: its text, and in it the commands to run.
+Fix: TypeAlias = tuple[str | Command, ...]
+
+
+def sentence(fix: Fix) -> str:
+    """The fix as users read it."""
+    return "".join(map(str, fix))
+
+
+def commands_of(fix: Fix) -> tuple[str, ...]:
+    """The commands of a fix, as a shell takes them, in their order."""
+    return tuple(part.line for part in fix if isinstance(part, Command))
+
+
+@dataclass(frozen=True, order=True)
 class Finding:
     """One problem."""
 
@@ -35,6 +60,7 @@ class Finding:
     fix: str = ""  # what to write or run instead, as an imperative; empty if nothing helps
     check: str = ""  # name of the rule or the check: `queue-tree`
     undecided: bool = False  # the preview does not know a value; the update decides
+    commands: tuple[str, ...] = ()  # those in `fix`, as a shell takes them, in their order
 
     @property
     def subject(self) -> str:
@@ -48,12 +74,25 @@ class Finding:
         return on_one_line("; ".join(sentences))
 
     def record(self) -> dict[str, str]:
-        """The fields that plans and the doctor write as JSON; `undecided` is left out."""
+        """The fields that plans and the doctor write as JSON; two that are left out: `undecided`,
+        and `commands`, which only the doctor writes.
+        """
         return {name: str(getattr(self, name)) for name in _RECORDED_FIELDS}
 
     def __str__(self) -> str:
         """One line for a terminal or a log."""
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.check}]"
+
+
+def split_at(commands: Iterable[str], text: str) -> Iterator[str | Command]:
+    """Yield a text in parts: the commands that stand in it, in this order, and what is between."""
+    for command in map(Command, commands):
+        before, mark, after = text.partition(str(command))
+        if mark:
+            yield before
+            yield command
+            text = after
+    yield text
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -51,11 +51,6 @@ LOOK = {
 }
 
 
-def commands(fix: str) -> list[str]:
-    """The commands of a fix: what stands in backticks."""
-    return fix.split("`")[1::2]
-
-
 def shape(command: str) -> str:
     """What a command does, without the names in it: `kubectl delete queue`."""
     return " | ".join(_one(part.split()) for part in command.split(" | "))
@@ -108,9 +103,8 @@ class Repair:
     def __call__(self, check: str, words: str, **fill: str) -> Finding:
         """`fill` are the places that a person fills in, such as `<node>`."""
         (finding,) = eventually(lambda: self.found(check, words))
-        steps = commands(finding.fix)
-        assert steps, finding
-        for command in steps:
+        assert finding.commands, finding
+        for command in finding.commands:
             for place, value in fill.items():
                 command = command.replace(f"<{place}>", value)
             done = self.run(command)

@@ -4,7 +4,7 @@ import pytest
 import urllib3
 from kubernetes import client
 
-from kai_fleet_cli.doctor.checks import teams
+from kai_fleet_cli.doctor.checks import leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_policies.finding import Level
 from tests.engine import broken_things as things
@@ -56,7 +56,7 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
 
 def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):
     """Every cause by itself: tests/unit/test_doctor.py."""
-    monkeypatch.setattr(teams, "STUCK_SECONDS", 0.0)
+    monkeypatch.setattr(leftovers, "STUCK_SECONDS", 0.0)
     core, inside = client.CoreV1Api(host), client.CoreV1Api(ml)
     nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
     inside.create_namespace({"metadata": {"name": "stuck"}})

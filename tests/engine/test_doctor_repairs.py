@@ -7,7 +7,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.values import parse_quantity
-from kai_fleet_cli.doctor.checks import gpu, teams
+from kai_fleet_cli.doctor.checks import bounds, gpu
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from tests.engine import broken_things as things
 from tests.engine.doctor_repairs import (
@@ -15,7 +15,6 @@ from tests.engine.doctor_repairs import (
     OF_KUBECONFIGS,
     REPAIR,
     Repair,
-    commands,
     eventually,
     shape,
 )
@@ -199,7 +198,7 @@ def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
     core = client.CoreV1Api(host)
     counted = core.read_namespaced_resource_quota("objects", "team-ml").status
     used, hard = (parse_quantity(item["secrets"]) for item in (counted.used, counted.hard))
-    monkeypatch.setattr(teams, "NEARLY_FULL", float((used + 3) / hard))
+    monkeypatch.setattr(bounds, "NEARLY_FULL", float((used + 3) / hard))
     pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
     service = core.read_namespaced_service("ml", "team-ml").metadata.uid
     of_pod = {"apiVersion": "v1", "kind": "Pod", "name": "ml-0", "uid": pod}
@@ -251,7 +250,7 @@ def looks():
     for spoil, _ in CASES.values():
         lab = Lab()
         spoil(lab)
-        found |= {command for finding in lab.ill() for command in commands(finding.fix)}
+        found |= {command for finding in lab.ill() for command in finding.commands}
     return sorted(command for command in found if shape(command) in LOOK)
 
 

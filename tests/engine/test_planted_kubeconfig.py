@@ -12,7 +12,7 @@ import yaml
 from kubernetes import client
 
 from tests.attacks.http import Http
-from tests.engine.doctor_repairs import OF_KUBECONFIGS, Repair, commands, eventually
+from tests.engine.doctor_repairs import OF_KUBECONFIGS, Repair, eventually
 from tests.engine.product import api
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -119,7 +119,7 @@ def test_what_was_kept_from_before_still_serves_the_operator(repair, one_team, m
 
 def test_the_printed_commands_put_it_right(repair, one_team, tenant, marker):
     finding = repair("vcluster", "kubeconfig of vCluster ml")
-    assert [command.partition(" -n ")[2] for command in commands(finding.fix)] == [
+    assert [command.partition(" -n ")[2] for command in finding.commands] == [
         "team-ml delete secret vc-ml",
         "team-ml rollout restart statefulset ml",
     ]

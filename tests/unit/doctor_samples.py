@@ -12,7 +12,7 @@ from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import Command, Finding, Level
 from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import load
 
@@ -207,7 +207,8 @@ class Lab:
         host = host_of(settings)
         teams = {team.name: team for team in (*host.teams, *host.grants)}
         required = tuple(required_objects(settings, host, teams))
-        update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
+        update = Command("make up STACK=lab")
+        own = _with(self.ml, self._there(required, "ml"))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, IN_ML)
         on_host = _with(self.host, self._there(required, "host"))
         on_host |= {kind: [] for kind in self.unserved}

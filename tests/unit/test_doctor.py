@@ -9,7 +9,7 @@ from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.finding import Level
 from kai_fleet_stack.declared import host_of
-from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, commands, shape
+from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import Lab, by_hand, event, in_host_mode, meta, node, pod
 from tests.unit.doctor_spoils import gone, waiting, without
@@ -43,11 +43,14 @@ def test_the_cause_is_named_with_its_fix(case):
         for each in found
     ), "\n".join(map(str, found))
     for finding in found:
-        for command in commands(finding.fix):
+        for command in finding.commands:
             known = REPAIR | LOOK | OF_STORES
             assert command == "make up STACK=lab" or shape(command) in known, command
-        rest = re.sub("`[^`]*`", "", finding.fix)
-        assert not re.search(r"\b(kubectl|helm|fleet|pulumi) [a-z-]", rest), finding
+        rest = finding.fix
+        for command in finding.commands:
+            assert f"`{command}`" in rest, finding
+            rest = rest.replace(f"`{command}`", "", 1)
+        assert not re.search(r"`|\b(kubectl|helm|fleet|pulumi) [a-z-]", rest), finding
         assert not re.search(r"\{[a-z_]+\}", f"{finding.cause}{finding.fix}"), finding
 
 
@@ -83,14 +86,14 @@ def test_a_command_that_repairs_names_everything_and_one_that_looks_names_one():
     bound = {"conditions": [{"type": "PodBound", "status": "True"}]}
     for name, namespace in (("a", "default"), ("b", "default"), ("c", "other")):
         waiting(name, status=bound, namespace=namespace)(lab)
-    assert commands(only(lab).fix)[:2] == [
+    assert only(lab).commands[:2] == (
         "kubectl --kubeconfig ml -n default delete pod a b",
         "kubectl --kubeconfig ml -n other delete pod c",
-    ]
+    )
     lab = Lab()
     for n in range(3):
         waiting(f"w-{n}")(lab)
-    (looks,) = commands(only(lab).fix)
+    (looks,) = only(lab).commands
     assert looks == "kubectl --kubeconfig ml -n default describe pod w-0"
 
 
@@ -252,7 +255,7 @@ def test_queues_made_by_hand_are_deleted_children_first():
     lab = Lab()
     for name, parent in (("a", None), ("b", "a"), ("c", "b"), ("d", None)):
         lab.ml["queues"].append(by_hand(name) | {"spec": {"parentQueue": parent}})
-    assert commands(only(lab).fix) == ["kubectl --kubeconfig ml delete queue c b a d"]
+    assert only(lab).commands == ("kubectl --kubeconfig ml delete queue c b a d",)
 
 
 @pytest.mark.timeout(60)
@@ -270,7 +273,7 @@ def test_the_limit_of_a_queue_that_nobody_declared_is_raised_by_a_command():
     lab.ml["queues"].append(by_hand("mine") | {"spec": mine})
     waiting(queue="mine", limits={GPU: "2"})(lab)
     (found,) = of(lab, "pending")
-    (command,) = commands(found.fix)
+    (command,) = found.commands
     patch = '{"spec": {"resources": {"gpu": {"limit": 2}}}}'
     assert command == f"kubectl --kubeconfig ml patch queue mine --type merge -p '{patch}'"
 

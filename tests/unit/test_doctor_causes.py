@@ -7,7 +7,6 @@ from kai_fleet_policies.finding import Level
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.tree import Usage
-from tests.engine.doctor_repairs import commands
 from tests.unit.doctor_cases import PODS
 from tests.unit.doctor_samples import NOW, Lab, by_hand, event, in_host_mode, pod, reservation
 from tests.unit.doctor_spoils import add, both, gone, grouped, waiting, without
@@ -153,7 +152,7 @@ def test_a_declared_queue_that_does_not_go_is_named_with_its_finalizer():
     (found,) = lab.ill()
     assert (found.check, found.subject) == ("queues", "queue train")
     assert "is being deleted, and stays until its finalizers are gone: acme.io/keep" in found.cause
-    assert commands(found.fix)[0] == "kubectl --kubeconfig ml get queues train -o yaml"
+    assert found.commands[0] == "kubectl --kubeconfig ml get queues train -o yaml"
     assert found.fix.endswith("`make up STACK=lab`, which makes it again")
 
 

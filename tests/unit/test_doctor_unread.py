@@ -11,8 +11,8 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet_cli.doctor.checks import examine, judged
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, UnreadError
-from kai_fleet_policies.finding import Level
-from tests.engine.doctor_repairs import LOOK, commands, shape
+from kai_fleet_policies.finding import Level, commands_of
+from tests.engine.doctor_repairs import LOOK, shape
 from tests.unit import test_killed_for_memory as memory
 from tests.unit import test_scheduler_reasons as scheduler
 from tests.unit import vcluster_secrets
@@ -109,7 +109,7 @@ def require_no_more(look, known, sound, what):
         assert about in known, f"{what}: {fault}"
         if (fault.cause, fault.fix) not in [(each.cause, each.fix) for each in known[about]]:
             assert "not known: " in fault.cause, f"{what}: {fault}"
-            assert all(shape(command) in LOOK for command in commands(fault.fix)), fault
+            assert all(shape(command) in LOOK for command in commands_of(fault.fix)), fault
 
 
 @pytest.mark.parametrize("case", ["", HOST_MODE, *MORE, *CASES])

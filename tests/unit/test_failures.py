@@ -186,10 +186,17 @@ def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
 def test_no_row_removes_a_team_or_a_volume(part, row):
-    said = " ".join([row.run, row.do, row.run_kai, row.refreshed, row.anew])
+    said = " ".join([row.run, row.do, row.run_kai, row.refreshed, row.anew, *row.commands])
     assert not re.search("team remove|delete (pvc|pv|statefulset)|helm.* uninstall|give_up", said)
     for space in re.findall(r"delete namespace (\S+)", said):
         assert space == "kai-scheduler", "an update makes it again, and queues and pods stay"
+
+
+@pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
+def test_a_text_has_its_commands_beside_it(part, row):
+    texts = " ".join([row.do, row.refreshed, row.anew])
+    assert {*re.findall(r"\{(\d)\}", texts)} == {str(number) for number in range(len(row.commands))}
+    assert not re.search(r"\{(again|cancel|login)\}|\b(kubectl|helm|pulumi) (-|[a-z]+ -)", texts)
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])

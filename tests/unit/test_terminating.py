@@ -10,10 +10,11 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.objects import KubeObject, moment
 from kai_fleet.cluster.terminating import causes, live
 from kai_fleet_cli import hosts
-from kai_fleet_cli.doctor.checks import teams
+from kai_fleet_cli.doctor.checks import leftovers
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_cli.engine import deletions
 from kai_fleet_cli.engine.deletions import Deletions
+from kai_fleet_policies.finding import Command
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_held_up import HOST, SPACE, explained, going
 
@@ -151,11 +152,11 @@ def test_the_doctor_says_the_same(broken):
         of_space = {} if plural in ("nodes", "apiservices") else spaced["metadata"]
         objects[plural] = [{**item, "metadata": {**item["metadata"], **of_space}} for item in items]
     cluster = Cluster("host", objects=objects, now=NOW, kubectl="kubectl --context prod")
-    found = list(teams.stuck(cluster, None))
+    found = list(leftovers.stuck(cluster, None))
     assert len(found) == bool(broken.expected)
     for words, command in broken.expected:
         assert words in found[0].cause
-        assert f"`kubectl --context prod {command}`" in found[0].fix or not command
+        assert Command(f"kubectl --context prod {command}") in found[0].fix or not command
 
 
 def test_the_end_of_a_run_names_it_with_the_command(broken):
@@ -214,7 +215,7 @@ def test_it_is_said_at_once_and_once_while_the_engine_waits(broken, looked):
 
 def test_an_api_service_that_does_not_answer_is_a_warning_before(broken):
     cluster = Cluster("host", objects={"apiservices": SERVICES, "namespaces": []})
-    found = list(teams.api_services(cluster, None))
+    found = list(leftovers.api_services(cluster, None))
     assert [each.name for each in found] == ["v1.of.others", "v1beta1.external.metrics.k8s.io"]
     assert GONE in found[1].cause
-    assert found[1].fix == f"`kubectl {DELETE}`"
+    assert found[1].fix == (Command(f"kubectl {DELETE}"),)

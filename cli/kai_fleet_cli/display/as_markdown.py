@@ -1,6 +1,5 @@
 """Plans and diffs as Markdown for comments on pull requests, as GitHub and GitLab render it."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -13,7 +12,7 @@ from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import Command, Finding, Level, split_at
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -26,7 +25,6 @@ from kai_fleet_policies.model.queues import (
 )
 
 _MAX_ROWS: Final = 100  # a comment holds 65,536 characters, and nobody reads a longer table
-_CODE_SPAN: Final = re.compile(r"(`[^`]+`)")
 _MARKDOWN_ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 # Mermaid reads these in quoted labels. Its entities begin with `#`, not with `&`.
 _MERMAID_ESCAPES: Final = str.maketrans(
@@ -141,12 +139,14 @@ def _text(text: str) -> str:
     return _on_one_line(text).translate(_MARKDOWN_ESCAPES)
 
 
-def _prose(text: str) -> str:
-    """Text for Markdown, on one line. Only what is between backticks has markup: it is code."""
+def _prose(text: str, commands: Sequence[str]) -> str:
+    """Text for Markdown, on one line. Only these commands in it have markup: they are code."""
     pieces = []
-    for piece in _CODE_SPAN.split(_on_one_line(text)):
-        is_code = _CODE_SPAN.fullmatch(piece) is not None
-        pieces.append(_code(piece[1:-1]) if is_code else piece.translate(_MARKDOWN_ESCAPES))
+    for part in split_at(commands, _on_one_line(text)):
+        if isinstance(part, Command):
+            pieces.append(_code(part.line))
+        else:
+            pieces.append(part.translate(_MARKDOWN_ESCAPES))
     return "".join(pieces)
 
 

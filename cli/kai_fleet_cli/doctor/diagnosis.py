@@ -16,7 +16,7 @@ from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
-from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import Command, Finding, Level
 from kai_fleet_policies.model.cluster import HOST
 
 # Words for levels, in the order in which findings are shown.
@@ -44,7 +44,7 @@ class DiagnosisRecord(TypedDict):
     healthy: bool
     exitCode: int
     counts: dict[str, int]
-    findings: list[dict[str, str]]
+    findings: list[dict[str, str | list[str]]]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,13 @@ class Diagnosis:
             "healthy": self.exit_code is ExitCode.HEALTHY,
             "exitCode": int(self.exit_code),
             "counts": {level.value: self.count(level) for level in Level},
-            "findings": [finding.record() for finding in self.findings],
+            "findings": [_record(finding) for finding in self.findings],
         }
+
+
+def _record(finding: Finding) -> dict[str, str | list[str]]:
+    """Return a finding as JSON, with the commands that its fix tells to run."""
+    return {**finding.record(), "commands": [*finding.commands]}
 
 
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
@@ -102,14 +107,16 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
     try:
         snapshot = read_clusters(source)
     except UnreachableError as error:
+        look = Command(f"{source.kubectl} version")
         unreached = Finding(
             level=Level.MANDATORY,
             path=HOST,
             kind="host cluster",
             name="",
             cause=f"its API is not reached: {error}",
-            fix=f"look with: `{source.kubectl} version`",
+            fix=f"look with: {look}",
             check="host",
+            commands=(look.line,),
         )
         return Diagnosis(stack, (unreached,), blind=True)
     return Diagnosis(stack, tuple(examine(snapshot)), unread=tuple(_unread_clusters(snapshot)))

@@ -34,11 +34,12 @@ from kai_fleet.cluster.terminating import AGGREGATION
 from kai_fleet.values import get
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.required import required_objects
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
+from kai_fleet_cli.doctor.snapshot import UPDATE, Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, variables_of
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
+from kai_fleet_policies.finding import Command
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_stack.declared import host_of
@@ -67,8 +68,8 @@ class Source:
         read_state: Reads the stack's state; gives an empty one if it cannot be read.
         team: The one team to read; None for all.
         kubectl: The kubectl command for the host.
-        update: The command, or a phrase, that updates the host.
-        team_update: The command, or a phrase, that updates what is in vClusters.
+        update: The command that updates the host.
+        team_update: The command that updates what is in vClusters.
     """
 
     settings: Settings
@@ -76,8 +77,8 @@ class Source:
     read_state: Callable[[], State] = State
     team: str | None = None
     kubectl: str = "kubectl"
-    update: str = "an update of its stack"
-    team_update: str = "an update of its stack"
+    update: Command = UPDATE
+    team_update: Command = UPDATE
 
 
 def of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
@@ -114,8 +115,8 @@ def of_stack(stack: str, team: str | None = None, context: str | None = None) ->
     )
 
 
-def _update_command(stack: str) -> str:
-    return f"`.venv/bin/fleet up --refresh --stack {stack}`"
+def _update_command(stack: str) -> Command:
+    return Command(f".venv/bin/fleet up --refresh --stack {stack}")
 
 
 def _state(stack: str, variables: Mapping[str, str]) -> State:

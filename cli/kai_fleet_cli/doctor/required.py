@@ -1,4 +1,4 @@
-"""The objects that a stack requires in its clusters, and the cause to report without each."""
+"""The objects that a stack requires in its clusters, and what it means if one is not there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kai_fleet.monitoring import ALLOW_PROMETHEUS
 from kai_fleet.queue_specs import leaves
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import HOST, Cluster, DeclaredTeam
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import Settings
@@ -20,6 +21,13 @@ if TYPE_CHECKING:  # the components load Pulumi's Kubernetes types, which takes 
     from kai_fleet.team_namespace import TeamNamespaceArgs
 
 _RUNTIME_CLASS: Final = "nvidia"  # KAI's reservation pods name it
+# What it means that a team has no ResourceQuota of this name.
+_WITHOUT_QUOTA: Final = {
+    "gpus": "the team may take every GPU of its nodes",
+    "pods": "nothing bounds what its pods take of the host",
+    "objects": "nothing bounds its volumes, Services and what it has in etcd",
+    "system-priority": "its pods may preempt those of the system",
+}
 
 
 class Required(NamedTuple):
@@ -29,19 +37,21 @@ class Required(NamedTuple):
         check: Name of the check that reports its absence.
         kind: Its kind.
         name: Its name.
-        cause_id: Row of `causes.yaml` for its absence.
+        effect: What it means that the object is not there, as a sentence.
         cluster: `host`, or the team in whose vCluster the object is.
         team: The team on the host that it belongs to; "" for none.
         namespace: Its namespace; None for a cluster-scoped object.
+        level: How bad its absence is.
     """
 
     check: str
     kind: str
     name: str
-    cause_id: str
+    effect: str
     cluster: str = HOST
     team: str = ""
     namespace: str | None = None
+    level: Level = Level.MANDATORY
 
     @property
     def resource(self) -> str:
@@ -77,17 +87,21 @@ def _judges(settings: Settings) -> Iterator[Required]:
         return
     for objects in policies.host_policies(beside_kai=settings.kai is not None):
         for kind, name in _kinds_and_names(objects.values()):
-            yield Required("isolation", kind, name, "no-judge")
+            effect = "nothing judges what is created in the teams' namespaces"
+            yield Required("isolation", kind, name, effect)
 
 
 def _kai_objects(cluster: Cluster) -> Iterator[Required]:
     """Yield the queues, shards and topologies that a cluster declares."""
     for name in cluster.queue_specs:
-        yield Required("queues", "queue", name, "no-queue", cluster.name)
+        effect = "its pods, and those of the queues below it, stay Pending"
+        yield Required("queues", "queue", name, effect, cluster.name)
     for name in cluster.scheduler.shards:
-        yield Required("shards", "SchedulingShard", name, "no-SchedulingShard", cluster.name)
+        effect = "nothing schedules its queues"
+        yield Required("shards", "SchedulingShard", name, effect, cluster.name)
     for name in cluster.scheduler.topologies:
-        yield Required("shards", "Topology", name, "no-Topology", cluster.name)
+        effect = "placement by it is impossible"
+        yield Required("shards", "Topology", name, effect, cluster.name)
 
 
 def _runtime_classes(clusters: Iterable[Cluster]) -> Iterator[Required]:
@@ -98,9 +112,9 @@ def _runtime_classes(clusters: Iterable[Cluster]) -> Iterator[Required]:
     names = [cluster.name for cluster in clusters if _names_runtime_class(cluster)]
     if not names:
         return
+    effect = "reservation pods of shared GPUs name it, and are rejected"
     for name in dict.fromkeys([HOST, *names]):
-        cause_id = "runtime-class-absent" if name == HOST else "runtime-class-not-copied"
-        yield Required("runtime-class", "RuntimeClass", _RUNTIME_CLASS, cause_id, name)
+        yield Required("runtime-class", "RuntimeClass", _RUNTIME_CLASS, effect, name)
 
 
 def _names_runtime_class(cluster: Cluster) -> bool:
@@ -125,34 +139,31 @@ def _bounds(
     `is_platform`: the stack declares the host. A team's own stack does not know all bounds.
     """
     for name in quotas(args):
-        yield _bound(team, "ResourceQuota", name, f"no-quota-of-{name}")
+        yield _bound(team, "ResourceQuota", name, _WITHOUT_QUOTA[name])
     if not team.isolated:
         return
     for name in network_policies(team.name, args):
-        yield _bound(team, "NetworkPolicy", name, "no-policy")
-    yield _bound(team, "ClusterRole", f"{rights.VCLUSTER}-{team.name}", "no-role")
+        yield _bound(team, "NetworkPolicy", name, "its pods reach those of other teams")
+    role = f"{rights.VCLUSTER}-{team.name}"
+    yield _bound(team, "ClusterRole", role, "the vCluster cannot read what the host has")
     if not is_platform:
         return
     if _lets_prometheus_in(args):
-        yield _bound(team, "NetworkPolicy", ALLOW_PROMETHEUS, "no-prometheus")
+        effect = "Prometheus does not reach the team's KAI"
+        yield _bound(team, "NetworkPolicy", ALLOW_PROMETHEUS, effect)
     bindings = bounds.node_bindings(team.name, team.namespace, args)
     for kind, name in _kinds_and_names(bindings.values()):
-        yield _bound(team, kind, name, "no-bound-of-nodes")
+        yield _bound(team, kind, name, "its pods may be on nodes of other teams")
 
 
-def _bound(
-    team: DeclaredTeam,
-    kind: str,
-    name: str,
-    cause_id: str,
-) -> Required:
+def _bound(team: DeclaredTeam, kind: str, name: str, effect: str) -> Required:
     """Return an object on the host that bounds a team."""
     namespaced = kind in ("ResourceQuota", "NetworkPolicy")
     return Required(
         check="isolation",
         kind=kind,
         name=name,
-        cause_id=cause_id,
+        effect=effect,
         team=team.name,
         namespace=team.namespace if namespaced else None,
     )
@@ -175,8 +186,10 @@ def _queue_guard(team: str, args: Mapping[str, Any]) -> Iterator[Required]:
     leaf_queues = leaves(args["queues"]["queues"])
     for objects in queue_guard.inside(team, leaf_queues, args["guard"]):
         for kind, name in _kinds_and_names(objects.values()):
-            cause_id = "no-guard-of-gpus" if "outside" in name else "no-guard"
-            yield Required("guard", kind, name, cause_id, team)
+            effect = "pods that name no queue, or a wrong one, are admitted and stay Pending"
+            if "outside" in name:
+                effect = "pods that ask for GPUs without KAI run beside the queues"
+            yield Required("guard", kind, name, effect, team, level=Level.ADVISORY)
 
 
 def _kinds_and_names(objects: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
+from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.installed import Kai
@@ -30,6 +31,7 @@ _EVENTS: Final = 20  # of one object: checks judge the newest ones
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # values of the label app
 _FORBIDDEN: Final = str(HTTPStatus.FORBIDDEN.value)
 _BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
+UPDATE: Final = Command("pulumi up")
 Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
@@ -64,7 +66,7 @@ class Cluster:
             empty list.
         unreadable: Why a resource was not read: HTTP status and message.
         now: The time of the read.
-        update: The command, or a phrase, for an update that corrects a change made by hand.
+        update: The command for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
         unserved: The resources that the API does not serve.
         partial: By resource the namespace that it was read from, if not from all.
@@ -76,7 +78,7 @@ class Cluster:
     objects: Objects = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    update: str = "an update of its stack"
+    update: Command = UPDATE
     kubectl: str = "kubectl"
     unserved: frozenset[str] = frozenset()
     partial: Mapping[str, str] = field(default_factory=dict)
@@ -112,20 +114,25 @@ class Cluster:
         return resource not in self.unserved
 
     @property
-    def apply(self) -> str:
+    def apply(self) -> Command:
         """The command that applies an edit of the stack file."""
-        return self.update.replace(" --refresh", "")
+        return Command(self.update.line.replace(" --refresh", ""))
 
     @property
     def helm(self) -> str:
         """The helm command for the cluster."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
-    def recreate_release(self, release: str, namespace: str) -> str:
+    def command(self, arguments: str) -> Command:
+        """Return the command of kubectl with these arguments."""
+        return Command(f"{self.kubectl} {arguments}")
+
+    def recreate_release(self, release: str, namespace: str) -> Fix:
         """Return a fix that creates missing objects of a Helm release again; no update does."""
         at = f"-n {namespace}"
-        command = f"{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -"
-        return f"make it again as the release has it: `{command}`"
+        manifest = f"{self.helm} {at} get manifest {release}"
+        command = Command(f"{manifest} | {self.kubectl} {at} apply -f -")
+        return ("make it again as the release has it: ", command)
 
     def all(self, resource: str) -> Sequence[KubeObject]:
         """Return the objects of a resource in all namespaces."""
@@ -312,7 +319,7 @@ class Snapshot:
         host: The host cluster.
         teams: The state of each team, by its name.
         required: Objects that have to exist in the clusters.
-        update: The command, or a phrase, for an update of what is in vClusters.
+        update: The command for an update of what is in vClusters.
         lost: What is lost in each vCluster that is another one than the last update saw, by team.
         before_update: Only the host was read, before an update: what the update creates may be
             missing.
@@ -322,7 +329,7 @@ class Snapshot:
     host: Cluster
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
-    update: str = "an update of its stack"
+    update: Command = UPDATE
     lost: Mapping[str, str] = field(default_factory=dict)
     before_update: bool = False
 

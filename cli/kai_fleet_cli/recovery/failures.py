@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -43,7 +43,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A row of the table. All texts but `words` are templates for `str.format`.
+    """A row of the table. All texts but `words`, and the commands, are templates for `str.format`.
 
     Attributes:
         words: The pattern of the engine's output; NAME in it is a name that Kubernetes takes.
@@ -53,6 +53,7 @@ class Failure:
         run_kai: The command in place of `run` if the failure is KAI's.
         refreshed: The sentence in place of both if the run had refreshed the state.
         anew: The sentence in place of both if the run had created KAI.
+        commands: The commands that `do`, `refreshed` and `anew` name: `{0}` is the first.
         finds: What to read from the cluster to tell cause and repair in place of the row's.
         inside: The row is about what is in a vCluster.
         api: The API server fails for everybody.
@@ -66,6 +67,7 @@ class Failure:
     run_kai: str = ""
     refreshed: str = ""
     anew: str = ""
+    commands: Sequence[str] = ()
     finds: Literal["", "store", "namespace", "release"] = ""
     inside: bool = False
     api: bool = False
@@ -90,11 +92,16 @@ class Failure:
         """
         cause = self.cause.format(**fields)
         if refreshed and self.refreshed:
-            return f"{cause}: {self.refreshed.format(**fields)}"
+            return f"{cause}: {self.text(self.refreshed, fields)}"
         command = (run or self.run).format(**fields)
         if command:
             return repaired(cause, command)
-        return f"{cause}: {self.do.format(**fields)}" if self.do else cause
+        return f"{cause}: {self.text(self.do, fields)}" if self.do else cause
+
+    def text(self, template: str, fields: Mapping[str, str]) -> str:
+        """One of the texts, with the commands that it names."""
+        commands = [command.format(**fields) for command in self.commands]
+        return template.format(*commands, **fields)
 
 
 def repaired(cause: str, command: str) -> str:

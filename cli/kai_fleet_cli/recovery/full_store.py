@@ -55,16 +55,16 @@ def larger_quota(quota: float) -> str:
     return f"{ETCD}.statefulSet.extraArgs: [--quota-backend-bytes={math.ceil(2 * quota)}]"
 
 
-def compaction(team: str) -> str:
+def compaction(team: str, kubectl: str = "kubectl") -> str:
     """The command that compacts a vCluster's etcd, defragments it and disarms its alarm.
 
-    Etcd's image has no shell, so each step is a `kubectl exec`.
+    Etcd's image has no shell, so each step is a `kubectl exec`. `kubectl` is the one for the host.
     """
     member = f"{team}-etcd-0"
     # The certificate is for this name, not for the pod's address.
     endpoint = f"https://{member}.{team}-etcd-headless.team-{team}:2379"
     etcdctl = (
-        f"kubectl -n team-{team} exec {member} -c etcd -- etcdctl --command-timeout 300s"
+        f"{kubectl} -n team-{team} exec {member} -c etcd -- etcdctl --command-timeout 300s"
         f" --endpoints {endpoint}"
         f" --cacert {_PKI}/etcd-ca.crt"
         f" --cert {_PKI}/apiserver-etcd-client.crt"
@@ -120,13 +120,16 @@ def _await_growth(team: str, claim: KubeObject) -> str:
     return f"{cause}: look with: kubectl -n team-{team} describe pvc {claim.name}"
 
 
-def growth(team: str, full_claims: Sequence[KubeObject]) -> str:
-    """The command that grows the volumes of claims to twice the size of the largest, in GiB."""
+def growth(team: str, full_claims: Sequence[KubeObject], kubectl: str = "kubectl") -> str:
+    """The command that grows the volumes of claims to twice the size of the largest, in GiB.
+
+    `kubectl` is the one for the host.
+    """
     largest_bytes = max(size_of(claim) for claim in full_claims)
     size = f"{math.ceil(2 * largest_bytes / _GIB)}Gi"
     body = f'{{"spec":{{"resources":{{"requests":{{"storage":"{size}"}}}}}}}}'
     names = " ".join(claim.name for claim in full_claims)
-    return f"kubectl -n team-{team} patch pvc {names} -p '{body}'"
+    return f"{kubectl} -n team-{team} patch pvc {names} -p '{body}'"
 
 
 def _restart(team: str, store: ChartStore) -> str:

@@ -286,7 +286,7 @@ def _row_sentence(
     creates_kai = "namespace kai-scheduler" in command
     if row.anew and creates_kai and error.created_kai:
         cause = row.cause.format(**fields)
-        return f"{cause}: {row.anew.format(**fields)}, then run the same command again"
+        return f"{cause}: {row.text(row.anew, fields)}, then run the same command again"
     return row.sentence(fields, command, refreshed=error.refreshed)
 
 

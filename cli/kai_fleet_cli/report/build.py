@@ -10,7 +10,6 @@ GPUs that pods wait for follow behind it.
 """
 
 import math
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,19 +24,18 @@ from markupsafe import Markup, escape
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.causes import Fault, text, with_names
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
+from kai_fleet_cli.doctor.faults import Fault, text, with_names
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.doctor.usage import QueueUse
-from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import Command, Finding, Level, commands_of, sentence, split_at
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
 
 SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
-_COMMAND: Final = re.compile(r"`([^`]+)`")
 _DAY_MINUTES: Final = 24 * 60
 
 
@@ -95,6 +93,7 @@ class Wait:
         since: When the oldest was created; None if unknown.
         cause: The reason; "" if none was found, as for pods that have just been created.
         fix: What to do; "" if unknown.
+        commands: The commands in `fix`.
     """
 
     team: str
@@ -104,6 +103,7 @@ class Wait:
     since: datetime | None
     cause: str = ""
     fix: str = ""
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -385,6 +385,7 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
 def _wait(team: str, reason: Fault | None, uses: Sequence[PodUse]) -> Wait:
     """Return the wait of pods with the same reason."""
     names = [use.namespaced_name for use in uses]
+    fix = with_names(reason.fix, names) if reason else ()
     oldest = min((use.created for use in uses if use.created), default="")
     return Wait(
         team=team,
@@ -393,7 +394,8 @@ def _wait(team: str, reason: Fault | None, uses: Sequence[PodUse]) -> Wait:
         gpus=sum(use.gpus for use in uses),
         since=moment(oldest),
         cause=text(reason.cause) if reason else "",
-        fix=with_names(reason.fix, names) if reason else "",
+        fix=sentence(fix),
+        commands=commands_of(fix),
     )
 
 
@@ -447,10 +449,15 @@ def _longest_bar(rows: Iterable[Team | QueueUse], quota: str) -> float:
     return longest
 
 
-def _prose(text: str) -> Markup:
-    """Return a sentence with a capital, a full stop, and its commands as code."""
-    sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
-    return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
+def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
+    """Return a sentence with a capital, a full stop, and these commands as code."""
+    page_text = Markup()
+    for part in split_at(commands, f"{text[:1].upper()}{text[1:]}."):
+        if isinstance(part, Command):
+            page_text += Markup("<code>{}</code>").format(part.line)
+        else:
+            page_text += escape(part)
+    return page_text
 
 
 def gpus(amount: float | None) -> str:

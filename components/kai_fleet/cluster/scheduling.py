@@ -34,7 +34,7 @@ class Row(NamedTuple):
     """A row of `scheduling.yaml`.
 
     `fix` is for the operator of the nodes, `tell` for a user of the cluster alone; "" if both do
-    the same.
+    the same. `{0}` in both stands for the first of `commands`.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Row(NamedTuple):
     cause: str
     fix: str
     tell: str = ""
+    commands: tuple[str, ...] = ()
 
     @property
     def is_of_nodes(self) -> bool:
@@ -59,7 +60,11 @@ class Row(NamedTuple):
 def rows() -> tuple[Row, ...]:
     """The rows in order of priority: the first one that fits a message counts."""
     text = (files(__package__) / "scheduling.yaml").read_bytes()
-    return tuple(Row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
+    return tuple(_row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
+
+
+def _row(commands: Sequence[str] = (), **fields: str) -> Row:
+    return Row(**fields, commands=tuple(commands))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, Self, TypeAlias, TypeVar
 
 from kai_fleet.values import UNKNOWN, Maybe, at
-from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.finding import Command, Finding, Fix, Level, commands_of, sentence
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodTemplate
@@ -58,12 +58,12 @@ class Subject:
             return replace(self, path=at(self.path, *keys))
         return replace(self, path=self.written_at(*keys), written_at=None)
 
-    def refuse(self, cause: str, fix: str = "") -> Finding:
-        """A mistake that stops the preview."""
+    def refuse(self, cause: str, *fix: str | Command) -> Finding:
+        """A mistake that stops the preview. The fix is given in parts."""
         return self._finding(Level.MANDATORY, cause, fix)
 
-    def warn(self, cause: str, fix: str = "") -> Finding:
-        """A warning, which stops nothing."""
+    def warn(self, cause: str, *fix: str | Command) -> Finding:
+        """A warning, which stops nothing. The fix is given in parts."""
         return self._finding(Level.ADVISORY, cause, fix)
 
     def undecided(self, until: str) -> Finding:
@@ -74,14 +74,15 @@ class Subject:
         )
         return replace(finding, undecided=True)
 
-    def _finding(self, level: Level, cause: str, fix: str) -> Finding:
+    def _finding(self, level: Level, cause: str, fix: Fix) -> Finding:
         return Finding(
             level,
             path=self.path,
             kind=self.kind,
             name=self.name,
             cause=cause,
-            fix=fix,
+            fix=sentence(fix),
+            commands=commands_of(fix),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from kai_fleet import vcluster_values as stores
 from kai_fleet.values import number, pairs, parse_quantity, value_at
 from kai_fleet.vcluster_values import ChartStore
+from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
 
@@ -96,7 +97,7 @@ def vcluster_volume(cluster: Cluster, team: Team, subject: Subject) -> Findings:
             continue
         no_class = "the cluster's default class"
         kept = before or '""'
-        fix = f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}"
+        fix: Fix = (f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}",)
         if is_size and _is_larger(after, before):
             fix = _grow_volume(team, before, after)
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
@@ -104,7 +105,7 @@ def vcluster_volume(cluster: Cluster, team: Team, subject: Subject) -> Findings:
         yield subject.at(*keys).refuse(
             f"changes from {before or no_class} to {after or no_class}, and the volume is made"
             " already",
-            fix,
+            *fix,
         )
 
 
@@ -125,7 +126,7 @@ def _is_larger(after: str, before: str) -> bool:
     return size > size_before
 
 
-def _grow_volume(team: Team, before: str, after: str) -> str:
+def _grow_volume(team: Team, before: str, after: str) -> Fix:
     """How to have a larger volume: by its claim, because the release keeps the size before."""
     members = ["-0"]
     if team.store.type == "etcd":
@@ -133,8 +134,8 @@ def _grow_volume(team: Team, before: str, after: str) -> str:
     claims = " ".join(f"data-{team.name}{member}" for member in members)
     patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
     return (
-        f"write {before}, and have the volume itself grow where its class can: `kubectl -n"
-        f" {team.namespace} patch pvc {claims} -p '{patch}'`"
+        f"write {before}, and have the volume itself grow where its class can: ",
+        Command(f"kubectl -n {team.namespace} patch pvc {claims} -p '{patch}'"),
     )
 
 

@@ -12,16 +12,27 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
-from kai_fleet_cli.doctor.causes import (
+from kai_fleet_cli.doctor.checks import (
+    access,
+    bounds,
+    control_plane,
+    gpu,
+    host,
+    kai,
+    leftovers,
+    pods,
+    queues,
+    webhooks,
+)
+from kai_fleet_cli.doctor.faults import (
     CheckAndCluster,
     Fault,
     Faults,
+    Subject,
     being_deleted,
-    fault,
     findings,
     without_effects,
 )
-from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_policies.finding import Finding
@@ -107,50 +118,61 @@ class Check(NamedTuple):
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield resources that this user may not read, or that an API server does not list now."""
     for resource, reason in sorted(cluster.unreadable.items()):
-        cause_id = "read-access" if reason.startswith("403") else "read-busy"
-        yield fault(cause_id, cluster, resource, reason=reason)
+        subject = Subject(cluster, "read access to", resource)
+        if reason.startswith("403"):
+            yield subject.warning(
+                f"is refused ({reason}), so what needs it was not checked",
+                "give this user get and list on them (ClusterRole view, and secrets, nodes and"
+                " persistentvolumes)",
+            )
+        else:
+            yield subject.warning(
+                f"is put off ({reason}), so what needs it was not checked: the API server is"
+                " starting, busy or failing",
+                "run the doctor again in a minute",
+            )
 
 
 # Beside these, each object in `required.py` is checked.
 CHECKS: Final = (
-    Check("vcluster", in_vclusters(teams.identity), of_lost=True),
+    Check("vcluster", in_vclusters(access.identity), of_lost=True),
     Check("readable", in_clusters(unreadable)),
-    Check("kubernetes", in_clusters(teams.kubernetes), before_update=True),
+    Check("kubernetes", in_clusters(host.kubernetes), before_update=True),
     Check("nodes", on_host(gpu.nodes), before_update=True),
     Check("nodes", of_teams(gpu.pool), before_update=True),
     Check("nodes", in_vclusters(gpu.inside)),
     Check("gpu-stack", on_host(gpu.daemon_sets)),
     Check("gpu-stack", on_host(gpu.plugins)),
     Check("gpu-stack", in_clusters(gpu.shared_by_plugins)),
-    Check("vcluster", of_teams(teams.vcluster)),
-    Check("vcluster", of_teams(teams.store)),
-    Check("vcluster", of_teams(teams.killed)),
-    Check("vcluster", of_teams(teams.certificate)),
-    Check("isolation", of_teams(teams.too_many_gpus)),
-    Check("isolation", of_teams(teams.secrets)),
-    Check("isolation", of_teams(teams.control_planes)),
-    Check("isolation", of_teams(teams.tenants_pods)),
-    Check("isolation", of_teams(teams.undeclared_policies)),
-    Check("network-plugin", on_host(teams.ports), before_update=True),
-    Check("network-plugin", on_host(teams.network), before_update=True),
-    Check("classes", of_teams(teams.default_class), before_update=True),
+    Check("vcluster", of_teams(control_plane.vcluster)),
+    Check("vcluster", of_teams(control_plane.store)),
+    Check("vcluster", of_teams(control_plane.killed)),
+    Check("vcluster", of_teams(access.certificate)),
+    Check("isolation", of_teams(bounds.too_many_gpus)),
+    Check("isolation", of_teams(bounds.secrets)),
+    Check("isolation", of_teams(bounds.control_planes)),
+    Check("isolation", of_teams(bounds.tenants_pods)),
+    Check("isolation", of_teams(bounds.undeclared_policies)),
+    Check("network-plugin", on_host(host.ports), before_update=True),
+    Check("network-plugin", on_host(host.network), before_update=True),
+    Check("classes", of_teams(host.default_class), before_update=True),
     *(
-        Check("classes", of_teams(partial(teams.classes, resource)), before_update=True)
-        for resource in teams.CLASSES
+        Check("classes", of_teams(partial(host.classes, resource)), before_update=True)
+        for resource in host.CLASSES
     ),
     Check("kai-parts", in_kai_clusters(kai.parts)),
     Check("kai-parts", in_kai_clusters(kai.killed)),
     Check("kai-parts", in_kai_clusters(kai.conditions)),
     Check("kai-parts", in_kai_clusters(kai.hooks)),
-    Check("webhooks", in_clusters(kai.webhooks)),
-    Check("leftovers", in_clusters(teams.stuck)),
-    Check("leftovers", in_clusters(teams.api_services)),
-    Check("leftovers", on_host(teams.cluster_roles)),
-    Check("leftovers", on_host(teams.undeclared_namespaces)),
+    Check("webhooks", in_clusters(webhooks.webhooks)),
+    Check("leftovers", in_clusters(leftovers.stuck)),
+    Check("leftovers", in_clusters(leftovers.api_services)),
+    Check("leftovers", on_host(leftovers.cluster_roles)),
+    Check("leftovers", on_host(leftovers.undeclared_namespaces)),
     Check("leftovers", in_clusters(kai.undeclared)),
     Check("leftovers", in_clusters(kai.schedulers)),
-    Check("queues", in_kai_clusters(kai.queues)),
-    Check("shards", in_kai_clusters(kai.shards)),
+    Check("queues", in_kai_clusters(queues.queues)),
+    Check("shards", in_kai_clusters(queues.shards)),
     Check("pending", in_clusters(pods.waiting)),
     Check("workload-known-keys", in_clusters(pods.wrong_keys)),
     Check("refused", in_clusters(pods.refused)),
@@ -161,7 +183,7 @@ CHECKS: Final = (
 )
 # The resources of the host that the checks before an update need.
 RESOURCES_BEFORE_UPDATE: Final = frozenset(
-    {"nodes", "daemonsets", "services", teams.GUARDS, *teams.CLASSES}
+    {"nodes", "daemonsets", "services", host.GUARDS, *host.CLASSES}
 )
 
 
@@ -220,7 +242,8 @@ def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             yield judgement
             seconds_left[cluster.name] -= time.monotonic() - begun
             if seconds_left[cluster.name] <= 0:
-                yield _too_large(cluster)
+                many = f"it has so many objects that {JUDGE_SECONDS:.0f} s did not do to judge them"
+                yield _not_judged(cluster, many)
     yield from _required(snapshot)
 
 
@@ -247,8 +270,7 @@ def _judge(
     except MALFORMED as error:
         if cluster.name == HOST:
             raise
-        sent = fault("malformed", cluster, cluster.name, cause=malformed(error))
-        return Judgement(("vcluster", cluster.name), [sent])
+        return _not_judged(cluster, malformed(error))
     return Judgement((check.name, cluster.name), faults, complete)
 
 
@@ -260,9 +282,14 @@ def _until(deadline: float, faults: Faults) -> Faults:
             return
 
 
-def _too_large(cluster: Cluster) -> Judgement:
-    late = fault("too-large", cluster, cluster.name, seconds=f"{JUDGE_SECONDS:.0f}")
-    return Judgement(("vcluster", cluster.name), [late])
+def _not_judged(cluster: Cluster, why: str) -> Judgement:
+    """Return the result for a vCluster that was not checked to the end."""
+    sent = Subject(cluster, "vCluster", cluster.name).broken(
+        f"{why}, so not all of it was checked",
+        "look with: ",
+        cluster.command("get pods,events -A"),
+    )
+    return Judgement(("vcluster", cluster.name), [sent])
 
 
 def _required(snapshot: Snapshot) -> Iterator[Judgement]:
@@ -306,10 +333,13 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
 def _absent(required: Required, cluster: Cluster) -> Faults:
     """Yield a required object that is absent or being deleted."""
     existing = cluster.named(required.resource, required.name, required.namespace)
-    if existing is None:
+    if existing is None and required.check == "runtime-class":
+        yield gpu.no_runtime_class(cluster, required.effect)
+    elif existing is None:
         name = required.name
         if required.namespace:
             name = f"{required.namespace}/{required.name}"
-        yield fault(required.cause_id, cluster, name, kind=required.kind)
+        subject = Subject(cluster, required.kind, name)
+        yield subject.at(required.level, f"is not there: {required.effect}", cluster.update)
     elif existing.is_being_deleted:
         yield being_deleted(cluster, existing, required.kind, required.resource)

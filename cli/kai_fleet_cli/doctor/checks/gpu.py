@@ -9,11 +9,13 @@ from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, Faults, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
+from kai_fleet_cli.doctor.messages import NVIDIA_CLASS, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
-from kai_fleet_policies.model.cluster import DeclaredTeam
+from kai_fleet_policies.finding import Level
+from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.closed_pool import closed_pool
@@ -40,21 +42,25 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
         return
     resource = host.desired.gpu_resource
     if not any(node.gpus(resource) or _mig_slices(node) for node in host_nodes):
-        yield fault(
-            "no-gpus",
-            host,
-            host.name,
-            count=len(host_nodes),
-            resource=resource,
+        yield Subject(host, "cluster", host.name).broken(
+            f"none of {len(host_nodes)} nodes advertises {resource}",
+            "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods; for"
+            " another vendor's GPUs set kai-fleet:gpu.resource; inside a vCluster ask the"
+            " platform's engineers",
         )
 
 
 def _node_faults(host: Cluster, node: KubeObject) -> Faults:
+    subject = Subject(host, "node", node.name)
     if not node.is_true("Ready"):
-        yield fault("node-not-ready", host, node.name)
+        yield subject.warning("is not Ready", "look with: ", host.command(f"describe node {NAME}"))
     resource = host.desired.gpu_resource
     if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
-        yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
+        yield subject.warning(
+            f"has GPUs and no label {MEMORY_LABEL}: no pod with gpu-memory is placed there",
+            "run NVIDIA's GPU feature discovery (kai-fleet:gpu.provider: operator), or label it: ",
+            host.command(f"label node {NAMES} {MEMORY_LABEL}=<MiB>"),
+        )
 
 
 def _needs_gpus_now(host: Cluster, snapshot: Snapshot) -> bool:
@@ -99,20 +105,24 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     usable = [node for node in pool_nodes if node.takes_pods]
     cordoned = [node for node in pool_nodes if node.is_true("Ready") and not node.takes_pods]
     for node in cordoned:
-        level = "advisory" if usable else "mandatory"
-        yield fault("node-cordoned", host, node.name, level=level)
+        yield Subject(host, "node", node.name).at(
+            Level.ADVISORY if usable else Level.MANDATORY,
+            "is cordoned: no new pod is placed there",
+            "when its maintenance is over: ",
+            host.command(f"uncordon {NAMES}"),
+        )
     if cordoned and not usable:
         return
     autoscaled = snapshot.settings.own_of(team.name).autoscaled
     if not usable and team.node_pool and not autoscaled:
-        yield fault(
-            "pool-without-nodes",
-            host,
-            _pool_labels(team),
-            what=f"none of the {len(pool_nodes)} nodes" if pool_nodes else "no node",
-            team=team.name,
-            labels=_pool_labels(team),
-            path=team.path,
+        none = f"none of the {len(pool_nodes)} nodes" if pool_nodes else "no node"
+        yield _pool_subject(team, host).broken(
+            f"{none} with these labels is Ready: every pod of team {team.name}, its DNS among"
+            " them, stays Pending",
+            "label nodes: ",
+            host.command(f"label node <node> {_pool_labels(team)}"),
+            f", or write labels that nodes have at {team.path}.nodePool; where an autoscaler makes"
+            f" these nodes, write autoscaled: true at {team.path}",
         )
         return
     yield from _taints(state, snapshot, usable)
@@ -123,6 +133,10 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
 def _pool_labels(team: DeclaredTeam) -> str:
     labels = [f"{key}={value}" for key, value in team.node_pool.items()]
     return " ".join(labels) or "of all nodes"
+
+
+def _pool_subject(team: DeclaredTeam, host: Cluster) -> Subject:
+    return Subject(host, "node pool", _pool_labels(team))
 
 
 def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) -> Faults:
@@ -144,13 +158,8 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     closed = closed_pool(args, taints, path)
     if closed is not None:
         cause, fix = closed
-        yield fault(
-            "pool-tainted",
-            snapshot.host,
-            _pool_labels(team),
-            cause=cause,
-            fix=fix,
-        )
+        host = snapshot.host
+        yield _pool_subject(team, host).warning(cause, f"{fix}, then ", host.apply)
 
 
 def _missing_gpus(
@@ -166,36 +175,41 @@ def _missing_gpus(
     slices = set[str]()
     for node in usable:
         slices.update(_mig_slices(node))
+    subject = _pool_subject(team, snapshot.host)
     for resource, granted in _granted_gpus(team).items():
         advertised = sum(node.gpus(resource) for node in (*usable, *cordoned))
         if advertised >= granted:
             continue
         if not advertised and (not team.node_pool or gpu_stack_pending(snapshot)):
             continue
-        yield fault(
-            _pool_cause(advertised, slices),
-            snapshot.host,
-            _pool_labels(team),
-            count=f"{advertised:g}",
-            granted=granted,
-            resource=resource,
-            team=team.name,
-            path=team.gpus_path,
-            cut=", ".join(sorted(slices)),
+        amount = f"{advertised:g}" if advertised else "no"
+        cause = (
+            f"its Ready nodes advertise {amount} {resource}, and team {team.name} is granted"
+            f" {granted}"
         )
+        if advertised:
+            yield subject.warning(
+                cause,
+                f"add nodes to the pool, or lower {team.gpus_path}; where an autoscaler adds nodes,"
+                " write autoscaled: true at its team",
+            )
+        elif slices:
+            yield subject.broken(
+                f"{cause}: their GPUs are cut, the slices are called {', '.join(sorted(slices))}",
+                f"write how many of which at {team.gpus_path}, by name",
+            )
+        else:
+            yield subject.broken(
+                cause,
+                "look at the pods of its device plugin, add nodes with GPUs, or lower"
+                f" {team.gpus_path}",
+            )
 
 
 def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
     """Return the numbers of GPUs and MIG slices that a team is granted, by resource."""
     whole_gpus = int((team.gpus or 0) - gpus_of(team.slices))
     return {team.inside.gpu_resource: whole_gpus, **team.slices}
-
-
-def _pool_cause(advertised: float, slices: set[str]) -> str:
-    """Return the cause's id for a pool with too few GPUs; `slices` are what its GPUs are cut to."""
-    if advertised:
-        return "pool-with-fewer-gpus"
-    return "pool-cut" if slices else "pool-without-gpus"
 
 
 def inside(state: TeamState, snapshot: Snapshot) -> Faults:
@@ -212,14 +226,17 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
     copied_names = {node.name for node in cluster.all("nodes")}
     if pool_names:
         for name in sorted(copied_names - pool_names):
-            yield fault("node-of-another-pool", cluster, name, path=team.path)
+            yield Subject(cluster, "node", name).broken(
+                "is of another pool: the scheduler inside hands out its GPUs",
+                f"take sync.fromHost.nodes out of {team.path}.vcluster.values, then ",
+                cluster.apply,
+            )
+    restart = f"-n {team.namespace} delete pod -l app=vcluster,release={team.name}"
     for name in sorted(pool_names - copied_names):
-        yield fault(
-            "node-not-copied",
-            cluster,
-            name,
-            host=snapshot.host.kubectl,
-            team=team,
+        yield Subject(cluster, "node", name).broken(
+            "is of its pool, and not there: nothing is scheduled on it",
+            "restart the vCluster, which copies it: ",
+            snapshot.host.command(restart),
         )
 
 
@@ -238,16 +255,10 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
         pods = host.within("pods", daemon_set.namespace)
         pods_of_set = [pod for pod in pods if pod.name.startswith(daemon_set.name)]
         why = reason(host, daemon_set, *pods_of_set)
-        look = f"look with: `{host.kubectl} -n {daemon_set.namespace} get pods,events`"
-        yield fault(
-            "daemon-set-not-ready",
-            host,
-            daemon_set.namespaced_name,
-            cause=why.cause,
-            fix=why.fix or look,
-            effect_of=why.effect_of,
-            ready=ready,
-            scheduled=scheduled,
+        look = host.command(f"-n {daemon_set.namespace} get pods,events")
+        fix = why.fix or ("look with: ", look)
+        yield Subject(host, "DaemonSet", daemon_set.namespaced_name).broken(
+            f"{ready} of {scheduled} pods are Ready: {why.cause}", *fix, effect_of=why.effect_of
         )
 
 
@@ -260,7 +271,12 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
     for node in host.all("nodes"):
         pods = sorted(plugins_by_node[node.name])
         if len(pods) > 1:
-            yield fault("two-plugins", host, node.name, pods=", ".join(pods))
+            yield Subject(host, "node", node.name).broken(
+                f"has several device plugins ({', '.join(pods)}): each hands out the same GPUs",
+                "keep one of them. To keep one that this stack did not install, write provider"
+                " none at kai-fleet:gpu, then ",
+                host.update,
+            )
 
 
 def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -272,12 +288,11 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
         labels = [f"{key}={node.labels[key]}" for key in _SHARING_LABELS if key in node.labels]
         shared = [label for label in labels if not label.endswith(_NOT_SHARED)]
         if shared and node.name in names:
-            yield fault(
-                "shared-by-plugin",
-                snapshot.host,
-                node.name,
-                label=shared[0],
-                path=cluster.desired.key,
+            yield Subject(snapshot.host, "node", node.name).broken(
+                f"its device plugin shares GPUs by itself ({shared[0]}), and KAI shares them once"
+                " more: pods run out of GPU memory",
+                "take the sharing section out of the device plugin's config, or write gpuSharing:"
+                f" false at {cluster.desired.key}",
             )
 
 
@@ -287,15 +302,18 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _shares_gpus(cluster) is not False:
         return
-    if sharing_pods or declared:
-        cause_id = "sharing-switched-off" if declared else "sharing-off"
-        again = recreate_part(cluster)
-        yield fault(
-            cause_id,
-            cluster,
-            "",
-            asking=len(sharing_pods),
-            again=again,
+    subject = Subject(cluster, "GPU sharing", "")
+    asking = len(sharing_pods)
+    if declared:
+        yield subject.broken(
+            f"is declared, and somebody switched it off ({asking} pods ask for a share)",
+            *recreate_part(cluster),
+        )
+    elif asking:
+        yield subject.broken(
+            f"{asking} pods ask for a share of a GPU, and KAI denies it",
+            f"write gpuSharing: true at {cluster.desired.key}, then ",
+            cluster.apply,
         )
 
 
@@ -320,29 +338,39 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     a group whose fractions are more than one GPU.
     """
     sharing_pods = _sharing_pods(cluster)
+    delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
+    delete_first = cluster.command(f"-n {NAMESPACE} delete pod {NAME}")
     reserved = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[PodUse]] = defaultdict(list)
     for use in sharing_pods:
         if use.phase != "Running":
             continue
         if not use.groups:
-            yield fault("share-without-group", cluster, use.namespaced_name, label=GPU_GROUP)
+            yield Subject(cluster, "pod", use.namespaced_name).broken(
+                f"runs with a share of a GPU and has no label {GPU_GROUP}: KAI does not count it",
+                delete,
+                ", so that KAI places it anew",
+            )
         for group in use.groups:
             members[group].append(use)
     for group, uses in members.items():
         total = sum(use.gpu.fraction or 0.0 for use in uses)
-        too_full = total > _WHOLE_GPU
-        if group in reserved and not too_full:
-            continue
-        cause_id = "group-too-full" if group in reserved else "group-without-reservation"
         for use in uses:
-            yield fault(
-                cause_id,
-                cluster,
-                use.namespaced_name,
-                group=group,
-                total=f"{total:g}",
-            )
+            subject = Subject(cluster, "pod", use.namespaced_name)
+            if group not in reserved:
+                yield subject.broken(
+                    f"shares GPU group {group}, which no reservation pod holds: others get its GPU"
+                    " too",
+                    delete,
+                    ", so that KAI places it anew",
+                    check="reservation",
+                )
+            elif total > _WHOLE_GPU:
+                yield subject.broken(
+                    f"is of GPU group {group}, whose pods hold {total:g} GPUs together",
+                    "delete one of them, so that it is placed anew: ",
+                    delete_first,
+                )
 
 
 def reservations(cluster: Cluster, _: Snapshot) -> Faults:
@@ -354,25 +382,53 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     for use in cluster.usage.pods:
         if use.scheduled_by_kai:
             shared_groups.update(use.groups)
+    delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
     for pod in cluster.within("pods", RESERVATIONS):
         if cluster.age_seconds(pod) < PATIENCE_SECONDS:
             continue
         if pod.phase != "Running":
-            yield _waiting_reservation(cluster, pod)
+            why = reason(cluster, pod)
+            fix = (*why.fix, "; then ", delete) if why.fix else (delete,)
+            yield _reservation_subject(cluster, pod).broken(
+                f"is {pod.phase}: {why.cause}", *fix, effect_of=why.effect_of
+            )
         elif not pod.annotations.get(GPU_INDEX):
-            yield fault("reservation-without-gpu", cluster, pod.namespaced_name)
+            yield _reservation_subject(cluster, pod).broken(
+                "runs and has not found its GPU: the pods that share it wait, and are given up"
+                " after 40 s",
+                "it must see exactly one GPU: set the RuntimeClass nvidia, or the container"
+                " runtime's default; then ",
+                delete,
+            )
         elif pod.labels.get(GPU_GROUP) not in shared_groups:
-            yield fault("reservation-unused", cluster, pod.namespaced_name)
+            yield _reservation_subject(cluster, pod).warning(
+                "holds a whole GPU that no pod shares", delete
+            )
 
 
-def _waiting_reservation(cluster: Cluster, pod: KubeObject) -> Fault:
-    why = reason(cluster, pod)
-    return fault(
-        "reservation-waits",
-        cluster,
-        pod.namespaced_name,
-        phase=pod.phase,
-        cause=why.cause,
-        fix=f"{why.fix}; then " if why.fix else "",
-        effect_of=why.effect_of,
+def _reservation_subject(cluster: Cluster, pod: KubeObject) -> Subject:
+    return Subject(cluster, "reservation pod", pod.namespaced_name)
+
+
+def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
+    """Return the fault that a cluster lacks the RuntimeClass of reservation pods.
+
+    `effect` is what that means.
+    """
+    subject = Subject(cluster, "RuntimeClass", NVIDIA_CLASS)
+    cause = f"is not there: {effect}"
+    if cluster.name == HOST:
+        return subject.broken(
+            cause,
+            "set kai-fleet:gpu.provider to operator or device-plugin, then ",
+            cluster.update,
+            "; where a device plugin runs that this stack did not install, make the class with"
+            ' handler nvidia, or write "" at binder.runtimeClassName of KAI\'s values',
+        )
+    return subject.broken(
+        cause,
+        "the vCluster copies it from the host, where it has to be: leave"
+        " sync.fromHost.runtimeClasses of the vCluster's values on, then ",
+        cluster.update,
+        effect_of=subject.text,
     )

@@ -1,7 +1,6 @@
 """Checks of pods: why they wait, keys that KAI ignores, and pods that were refused."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
@@ -10,9 +9,11 @@ from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet.values import known_or
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.doctor.causes import Fault, Faults, explain, fault
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
+from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.doctor.usage import upwards
+from kai_fleet_policies.finding import Fix
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import SLACK
@@ -69,12 +70,20 @@ def _first(reasons: Reasons) -> Fault | None:
 
 def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
     """Yield reasons why the containers of a pod on a node do not start. Only the first counts."""
-    name = pod.namespaced_name
+    subject = _subject(pod, cluster)
     for message in pod.waiting:
-        yield explain(cluster, "pod", name, [message], "pending")
+        yield explain(subject, [message], "pending")
         if message.startswith(_CANNOT_START):
-            yield fault("pod-cannot-start", cluster, name, text=message)
-    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
+            yield subject.by_tenant(f"its container does not start: {message}", *_describe(cluster))
+    yield explain(subject, cluster.messages_of(pod), "pending")
+
+
+def _subject(pod: KubeObject | PodUse, cluster: Cluster) -> Subject:
+    return Subject(cluster, "pod", pod.namespaced_name)
+
+
+def _describe(cluster: Cluster) -> Fix:
+    return ("look with: ", cluster.command(f"-n {NAMESPACE} describe pod {NAME}"))
 
 
 def _not_placed(
@@ -88,23 +97,38 @@ def _not_placed(
     First what no scheduler can ever satisfy, then what messages mean. If nothing is known after a
     minute the last reason says so.
     """
-    name = pod.namespaced_name
+    subject = _subject(pod, cluster)
     scheduling = snapshot.scheduling_cluster(cluster)
     if _is_bound_in_name_only(pod, cluster):
-        yield fault("pod-bound-in-name-only", cluster, name)
+        yield subject.broken(
+            "KAI's binder reports that it bound it, and it has no node: binding failed",
+            cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
+            ", so that it is placed anew; the reason is in ",
+            cluster.command("-n kai-scheduler logs deployment/binder"),
+            check="false-success",
+        )
     if gates := pod.spec.get("schedulingGates"):
         gate_names = ", ".join(str(gate.get("name")) for gate in gates)
-        yield fault("pod-gated", cluster, name, gates=gate_names)
+        yield subject.by_tenant(
+            f"its scheduling gates are closed: {gate_names}", "whoever set them opens them"
+        )
     if use.scheduled_by_kai:
         yield from _by_queue(pod, use, cluster, snapshot)
         yield from _by_limits(use, cluster, snapshot)
     elif scheduling.kai is not None and QUEUE_LABEL in pod.labels:
-        yield fault("pod-of-another-scheduler", cluster, name)
+        yield subject.by_tenant(
+            "has the label kai.scheduler/queue and another scheduler: KAI never sees it",
+            "write schedulerName: kai-scheduler, or drop the label",
+            check="workload-scheduler",
+        )
     if labels := _labels_of_no_node(pod, cluster, snapshot):
-        yield fault("pod-without-node", cluster, name, labels=labels)
+        yield subject.by_tenant(
+            f"no node has the labels that it asks for: {labels}",
+            "write a nodeSelector that nodes have",
+        )
     yield _too_large(use, cluster)
     around = snapshot.around(pod, cluster)
-    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending", around)
+    yield explain(subject, cluster.messages_of(pod), "pending", around)
     if cluster.age_seconds(pod) > _PATIENCE_SECONDS:
         yield _unexplained(pod, use, cluster)
 
@@ -122,20 +146,30 @@ def _too_large(use: PodUse, cluster: Cluster) -> Fault | None:
         gpus = use.gpu.devices
     most = cluster.most_gpus
     if gpus > most:
-        values = {"asked": f"{gpus:g}", "most": f"{most:g}"}
-        return fault("pod-too-large", cluster, use.namespaced_name, **values)
+        return _subject(use, cluster).by_tenant(
+            f"it asks for {gpus:g} GPUs, and no Ready node has more than {most:g}: it never runs",
+            f"ask for at most {most:g} in one pod, or add larger nodes to the pool",
+            key="never",
+        )
     return None
 
 
 def _unexplained(pod: KubeObject, use: PodUse, cluster: Cluster) -> Fault:
     """Return the fault of a pod that waits for no reason: KAI's podgrouper ignores it, or other."""
-    name = pod.namespaced_name
+    subject = _subject(pod, cluster)
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
     if use.scheduled_by_kai and cluster.kai is not None and not grouped:
         podgrouper = next(name for name in cluster.kai.deployments if "grouper" in name)
-        return fault("pod-ungrouped", cluster, name, grouper=podgrouper)
+        return subject.broken(
+            "KAI's pod-grouper has made no PodGroup for it, and without one it is not scheduled",
+            "look with: ",
+            cluster.command(f"-n kai-scheduler logs deployment/{podgrouper}"),
+            check="pod-groups",
+        )
     text = pod.unscheduled or "no event, no condition"
-    return fault("pod-unexplained", cluster, name, text=text)
+    return subject.broken(
+        f"it has no node, and nothing known gives a reason: {text}", *_describe(cluster)
+    )
 
 
 def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> str:
@@ -168,25 +202,30 @@ def _by_queue(
     First that the queue takes no pods, then that no scheduler of KAI runs, that the pod's
     RuntimeClass is absent, and that pod and queue are in different shards.
     """
-    name = pod.namespaced_name
+    subject = _subject(pod, cluster)
     scheduling = snapshot.scheduling_cluster(cluster)
     scheduling.require("queues")  # without them no reason is certain
     if scheduling.kai is not None:
         yield _wrong_queue(use, cluster, snapshot)
     if not any(deployment.rolled_out for deployment in scheduling.schedulers):
-        cause_id = "pod-without-scheduler" if scheduling.kai else "pod-without-kai"
-        yield fault(
-            cause_id,
-            cluster,
-            name,
-            queue=use.queue,
-            of=scheduling.name,
-        )
+        yield _no_scheduler(subject, scheduling)
     runtime_class = pod.spec.get("runtimeClassName")
     if runtime_class and cluster.named("runtimeclasses", runtime_class) is None:
         message = f'RuntimeClass "{runtime_class}" not found'
-        yield explain(cluster, "pod", name, [message], "pending")
+        yield explain(subject, [message], "pending")
     yield _wrong_shard(pod, use, cluster, scheduling)
+
+
+def _no_scheduler(subject: Subject, scheduling: Cluster) -> Fault:
+    if scheduling.kai is None:
+        return subject.by_tenant(
+            "it asks for KAI, and no KAI schedules in this cluster",
+            "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
+        )
+    return subject.broken(
+        "no scheduler of KAI serves here",
+        f"repair KAI first: kai-parts of {scheduling.name} names what is wrong with it",
+    )
 
 
 def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
@@ -199,20 +238,28 @@ def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | N
     tree = scheduling.tree
     team = snapshot.team_of(cluster)
     team_queue = team.queue if team is not None and team.mode == "host" else None
-    write = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
+    right_queues = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
     queue = use.queue
-    queue_fault = partial(fault, cluster=cluster, name=use.namespaced_name, queue=queue)
     if queue is None:
-        return queue_fault("pod-without-queue", write=write)
-    if queue not in tree.by_name:
-        return queue_fault("pod-of-absent-queue", write=write)
-    if scheduling.named("queues", queue) is None:
-        return queue_fault("pod-queue-absent", update=scheduling.update)
-    if not tree.is_leaf(queue):
-        return queue_fault("pod-of-parent-queue", write=listed(tree.leaves_below(queue)))
-    if team_queue not in (None, queue):
-        return queue_fault("pod-of-another-queue", write=team_queue)
-    return None
+        cause = "asks for KAI and names no queue: KAI would look for one called default-queue"
+    elif queue not in tree.by_name:
+        cause = f"names queue {queue}, which is not there and not declared"
+    elif scheduling.named("queues", queue) is None:
+        return _subject(use, cluster).broken(
+            f"its queue {queue} is declared, and is not there", scheduling.update
+        )
+    elif not tree.is_leaf(queue):
+        cause = f"names queue {queue}, which has children and so takes no pods"
+        right_queues = listed(tree.leaves_below(queue))
+    elif team_queue not in (None, queue):
+        cause = f"names queue {queue}, but the queue of its team is {team_queue}"
+    else:
+        return None
+    return _subject(use, cluster).by_tenant(
+        cause,
+        f"write the label kai.scheduler/queue: {right_queues}",
+        check="workload-leaf-queue",
+    )
 
 
 def _wrong_shard(
@@ -235,14 +282,10 @@ def _wrong_shard(
     fix = f"drop the label {NODE_POOL}"
     if queue_shard:
         fix = f"write the label {NODE_POOL}: {queue_shard}"
-    return fault(
-        "pod-of-another-shard",
-        cluster,
-        pod.namespaced_name,
-        queue=use.queue,
-        fix=fix,
-        shard=queue_shard or DEFAULT_SHARD,
-        has=pod_shard or DEFAULT_SHARD,
+    return _subject(pod, cluster).by_tenant(
+        f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
+        f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it",
+        fix,
     )
 
 
@@ -255,23 +298,29 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
         return
     chain = upwards(scheduling.usage.queues, use.queue)
     queues = [queue for queue in chain if not is_unlimited_in_spec(queue.limit)]
-    for cause_id in ("pod-over-limit", "pod-queue-full"):
-        for queue in queues:
-            needed_gpus = use.gpus
-            if cause_id == "pod-queue-full":
-                needed_gpus += queue.in_use
-            if needed_gpus > queue.limit + SLACK:
-                team = snapshot.team_of(cluster)
-                yield fault(
-                    cause_id,
-                    cluster,
-                    use.namespaced_name,
-                    held=f"{queue.in_use:g}",
-                    most=f"{queue.limit:g}",
-                    queue=queue.name,
-                    more=_raise_limit(scheduling, team, queue.name, needed_gpus),
-                    asked=counted(use.gpus, "GPU"),
-                )
+    asked = counted(use.gpus, "GPU")
+    team = snapshot.team_of(cluster)
+    subject = _subject(use, cluster)
+    for queue in queues:
+        if use.gpus > queue.limit + SLACK:
+            most = f"{queue.limit:g}"
+            yield subject.by_tenant(
+                f"it asks for {asked}, and queue {queue.name} may hold at most {most}: it never"
+                " runs",
+                f"ask for at most {most}, or ",
+                *_raise_limit(scheduling, team, queue.name, use.gpus),
+                key=f"never {queue.name}",
+            )
+    for queue in queues:
+        needed_gpus = use.gpus + queue.in_use
+        if needed_gpus > queue.limit + SLACK:
+            yield subject.by_tenant(
+                f"it asks for {asked}, and queue {queue.name} holds {queue.in_use:g} of at most"
+                f" {queue.limit:g}",
+                "wait for a pod of that queue to end, ask for less, or ",
+                *_raise_limit(scheduling, team, queue.name, needed_gpus),
+                key=f"full {queue.name}",
+            )
 
 
 def _raise_limit(
@@ -279,7 +328,7 @@ def _raise_limit(
     team: DeclaredTeam | None,
     name: str,
     gpus: float,
-) -> str:
+) -> Fix:
     """Return how to raise a queue's limit to an amount of GPUs.
 
     A command for a queue that the stack does not declare; the team's GPUs if its limit is theirs;
@@ -289,15 +338,15 @@ def _raise_limit(
     queue = declared.tree.by_name.get(name)
     if queue is None and declared.declared:
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {gpus:g}}}}}}}}}'
-        command = f"{scheduling.kubectl} patch queue {name} --type merge -p '{patch}'"
-        return f"raise its limit: `{command}`"
+        command = scheduling.command(f"patch queue {name} --type merge -p '{patch}'")
+        return ("raise its limit: ", command)
     share = known_or(queue.shares, {}).get("gpu") if queue is not None else None
     if queue is not None and team is not None and not queue.parent and share is not None:
         shard = queue.shard or DEFAULT_SHARD
         if share.limit == declared.pools.get(shard, team.gpus):
             pool = f".{shard}" if team.pools else ""
-            return f"raise {team.gpus_path}{pool}"
-    return f"raise gpu.limit of {name} at {declared.queues_key}"
+            return (f"raise {team.gpus_path}{pool}",)
+    return (f"raise gpu.limit of {name} at {declared.queues_key}",)
 
 
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -326,12 +375,9 @@ def _wrong_keys_among(
         if meant in (None, key):
             continue
         right_field = "label" if meant == QUEUE_LABEL else "annotation"
-        yield fault(
-            "pod-with-wrong-key",
-            cluster,
-            pod.namespaced_name,
-            has=f"the {field} {key}",
-            write=f"write the {right_field} {meant}" if meant else "drop it",
+        yield _subject(pod, cluster).by_tenant(
+            f"has the {field} {key}, which no version of KAI reads",
+            f"write the {right_field} {meant}" if meant else "drop it",
         )
 
 
@@ -343,10 +389,15 @@ def without_group(cluster: Cluster, _: Snapshot) -> Faults:
         if not group or cluster.named("podgroups", group, pod.namespace) is not None:
             continue
         if use is not None and use.scheduled_by_kai:
-            yield fault("pod-group-gone", cluster, pod.namespaced_name)
+            yield _subject(pod, cluster).broken(
+                "its PodGroup is gone: KAI does not count the pod any more",
+                cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
+                ", so that it is made again",
+                check="pod-groups",
+            )
 
 
-class _Subject(NamedTuple):
+class _Involved(NamedTuple):
     """An object that a message is about."""
 
     kind: str
@@ -366,65 +417,65 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
         **_refused_pods(cluster, snapshot),
     }
     skipped = GPU_CHARTS | snapshot.skipped_namespaces(cluster)
-    for subject, message in messages.items():
-        name = f"{subject.namespace}/{subject.name}"
-        reason = explain(cluster, subject.kind, name, [message])
-        if reason is not None and subject.namespace not in skipped:
+    for about, message in messages.items():
+        name = f"{about.namespace}/{about.name}"
+        reason = explain(Subject(cluster, about.kind, name), [message])
+        if reason is not None and about.namespace not in skipped:
             yield reason
 
 
-def _failures_of_replica_sets(cluster: Cluster) -> dict[_Subject, str]:
-    messages = dict[_Subject, str]()
+def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
+    messages = dict[_Involved, str]()
     for owner in cluster.all("replicasets"):
         failure = owner.condition("ReplicaFailure")
         if failure.get("status") == "True":
-            subject = _Subject("ReplicaSet", owner.namespace, owner.name)
-            messages[subject] = str(failure.get("message") or "")
+            about = _Involved("ReplicaSet", owner.namespace, owner.name)
+            messages[about] = str(failure.get("message") or "")
     return messages
 
 
-def _refusals_in_events(cluster: Cluster) -> dict[_Subject, str]:
+def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
     """Return the last message about each object that still lacks its pods."""
-    messages = dict[_Subject, str]()
+    messages = dict[_Involved, str]()
     oldest_first = sorted(cluster.all("events"), key=lambda event: event.last_seen)
     for event in oldest_first:
         involved: Mapping[str, Any] = event.get("involvedObject") or {}
-        subject = _Subject(
+        about = _Involved(
             kind=str(involved.get("kind", "")),
             namespace=str(involved.get("namespace", "")),
             name=str(involved.get("name", "")),
         )
-        if event.get("reason") in _REFUSED and not _is_over(cluster, subject, event):
-            messages[subject] = str(event.get("message") or "")
+        if event.get("reason") in _REFUSED and not _is_over(cluster, about, event):
+            messages[about] = str(event.get("message") or "")
     return messages
 
 
-def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Subject, str]:
+def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
     """Return the messages of pods that nodes refused within the last 15 minutes."""
-    messages = dict[_Subject, str]()
+    messages = dict[_Involved, str]()
     for pod in snapshot.pods(cluster):
         reason = str(pod.status.get("reason") or "")
         if pod.phase != "Failed" or reason not in _REFUSED:
             continue
         if cluster.age_seconds(pod) <= _LATELY_SECONDS:
-            subject = _Subject("Pod", pod.namespace, pod.name)
-            messages[subject] = f"{reason}: {pod.status.get('message', '')}"
+            about = _Involved("Pod", pod.namespace, pod.name)
+            messages[about] = f"{reason}: {pod.status.get('message', '')}"
     return messages
 
 
-def _is_over(cluster: Cluster, subject: _Subject, event: KubeObject) -> bool:
+def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
     """Whether an event does not matter any more: its object is gone, has its pods, or ended.
 
     For a kind that is not read, and for pods, it is over 15 minutes after the event.
     """
     late = seconds_since(event.last_seen, cluster.now) > _LATELY_SECONDS
-    resource = f"{subject.kind.lower()}s"
+    resource = f"{about.kind.lower()}s"
     if not cluster.asked(resource) or not cluster.serves(resource):
         return late
-    owner = cluster.named(resource, subject.name, subject.namespace)
+    owner = cluster.named(resource, about.name, about.namespace)
     if owner is None:
         return True
-    if subject.kind == "Pod":
+    if about.kind == "Pod":
         return late or owner.is_true("Ready") or owner.phase == "Succeeded"
     if owner.is_true("Complete") or owner.is_true("Failed") or owner.spec.get("suspend"):
         return True

@@ -193,11 +193,12 @@ def _no_node(
 
 
 def _sentence(row: Row, values: Mapping[str, str]) -> str:
-    """Cause and fix of a row, for an operator of the cluster, without backticks."""
+    """Cause and fix of a row, for an operator of the cluster."""
     placeholders = {**values, "kubectl": "kubectl", "host": "kubectl"}
     cause = row.cause.format_map(placeholders)
-    fix = row.fix.format_map(placeholders)
-    return f"{cause}: {fix}".replace("`", "")
+    commands = [command.format_map(placeholders) for command in row.commands]
+    fix = row.fix.format(*commands, **placeholders)
+    return f"{cause}: {fix}"
 
 
 def _around(api: Api, pod: KubeObject) -> Around:

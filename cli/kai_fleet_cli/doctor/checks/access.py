@@ -1,0 +1,99 @@
+"""Checks of how a team's vCluster is reached: its identity, its kubeconfig, its certificate."""
+
+from datetime import timedelta
+from typing import Final
+
+from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
+from kai_fleet_cli.diff import another
+from kai_fleet_cli.doctor.faults import NAME, Fault, Faults, Subject, joined
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_policies.finding import Command
+from kai_fleet_policies.model.cluster import DeclaredTeam
+
+_EXPIRES_SOON: Final = timedelta(days=30)
+
+
+def identity(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster that is another one than the last update saw: its old content is lost."""
+    name = state.team.name
+    lost = snapshot.lost.get(name)
+    if lost and state.inside is not None:
+        yield Subject(state.inside, "vCluster", name).broken(
+            f"{another.WORDS}{lost}",
+            "if there is a backup, restore it; to have this one filled, which asks first: ",
+            state.inside.apply,
+        )
+
+
+def kubeconfig(state: TeamState, host: Cluster) -> Faults:
+    """Yield a kubeconfig Secret that the vCluster did not write, or that could not be read."""
+    team = state.team
+    if state.foreign:
+        lines = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
+        yield Subject(host, "kubeconfig of vCluster", team.name).broken(
+            f"{state.unreached}. {name_writer(team.name)}, so nothing in the vCluster was checked",
+            "have it written again: ",
+            *joined(map(Command, lines), ", then "),
+        )
+    if state.hidden:
+        yield Subject(host, "vCluster", team.name).warning(
+            f"is not looked at: {state.unreached}",
+            "run the doctor again in a minute, or as a user who may read it",
+        )
+
+
+def unreached(state: TeamState, host: Cluster) -> Fault:
+    """Return the fault of a vCluster whose control plane is ready and whose API is not reached."""
+    team = state.team
+    return Subject(host, "vCluster", team.name).broken(
+        f"its API: {state.unreached}{_access_hint(team)}",
+        "look with: ",
+        host.command(f"-n {team.namespace} get pods,services,secrets"),
+        " and ",
+        logs(team, host),
+    )
+
+
+def _access_hint(team: DeclaredTeam) -> str:
+    """Return what the type of access needs, to append to why a vCluster was not reached; or ""."""
+    access = team.access
+    if access is None:
+        return ""
+    if access.type == "ClusterIP":
+        return "; access type ClusterIP is reached from inside the host only"
+    if access.routes_by_hostname:
+        controller = f"{access.endpoint} has to resolve to the {access.type}'s controller"
+        return f"; {controller}, which has to pass TLS through"
+    return ""
+
+
+def logs(team: DeclaredTeam, host: Cluster) -> Command:
+    """Return the command that prints the logs of a team's control plane."""
+    workload = f"deployment/{team.name}"
+    if team.store.workload == "statefulset":
+        workload = f"{team.name}-0"
+    return host.command(f"-n {team.namespace} logs {workload}")
+
+
+def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a client certificate that has expired, or expires within 30 days."""
+    host = snapshot.host
+    team = state.team
+    ends = state.certificate_ends
+    if ends is None or ends > host.now + _EXPIRES_SOON:
+        return
+    path = team.written_at("vcluster", "version")
+    fix = (
+        "renew it by a restart: ",
+        host.command(f"-n {team.namespace} rollout restart {team.store.workload} {NAME}"),
+        "; then ",
+        snapshot.update,
+        f". A vCluster renews it from v0.31.3 on: of an older one first raise {path}, one line at a"
+        " time",
+    )
+    subject = Subject(host, "vCluster", team.name)
+    day = f"{ends:%Y-%m-%d %H:%M}"
+    if ends <= host.now:
+        yield subject.broken(f"its certificate expired on {day} UTC: nobody gets in", *fix)
+    else:
+        yield subject.warning(f"its certificate expires on {day} UTC", *fix)

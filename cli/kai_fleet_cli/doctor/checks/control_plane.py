@@ -1,0 +1,181 @@
+"""Checks of a team's control plane on the host: that it runs, and that its store has room."""
+
+from typing import Final
+
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.store_use import grows
+from kai_fleet.releases import ETCD_RESOURCES
+from kai_fleet_cli.doctor.checks import access
+from kai_fleet_cli.doctor.checks.kai import killed_for_memory, killed_lately
+from kai_fleet_cli.doctor.faults import NAME, Fault, Faults, Subject, Why
+from kai_fleet_cli.doctor.messages import reason
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.recovery import full_store
+from kai_fleet_policies.finding import Command, Fix
+from kai_fleet_policies.model.cluster import DeclaredTeam
+
+_NEARLY_FULL: Final = full_store.NEARLY
+
+
+def vcluster(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a team's namespace that is absent or being deleted, else what is wrong with its
+    vCluster, unless another stack declares the vCluster.
+    """
+    host = snapshot.host
+    name = state.team.namespace
+    namespace = host.named("namespaces", name)
+    subject = Subject(host, "namespace", name)
+    if namespace is None:
+        yield subject.broken("is not there", host.update)
+    elif namespace.is_being_deleted:
+        yield subject.broken("is being deleted, with all that is in it", host.update)
+    elif not state.granted:
+        yield from access.kubeconfig(state, host)
+        yield from _control_plane_faults(state, snapshot)
+
+
+def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield the first that applies: the control plane is absent, scaled to 0, not ready, or its API
+    was not reached.
+    """
+    team = state.team
+    host = snapshot.host
+    control_plane = _control_plane(state, host)
+    subject = Subject(host, "vCluster", team.name)
+    workload = team.store.workload
+    if control_plane is None:
+        yield subject.broken(f"its {workload} is not there", *_recreate_vcluster(team, snapshot))
+    elif control_plane.spec.get("replicas", 1) == 0:
+        scale = f"-n {team.namespace} scale {workload} {NAME} --replicas=1"
+        yield subject.broken("is scaled to 0", host.command(scale))
+    elif not _is_ready(control_plane):
+        yield _vcluster_not_ready(state, host, control_plane)
+    elif state.inside is None and not state.foreign and not state.hidden:
+        yield access.unreached(state, host)
+
+
+def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
+    """Return the fix for an absent control plane.
+
+    If the Service of the chart exists the release does, too, and no update creates its objects.
+    """
+    host = snapshot.host
+    if host.named("services", team.name, team.namespace) is None:
+        return (snapshot.update,)
+    return host.recreate_release(team.name, team.namespace)
+
+
+def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
+    team = state.team
+    why_not_ready = _why_not_ready(state, host, control_plane)
+    describe = host.command(f"-n {team.namespace} describe pod {team.name}-0")
+    fix = why_not_ready.fix or ("look with: ", access.logs(team, host), " and ", describe)
+    return Subject(host, "vCluster", team.name).broken(
+        f"is not ready: {why_not_ready.cause}", *fix, effect_of=why_not_ready.effect_of
+    )
+
+
+def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
+    """Return the workload of a vCluster: a StatefulSet, or a Deployment if it has no volume."""
+    name = state.team.name
+    namespace = state.team.namespace
+    stateful_set = host.named("statefulsets", name, namespace)
+    return stateful_set or host.named("deployments", name, namespace)
+
+
+def _is_ready(control_plane: KubeObject) -> bool:
+    ready = control_plane.status.get("readyReplicas", 0)
+    return bool(ready >= control_plane.spec.get("replicas", 1))
+
+
+def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Why:
+    """Return why a control plane is not ready.
+
+    First a container that was killed for memory: then it is an effect of that pod's fault. Else
+    what messages say, those about claims before those about pods, which only wait for them.
+    """
+    pods = list[KubeObject]()
+    if not host.unread("pods"):
+        pods = state.control_plane_pods(host)
+    for pod in pods:
+        if last := killed_lately(host, [pod]):
+            return Why(last.sentence, effect_of=f"pod {pod.name}")
+    if unread := host.unread("pods", "persistentvolumeclaims"):
+        return Why(f"why is not known: {unread}")
+    claims = [
+        claim
+        for claim in host.within("persistentvolumeclaims", state.team.namespace)
+        if state.team.name in claim.name
+    ]
+    return reason(host, *claims, *pods, control_plane)
+
+
+def store(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield volumes and etcd members of a vCluster's store that are nearly full.
+
+    A full store takes no more writes. A volume that already grows is no fault.
+    """
+    yield from _nearly_full_volumes(state, snapshot.host)
+    yield from _nearly_full_etcds(state, snapshot.host)
+
+
+def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
+    team = state.team
+    for name, fraction in state.store.volumes.items():
+        claim = host.named("persistentvolumeclaims", name, team.namespace)
+        if fraction <= _NEARLY_FULL or claim is None or grows(claim):
+            continue
+        grow = full_store.growth(team.name, [claim], host.kubectl)
+        yield _nearly_full(state, host, f"volume {name}", fraction, Command(grow))
+
+
+def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
+    """Yield members whose file is nearly as large as their quota.
+
+    The fix is a larger quota if the data fill it, else a compaction.
+    """
+    team = state.team
+    for member, etcd in state.store.etcds.items():
+        if etcd.total <= _NEARLY_FULL * etcd.quota:
+            continue
+        fix: Fix = (Command(full_store.compaction(team.name, host.kubectl)),)
+        if etcd.used > _NEARLY_FULL * etcd.quota:
+            path = team.written_at("vcluster", "values")
+            quota = full_store.larger_quota(etcd.quota)
+            fix = (f"write {quota} at {path}, then ", host.apply)
+        yield _nearly_full(state, host, f"etcd {member}", etcd.total / etcd.quota, *fix)
+
+
+def _nearly_full(
+    state: TeamState, host: Cluster, part: str, fraction: float, *fix: str | Command
+) -> Fault:
+    """Return the fault of a part of a store. `fraction` of it is in use."""
+    return Subject(host, "store of vCluster", state.team.name).warning(
+        f"its {part} is {fraction:.0%} full: a store that is full takes no more writes", *fix
+    )
+
+
+def killed(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield pods of a vCluster, or of its etcd, that were killed for memory within a day.
+
+    That is a warning if the control plane is ready again.
+    """
+    host = snapshot.host
+    if state.granted:
+        return
+    control_plane = _control_plane(state, host)
+    if control_plane is None or control_plane.spec.get("replicas", 1) == 0:
+        return
+    for pod in state.control_plane_pods(host):
+        last = killed_lately(host, [pod])
+        if last is None:
+            continue
+        key = "vcluster.resources"
+        if pod.labels.get("app") == "vcluster-etcd":
+            key = f"vcluster.values.{ETCD_RESOURCES}"
+        yield killed_for_memory(
+            Subject(host, "pod", pod.name),
+            last,
+            state.team.written_at(key),
+            runs_again=_is_ready(control_plane),
+        )

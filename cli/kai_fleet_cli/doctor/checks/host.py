@@ -1,0 +1,168 @@
+"""Checks of what the host has to have for teams: Kubernetes, classes, enforced network policies."""
+
+from typing import Any, Final
+
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.releases.keys import NO_GPU_CLASSES
+from kai_fleet.values import value_at
+from kai_fleet.wording import listed
+from kai_fleet_cli.doctor.checks import bounds
+from kai_fleet_cli.doctor.faults import Faults, Subject
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+
+_SHOWN_CLASSES: Final = 10
+# Parts of names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
+_NETWORK_PLUGINS: Final = (
+    "anetd",
+    "antrea",
+    "azure-npm",
+    "calico",
+    "canal",
+    "cilium",
+    "kindnet",
+    "kube-network-policies",
+    "kube-ovn",
+    "kube-router",
+    "ovn",
+    "terway",
+    "weave",
+)
+_AMAZON_FLAG: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+# By resource: its kind, and the key of a team that names such objects.
+CLASSES: Final = {
+    "storageclasses": ("StorageClass", "vcluster.storageClass"),
+    "ingressclasses": ("IngressClass", "vcluster.access.class"),
+    "priorityclasses": ("PriorityClass", "isolation.priorityClasses"),
+    "runtimeclasses": ("RuntimeClass", "isolation.runtimeClasses"),
+}
+GUARDS: Final = "validatingadmissionpolicies"
+_FAKE_NODE: Final = "kwok.x-k8s.io/node"
+
+
+def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a cluster whose Kubernetes is too old for the guards that the stack requires in it."""
+    requires_guards = any(
+        required.cluster == cluster.name and required.resource == GUARDS
+        for required in snapshot.required
+    )
+    if requires_guards and not cluster.serves(GUARDS):
+        yield Subject(cluster, "Kubernetes", "").broken(
+            "is older than 1.30: it serves no ValidatingAdmissionPolicy, of which the guards are"
+            " made",
+            "upgrade it; that of a vCluster is vcluster.kubernetesVersion of its team",
+        )
+
+
+def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster that will need the default StorageClass for its volume, and there is none.
+
+    Only before an update: afterwards the volume's claim has an event.
+    """
+    host = snapshot.host
+    team = state.team
+    if not snapshot.before_update or state.granted:
+        return
+    if team.store.type != "etcd" and team.store.workload != "statefulset":
+        return
+    keys = _keys_of(state, snapshot)
+    if value_at(keys, "vcluster.storageClass") or team.store.claim.get("storageClass"):
+        return
+    if not any(storage_class.is_default_class for storage_class in host.all("storageclasses")):
+        path = team.written_at("vcluster.storageClass")
+        yield Subject(host, "vCluster", team.name).warning(
+            "needs a volume, and no StorageClass is the default one",
+            f"write one at {path}, or make one the default",
+        )
+
+
+def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield classes of one kind that a team's keys name and the host does not have.
+
+    `resource` is a key of CLASSES.
+    """
+    host = snapshot.host
+    kind, key = CLASSES[resource]
+    value = value_at(_keys_of(state, snapshot), key) or []
+    names = {value} if isinstance(value, str) else {*value} - {*NO_GPU_CLASSES}
+    if not names:
+        return
+    existing = [existing_class.name for existing_class in host.all(resource)]
+    there = listed(existing, "and", _SHOWN_CLASSES) or "none"
+    path = state.team.written_at(key)
+    fix = f"write one that is there ({there}) at {path}, or have this one made"
+    for name in sorted(names.difference(existing)):
+        subject = Subject(host, kind, name)
+        if key.startswith("vcluster."):
+            yield subject.broken(
+                "is not there, and the vCluster that needs it does not become ready", fix
+            )
+        else:
+            yield subject.warning("is not there: pods that name it are refused", fix)
+
+
+def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
+    """Return the keys of a team that may name classes, as in the stack file.
+
+    For a team's own stack without `isolation`, which the platform's stack checks.
+    """
+    settings = snapshot.settings
+    sections = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
+    return settings.own_of(state.team.name).model_dump(by_alias=True, include=sections)
+
+
+def _isolated_teams(snapshot: Snapshot) -> list[str]:
+    """Return the teams that network policies isolate, if the host has a real node.
+
+    None for a team's own stack, whose account may not read what tells.
+    """
+    if snapshot.settings.platform_stack:
+        return []
+    if all(_FAKE_NODE in node.annotations for node in snapshot.host.all("nodes")):
+        return []
+    return [name for name in snapshot.teams if bounds.declared_policies(snapshot, name)]
+
+
+def ports(host: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield ports of the host's API that the network policies of a vCluster do not let it reach."""
+    teams = _isolated_teams(snapshot)
+    service = host.named("services", "kubernetes", "default") if teams else None
+    if service is None:
+        return
+    allowed = [snapshot.settings.own_of(name).isolation.network.api_ports for name in teams]
+    service_ports = service.spec.get("ports") or []
+    for port in {service_port.get("targetPort") for service_port in service_ports}:
+        if isinstance(port, int) and any(port not in team_ports for team_ports in allowed):
+            yield Subject(host, "API server", "of the host").broken(
+                f"listens at port {port}, which network policies keep vClusters from",
+                f"write kai-fleet:isolation.network.apiPorts: [443, {port}]",
+                check="network-reach",
+            )
+
+
+def network(host: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a host on which nothing enforces the network policies that isolate teams."""
+    if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
+        return
+    if not any(map(_enforces_policies, host.all("daemonsets"))):
+        yield Subject(host, "network plugin", "of the host").warning(
+            "no DaemonSet is of one that is known to enforce NetworkPolicies: pods of one team may"
+            " reach those of others",
+            "install one that does, such as Calico or Cilium, or write enableNetworkPolicy: true"
+            " in Amazon's add-on vpc-cni; docs/isolation.md lists what depends on it",
+        )
+
+
+def _is_k3s(node: KubeObject) -> bool:
+    """Whether a node is of K3s, whose own process enforces network policies."""
+    return "+k3s" in str(node.status.get("nodeInfo"))
+
+
+def _enforces_policies(daemon_set: KubeObject) -> bool:
+    """Whether a DaemonSet is a network plugin that enforces network policies, by its names."""
+    containers = daemon_set.containers
+    names = [daemon_set.name]
+    names += [str(container.get("name")) for container in containers]
+    for name in names:
+        if any(plugin in name for plugin in _NETWORK_PLUGINS):
+            return True
+    return any(_AMAZON_FLAG in (container.get("args") or []) for container in containers)

@@ -1,0 +1,92 @@
+"""Checks of what is left over: namespaces that do not go, and what removed teams left."""
+
+from typing import Final
+
+from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
+from kai_fleet.names import TEAM_LABEL
+from kai_fleet_cli.doctor.faults import NAMES, Faults, Subject, joined
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_fleet_policies.finding import Fix
+
+STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace
+
+
+def stuck(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes."""
+
+    def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
+        if not cluster.asked(resource) or cluster.unread(resource):
+            return []
+        objects = cluster.all(resource)
+        return [item for item in objects if not namespace or item.namespace == namespace]
+
+    for namespace in cluster.all("namespaces"):
+        deletion_causes = causes(namespace, read_objects, cluster.now)
+        deleted = namespace["metadata"].get("deletionTimestamp")
+        if not deletion_causes and seconds_since(deleted, cluster.now) < STUCK_SECONDS:
+            continue
+        commands = [cluster.command(cause.kubectl) for cause in deletion_causes if cause.kubectl]
+        look = cluster.command(f"get namespace {namespace.name} -o yaml")
+        fix = joined(commands, ", then ") or ("look with: ", look)
+        keeps = why(namespace, deletion_causes) or "no condition of it says why"
+        yield Subject(cluster, "namespace", namespace.name).broken(
+            f"is being deleted and does not go: {keeps}", *fix
+        )
+
+
+def api_services(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield APIServices that do not answer: they keep each namespace that will be deleted.
+
+    Nothing if a namespace is being deleted, which `stuck` reports, nor if this run did not ask for
+    APIServices, which few accounts may read.
+    """
+    deleting = any(namespace.is_being_deleted for namespace in cluster.all("namespaces"))
+    if deleting or not cluster.asked("apiservices"):
+        return
+    for service in cluster.all("apiservices"):
+        if not is_silent(service):
+            continue
+        cause = api_service_cause(service)
+        fix: Fix = ("look with: ", cluster.command(f"describe apiservice {service.name}"))
+        if cause.kubectl:
+            fix = (cluster.command(cause.kubectl),)
+        yield Subject(cluster, "APIService", service.name).warning(
+            f"{cause.words}; until then no namespace that is deleted goes, a team's not either",
+            *fix,
+        )
+
+
+def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
+    """Yield ClusterRoles of vClusters whose namespace was deleted by hand.
+
+    vCluster names them `vc-TEAM-v-NAMESPACE`.
+    """
+    for role in host.all("clusterroles"):
+        prefix, _separator, namespace = role.name.partition("-v-")
+        if not prefix.startswith("vc-") or not namespace:
+            continue
+        if host.named("namespaces", namespace) is None:
+            yield Subject(host, "ClusterRole", role.name).warning(
+                "is of a vCluster whose namespace is gone",
+                host.command(f"delete clusterrole,clusterrolebinding {NAMES} --ignore-not-found"),
+            )
+
+
+def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
+    """Yield namespaces of teams that the stack file does not have, but for those being deleted."""
+    if not host.desired.declared:
+        return
+    declared = {team.name for team in host.desired.teams}
+    declared.update(team.name for team in host.desired.grants)
+    for namespace in host.all("namespaces"):
+        team = namespace.labels.get(TEAM_LABEL)
+        if team is None or team in declared or namespace.is_being_deleted:
+            continue
+        yield Subject(host, "namespace", namespace.name).warning(
+            f"is of team {team}, which is not in the stack's file: another program has the team, or"
+            " this stack had it",
+            "if this stack had it, put the team back, or its name into kai-fleet:removed, then ",
+            host.update,
+            "; else leave it to whoever has it",
+        )

@@ -1,0 +1,180 @@
+"""Checks of webhooks that cannot answer: those of KAI, and those of others."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import value_at
+from kai_fleet_cli.doctor.faults import NAME, NAMES, Fault, Faults, Subject
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+
+# Resources that an update creates, or that controllers create for it. "*" matches all resources.
+_CREATED_RESOURCES: Final = frozenset(
+    {
+        "*",
+        "*/*",
+        "clusterrolebindings",
+        "clusterroles",
+        "configmaps",
+        "customresourcedefinitions",
+        "daemonsets",
+        "deployments",
+        "jobs",
+        "namespaces",
+        "networkpolicies",
+        "persistentvolumeclaims",
+        "pods",
+        "priorityclasses",
+        "replicasets",
+        "resourcequotas",
+        "rolebindings",
+        "roles",
+        "runtimeclasses",
+        "secrets",
+        "serviceaccounts",
+        "services",
+        "statefulsets",
+    }
+)
+_WEBHOOK_CONFIGURATIONS: Final = (
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+)
+_NamespaceAndName: TypeAlias = tuple[str | None, str | None]
+
+
+class _Webhook(NamedTuple):
+    """A webhook of a configuration, with its fields as in the API."""
+
+    resource: str
+    configuration: str
+    fields: Mapping[str, Any]
+
+    @property
+    def namespace(self) -> str | None:
+        """Namespace of its Service; None if it calls a URL."""
+        namespace: str | None = value_at(self.fields, "clientConfig.service.namespace")
+        return namespace
+
+    @property
+    def service(self) -> str:
+        """Name of its Service."""
+        return str(value_at(self.fields, "clientConfig.service.name"))
+
+    @property
+    def judged_resources(self) -> set[str]:
+        """The resources that its rules match."""
+        resources = set[str]()
+        for rule in self.fields.get("rules") or []:
+            resources.update(map(str, rule.get("resources") or []))
+        return resources
+
+    @property
+    def judges_updates(self) -> bool:
+        """Whether it judges resources that an update creates."""
+        return not self.judged_resources.isdisjoint(_CREATED_RESOURCES)
+
+    @property
+    def refused(self) -> str:
+        """What is refused if it does not answer, in words."""
+        return " and ".join(sorted(self.judged_resources)) or "requests"
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether requests are refused if its Service does not answer."""
+        conditions = self.fields.get("matchConditions") or []
+        if any(condition.get("expression") == "false" for condition in conditions):
+            return False
+        return bool(self.namespace and self.fields.get("failurePolicy", "Fail") == "Fail")
+
+
+def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
+    """Yield webhooks that cannot answer, so that what they judge is refused.
+
+    Those of others than KAI only if they judge resources that an update creates.
+    """
+    answering = _answering_services(cluster)
+    for webhook in _webhooks(cluster):
+        is_of_kai = webhook.namespace == KAI_NAMESPACE
+        if not webhook.may_refuse or not (is_of_kai or webhook.judges_updates):
+            continue
+        is_there = cluster.named("services", webhook.service, webhook.namespace) is not None
+        is_answered = (webhook.namespace, webhook.service) in answering
+        if is_of_kai:
+            yield from _own_webhook(cluster, webhook, is_there=is_there, is_answered=is_answered)
+        elif not (is_there and is_answered):
+            yield _webhook_of_others(cluster, webhook)
+
+
+def _webhooks(cluster: Cluster) -> list[_Webhook]:
+    webhooks = list[_Webhook]()
+    for resource in _WEBHOOK_CONFIGURATIONS:
+        for configuration in cluster.all(resource):
+            for fields in configuration.get("webhooks") or []:
+                webhooks.append(_Webhook(resource, configuration.name, fields))
+    return webhooks
+
+
+def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
+    """Return namespace and name of each Service with a ready endpoint."""
+    services = set[_NamespaceAndName]()
+    for piece in cluster.all("endpointslices"):
+        endpoints = piece.get("endpoints") or []
+        if any(map(_is_endpoint_ready, endpoints)):
+            services.add((piece.namespace, piece.labels.get("kubernetes.io/service-name")))
+    return services
+
+
+def _is_endpoint_ready(endpoint: Mapping[str, Any]) -> bool:
+    conditions = endpoint.get("conditions") or {}
+    return bool(conditions.get("ready", True))
+
+
+def _own_webhook(
+    cluster: Cluster, webhook: _Webhook, *, is_there: bool, is_answered: bool
+) -> Faults:
+    """Yield a webhook of KAI whose Service is absent or silent, or that has no authority.
+
+    `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
+    """
+    subject = Subject(cluster, "webhook", webhook.configuration)
+    resource = webhook.resource.removesuffix("s")
+    if not is_there:
+        yield subject.broken(
+            f"its Service {webhook.service} is not there, so {webhook.refused} are refused: an"
+            " uninstalled KAI left it",
+            cluster.command(f"delete {resource} {NAMES}"),
+            ", or ",
+            cluster.update,
+            " where this KAI is declared",
+        )
+    elif not is_answered:
+        yield subject.broken(
+            f"nothing answers for its Service {webhook.service}, so {webhook.refused} are refused",
+            "look with: ",
+            cluster.command(f"-n {KAI_NAMESPACE} get deployments,endpoints"),
+        )
+    elif not value_at(webhook.fields, "clientConfig.caBundle"):
+        yield subject.broken(
+            f"it has no certificate authority, so {webhook.refused} are refused: KAI's"
+            " installation did not end",
+            cluster.update,
+            "; it continues from there",
+        )
+
+
+def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
+    """Return the fault of a webhook that does not answer."""
+    resource = webhook.resource.removesuffix("s")
+    space = webhook.namespace
+    return Subject(cluster, "webhook", webhook.configuration).warning(
+        f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
+        f" {webhook.service} of namespace {space}, so {webhook.refused} are refused",
+        "have its owner repair it: ",
+        # Kubernetes takes any text as the namespace of a Service, and tenants write webhooks.
+        cluster.command(f"-n {shlex.quote(str(space))} get services,endpointslices,pods"),
+        ", or ",
+        cluster.command(f"get {resource} {NAME}"),
+        " for the namespaces that it is asked about",
+    )

@@ -1,0 +1,291 @@
+"""What checks find, object by object, and the findings that it becomes: one for each cause."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.wording import listed, plain
+from kai_fleet_cli.doctor.snapshot import Cluster
+from kai_fleet_policies.finding import Command, Finding, Fix, Level, commands_of, sentence
+from kai_fleet_policies.model.cluster import HOST
+
+# In a command these stand for the objects of the finding: the namespace, and in it all objects or
+# the first one.
+NAMESPACE: Final = "{namespace}"
+NAMES: Final = "{names}"
+NAME: Final = "{name}"
+_SHOWN_NAMES: Final = 10  # in the text of a finding
+_NAMES_IN_COMMAND: Final = 20  # the next run shows the others
+_FIX_CHARACTERS: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one object.
+
+    Args:
+        level: How bad it is.
+        path: Name of the cluster.
+        kind: Kind of the object.
+        name: Its name; `NAMESPACE/NAME` for an object in a namespace.
+        cause: What is wrong, as a predicate.
+        fix: What to do; empty if that is unknown. NAMESPACE, NAMES and NAME in its commands stand
+            for the objects.
+        check: Name for the finding if it is not that of the check that ran; else "".
+        key: Identifies the cause if its text differs from object to object. Faults with the same
+            key become one finding.
+        effect_of: Subject of the fault that causes this one, if there may be such a fault, on the
+            host or in the same cluster; else "".
+    """
+
+    level: Level
+    path: str
+    kind: str
+    name: str
+    cause: str
+    fix: Fix = ()
+    check: str = ""
+    key: str = ""
+    effect_of: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.name}".strip()
+
+
+Faults: TypeAlias = Iterator[Fault]
+
+
+class Why(NamedTuple):
+    """Why an object is not ready.
+
+    Args:
+        cause: The reason as a predicate.
+        fix: What to do; empty if that is unknown.
+        effect_of: Subject of the fault that is the cause, "" if there is none.
+    """
+
+    cause: str
+    fix: Fix = ()
+    effect_of: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The object that a fault is about. Each method returns a fault of one level.
+
+    The methods take the cause as a predicate, and the fix as an imperative in parts. Fault says
+    what `check`, `key` and `effect_of` are.
+    """
+
+    cluster: Cluster
+    kind: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.name}".strip()
+
+    def broken(
+        self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
+    ) -> Fault:
+        """The object does not work."""
+        return self.at(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+
+    def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
+        """The object works, and something is wrong."""
+        return self.at(Level.ADVISORY, cause, *fix, check=check)
+
+    def by_tenant(self, cause: str, *fix: str | Command, check: str = "", key: str = "") -> Fault:
+        """A tenant is the cause. On the host, which has no tenants, the object is broken."""
+        return self.at(Level.INFO, cause, *fix, check=check, key=key)
+
+    def at(
+        self,
+        level: Level,
+        cause: str,
+        *fix: str | Command,
+        check: str = "",
+        key: str = "",
+        effect_of: str = "",
+    ) -> Fault:
+        """A fault of this level; on the host `mandatory` in place of `info`."""
+        if level is Level.INFO and self.cluster.name == HOST:
+            level = Level.MANDATORY
+        return Fault(
+            level=level,
+            path=self.cluster.name,
+            kind=self.kind,
+            name=self.name,
+            cause=cause,
+            fix=fix,
+            check=check,
+            key=key,
+            effect_of=effect_of,
+        )
+
+
+def being_deleted(
+    cluster: Cluster,
+    item: KubeObject,
+    kind: str,
+    resource: str,
+    *,
+    declared: bool = True,
+) -> Fault:
+    """Return the fault of an object that is being deleted, with the finalizers that keep it.
+
+    `declared`: the stack declares the object, so the fix creates it again.
+    """
+    name = item.namespaced_name if item.namespace else item.name
+    subject = Subject(cluster, kind, name)
+    level = Level.MANDATORY if declared else Level.ADVISORY
+    again: Fix = (cluster.update, ", which makes it again")
+    if not item.finalizers:
+        fix = again if declared else ("wait until it is gone",)
+        return subject.at(level, "is being deleted", *fix)
+    finalizers = ", ".join(item.finalizers)
+    at = f"-n {item.namespace} " if item.namespace else ""
+    none = """'{"metadata": {"finalizers": null}}'"""
+    fix = (
+        "have whoever wrote them finish: look with ",
+        cluster.command(f"{at}get {resource} {NAME} -o yaml"),
+        ". If that is gone for good: ",
+        cluster.command(f"{at}patch {resource} {NAME} --type merge -p {none}"),
+    )
+    if declared:
+        fix = (*fix, "; then ", *again)
+    cause = f"is being deleted, and stays until its finalizers are gone: {finalizers}"
+    return subject.at(level, cause, *fix)
+
+
+CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
+FaultsByCheck: TypeAlias = Mapping[CheckAndCluster, Sequence[Fault]]
+_PathAndSubject: TypeAlias = tuple[str, str]
+
+
+def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
+    """Leave out each fault that another one causes, and append its subject to the other's cause.
+
+    A check whose faults are all left out is left out, too: it is not well.
+    """
+    subjects = set[_PathAndSubject]()
+    for faults in faults_by_check.values():
+        subjects.update((each.path, each.subject) for each in faults)
+    effects = defaultdict[_PathAndSubject, list[str]](list)
+    remaining = dict[CheckAndCluster, list[Fault]]()
+    for checked, faults in faults_by_check.items():
+        causes = list[Fault]()
+        for each in faults:
+            cause = _cause_among(subjects, each)
+            if cause is None:
+                causes.append(each)
+            else:
+                effects[cause].append(f"{each.subject} ({each.path})")
+        if causes or not faults:
+            remaining[checked] = causes
+    return {checked: _with_effects(causes, effects) for checked, causes in remaining.items()}
+
+
+def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
+    """Return the fault that causes this one: one on the host before one in the same cluster."""
+    for path in (HOST, effect.path):
+        cause = (path, effect.effect_of)
+        if cause in subjects and cause != (effect.path, effect.subject):
+            return cause
+    return None
+
+
+def _with_effects(
+    causes: Iterable[Fault], effects: Mapping[_PathAndSubject, Sequence[str]]
+) -> list[Fault]:
+    """Append to each cause the subjects that fail because of it."""
+    complete = list[Fault]()
+    for each in causes:
+        subjects = effects.get((each.path, each.subject))
+        if subjects is None:
+            complete.append(each)
+            continue
+        failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
+        cause = f"{each.cause}. What fails for that: {failing}"
+        complete.append(replace(each, cause=cause))
+    return complete
+
+
+def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:
+    """Yield the findings of one check in one cluster: one for each cause, with all its objects.
+
+    Without faults that is one finding of level `ok`. Causes and fixes are on one line, and only
+    commands are between backticks, because tenants choose some of the words.
+    """
+    if not faults:
+        yield Finding(Level.OK, cluster, "check", check, "", check=check)
+    for group in _by_cause(faults):
+        first = group[0]
+        names = list(dict.fromkeys(each.name for each in group))
+        fix = with_names(first.fix, names)
+        yield Finding(
+            level=first.level,
+            path=first.path,
+            kind=first.kind,
+            name=text(listed(names, "and", _SHOWN_NAMES)),
+            cause=text(first.cause),
+            fix=plain(sentence(fix), _FIX_CHARACTERS),
+            check=first.check or check,
+            commands=commands_of(fix),
+        )
+
+
+def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
+    """Group faults that one finding can report."""
+    groups = defaultdict[tuple[object, ...], list[Fault]](list)
+    for each in faults:
+        cause = (each.key,) if each.key else (each.cause, each.fix)
+        groups[each.check, each.level, each.kind, *cause].append(each)
+    return groups.values()
+
+
+def with_names(fix: Fix, names: Sequence[str]) -> Fix:
+    """Return a fix with the names of these objects in its commands, in place of the markers.
+
+    A command with NAMES takes all objects of a namespace, and is repeated for each namespace. Other
+    commands take the first object only. At most 20 objects are named.
+    """
+    names_by_namespace = defaultdict[str, list[str]](list)
+    for name in names[:_NAMES_IN_COMMAND]:
+        namespace, _, name_inside = name.rpartition("/")
+        names_by_namespace[namespace].append(name_inside)
+    parts = list[str | Command]()
+    for part in fix:
+        if isinstance(part, str):
+            parts.append(part.replace("`", "'"))
+        else:
+            parts.extend(joined(_named(part, names_by_namespace), ", "))
+    return tuple(parts)
+
+
+def joined(commands: Iterable[Command], between: str) -> Fix:
+    """Return these commands as a fix, with this text between them."""
+    parts = list[str | Command]()
+    for command in commands:
+        parts += [between, command]
+    return tuple(parts[1:])
+
+
+def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) -> list[Command]:
+    """Return the command for each namespace, or for the first one if it does not take all names."""
+    commands = list[Command]()
+    for namespace, names in names_by_namespace.items():
+        line = command.line.replace(NAMESPACE, namespace)
+        line = line.replace(NAMES, " ".join(names)).replace(NAME, names[0])
+        commands.append(Command(plain(line, _FIX_CHARACTERS)))
+    return commands if NAMES in command.line else commands[:1]
+
+
+def text(words: str) -> str:
+    """Return text on one line and without backticks, so that no tenant writes a command into it."""
+    return plain(words).replace("`", "'")

@@ -1,0 +1,195 @@
+"""What messages of Kubernetes, vCluster and KAI mean: those in events, conditions and statuses.
+
+Tables have the meanings by patterns: `messages.yaml`, and `scheduling.yaml` of the components for
+what schedulers write. `tenants.yaml` names the rows that a tenant causes.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from string import Formatter
+from typing import Final, NamedTuple
+
+import yaml
+
+from kai_fleet.cluster import scheduling
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.scheduling import NOTHING, Around
+from kai_fleet_cli.doctor.faults import Fault, Subject, Why
+from kai_fleet_cli.doctor.snapshot import Cluster
+from kai_fleet_policies.finding import Command, Fix, Level
+
+NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
+# Characters of a message that patterns search: tenants write some, and a longer one takes too long.
+_SEARCHED_CHARACTERS: Final = 4000
+_QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
+
+
+class _Row(NamedTuple):
+    """A row of `messages.yaml`. Class `scheduling.Row` is one of `scheduling.yaml`.
+
+    Args:
+        name: Its name; several rows may have the same.
+        pattern: The pattern of the message.
+        cause: The cause for a fault, with placeholders.
+        fix: The fix, with placeholders; `{0}` stands for the first of `commands`.
+        commands: Commands of the fix, with placeholders.
+    """
+
+    name: str
+    pattern: str
+    cause: str
+    fix: str
+    commands: Sequence[str] = ()
+
+
+def explain(
+    subject: Subject,
+    messages: Iterable[str],
+    check: str = "",
+    about: Around = NOTHING,
+) -> Fault | None:
+    """Return a fault with the meaning of the first message that a table knows; None without one.
+
+    Its level is `info` if the cause is in `tenants.yaml`, or if a list that would tell whether the
+    tenant caused it was not read; else `mandatory`.
+
+    Args:
+        subject: The object that the messages are about.
+        messages: The messages.
+        check: Name of the check; "" for the name of the row that matches.
+        about: The objects around a pod that has no node.
+    """
+    for message in messages:
+        known = _meaning(subject, message) or _scheduler_meaning(subject, message, about)
+        if known is not None:
+            return replace(known, check=check or known.check)
+    return None
+
+
+def reason(cluster: Cluster, *objects: KubeObject) -> Why:
+    """Return why objects are not ready, by the first of their messages that a table knows.
+
+    Without such a message the cause quotes the first message, or says that there is none or that
+    the events were not read, and the fix is empty.
+    """
+    if unread := cluster.unread("events", "bound"):
+        messages = list[str]()
+        for item in objects:
+            messages.extend(filter(None, item.messages))
+        fallback = f"why is not known: {unread}"
+    else:
+        messages = cluster.messages_of(*objects)
+        fallback = "nothing gives a reason"
+    waiting_pod = next((item for item in objects if item.unscheduled), None)
+    about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
+    known = explain(Subject(cluster, "", ""), messages, about=about)
+    if known is not None:
+        return Why(known.cause, known.fix, known.effect_of)
+    first_message = next(iter(messages), fallback)
+    return Why(first_message[:_QUOTED_CHARACTERS])
+
+
+def _meaning(subject: Subject, message: str) -> Fault | None:
+    """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
+
+    The row's name is its check.
+    """
+    for row in _rows():
+        match = re.search(row.pattern, message[:_SEARCHED_CHARACTERS], flags=re.DOTALL)
+        if match is None:
+            continue
+        quoted = " ".join(message.split())[:_QUOTED_CHARACTERS]
+        groups = {group: matched.strip() for group, matched in match.groupdict("").items()}
+        values = {"what": "", "text": quoted, **groups}
+        cause = " ".join(row.cause.format_map(values).split())
+        return subject.at(
+            _level(row.name),
+            cause,
+            *_filled(subject.cluster, row.fix, row.commands, values),
+            check=row.name,
+            key=row.name if "{text}" in row.cause else "",
+            effect_of=_causing_subject(row.name, values["what"]),
+        )
+    return None
+
+
+def _level(row_name: str) -> Level:
+    return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
+
+
+def _scheduler_meaning(subject: Subject, message: str, about: Around) -> Fault | None:
+    """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
+    that matches. The row's name is its check.
+
+    The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
+    """
+    known = scheduling.meaning(message, about)
+    if known is None:
+        return None
+    row, values = known
+    level = _level(row.name)
+    cause = row.cause.format_map(values)
+    fix = _filled(subject.cluster, row.fix, row.commands, values)
+    key = row.cause.format_map({**values, "text": ""})
+    if about.unread and row.is_of_nodes:
+        level = Level.INFO
+        cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
+        fix = () if row.is_by_objects else fix
+        key += about.unread
+    return subject.at(level, cause, *fix, check=row.name, key=key)
+
+
+def _filled(
+    cluster: Cluster,
+    fix: str,
+    commands: Sequence[str],
+    values: Mapping[str, str],
+) -> Fix:
+    """Return the fix of a row, in parts, with the values of its placeholders.
+
+    Besides `values` these are keys of the stack file and commands of the cluster.
+    """
+    texts = {
+        "key": cluster.desired.key,
+        "queues": cluster.desired.queues_key,
+        "kubectl": cluster.kubectl,
+        "host": cluster.host_kubectl,
+        **values,
+    }
+    parts_by_name: dict[str, str | Command] = {
+        "update": cluster.update,
+        "apply": cluster.apply,
+        **texts,
+    }
+    for number, command in enumerate(commands):
+        parts_by_name[str(number)] = Command(command.format_map(texts))
+    parts = list[str | Command]()
+    for literal, name, *_ in Formatter().parse(fix):
+        parts.append(literal)
+        if name is not None:
+            parts.append(parts_by_name[name])
+    return tuple(parts)
+
+
+def _causing_subject(row_name: str, runtime_class: str) -> str:
+    """Return the subject of the fault that causes what a message reports; "" if there is none."""
+    if row_name != "runtime-class":
+        return ""
+    return f"RuntimeClass {runtime_class or NVIDIA_CLASS}"
+
+
+@cache
+def _rows() -> Sequence[_Row]:
+    return [_Row(**fields) for fields in yaml.load(_file("messages.yaml"), yaml.CSafeLoader)]
+
+
+@cache
+def _tenant_causes() -> frozenset[str]:
+    return frozenset(yaml.load(_file("tenants.yaml"), yaml.CSafeLoader))
+
+
+def _file(name: str) -> bytes:
+    return (files(__package__) / name).read_bytes()
