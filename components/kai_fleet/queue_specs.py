@@ -21,7 +21,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from kai_fleet.inputs import has_output, without_none
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.values import WORD, parse_quantity, whole_numbers
+from kai_fleet.values import WORD, whole_numbers
+from kai_usage.quantities import parse_quantity
 
 # QueueArgs by name. Python and stack files may write a quota in place of a share.
 Queue: TypeAlias = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Causes and fixes of waiting pods, from three tables.
 
-`reasons.yaml` is asked by the name of a row. In `messages.yaml`, and in `scheduling.yaml` for what
-schedulers say, the first row whose pattern is in a message counts.
+`reasons.yaml` is asked by the name of a row. In `messages.yaml` the first row whose pattern is in a
+message counts, else what `kai_usage.scheduling` knows of schedulers.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from kubectl_fleet.placement import NOTHING, Placement
-from kubectl_fleet.table import plain
+from kai_usage import scheduling
+from kai_usage.scheduling import NOTHING, Around
+from kai_usage.words import plain
 
 _MAX_CHARACTERS_READ: Final = 4000
 _MAX_CHARACTERS_SHOWN: Final = 240
-_FIRST_ROW_ABOUT_NODES: Final = "no-room"  # of scheduling.yaml; those before are about the pod
 
 
 class Reason(NamedTuple):
@@ -42,11 +42,11 @@ def reason(row: str, **values: object) -> Reason:
     return Reason(cause, fix)
 
 
-def meaning(texts: Iterable[object], kubectl: str, about: Placement = NOTHING) -> Reason | None:
+def meaning(texts: Iterable[object], kubectl: str, about: Around = NOTHING) -> Reason | None:
     """What the first known one of some messages means; None if none is known.
 
-    `kubectl` is the kubectl command for this cluster. `about` are the nodes and volumes behind what
-    a scheduler says.
+    `kubectl` is the kubectl command for this cluster. `about` are the nodes and volumes around a
+    pod without a node.
     """
     for text in texts:
         line = plain(text, _MAX_CHARACTERS_READ)
@@ -72,35 +72,16 @@ def _in_messages(line: str, kubectl: str) -> Reason | None:
     return None
 
 
-def _in_scheduling(line: str, kubectl: str, about: Placement) -> Reason | None:
-    """The first row of scheduling.yaml that fits.
-
-    If that row is about nodes, and `about` has a row that objects prove, the proven one counts.
-    """
-    said = line.partition(" preemption: ")[0] or line  # behind it the same nodes are counted again
-    rows = _table("scheduling")
-    names = [row["name"] for row in rows]
-    for number, row in enumerate(rows):
-        match = re.search(row["pattern"], said)
-        if match is None:
-            continue
-        is_about_nodes = number >= names.index(_FIRST_ROW_ABOUT_NODES)
-        if about.row and is_about_nodes:
-            row = rows[names.index(about.row)]
-        values = {
-            **match.groupdict(""),
-            **about._asdict(),
-            "text": said[:_MAX_CHARACTERS_SHOWN],
-        }
-        commands = {
-            "kubectl": kubectl,
-            "host": "kubectl",
-            "cordoned": about.cordoned,
-        }
-        cause = _filled(row["cause"], values)
-        fix = _filled(row.get("tell") or row["fix"], commands)
-        return Reason(cause, fix)
-    return None
+def _in_scheduling(line: str, kubectl: str, about: Around) -> Reason | None:
+    """What a scheduler says by it, and what a user of the cluster can do."""
+    known = scheduling.meaning(line, about)
+    if known is None:
+        return None
+    row, values = known
+    commands = {"kubectl": kubectl, "host": "kubectl", "cordoned": values["cordoned"]}
+    cause = _filled(row.cause, values)
+    fix = _filled(row.tell or row.fix, commands)
+    return Reason(cause, fix)
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

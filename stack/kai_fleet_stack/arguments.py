@@ -15,7 +15,7 @@ from kai_fleet.inputs import RegistryArgs, TolerationArgs, resolved, toleration_
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
 from kai_fleet.queue_specs import UNLIMITED, named_specs
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, mig, taken_for
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, KAI, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.releases.sources import in_any
@@ -28,6 +28,7 @@ from kai_fleet_stack.settings.sections.platform import HostKai, Monitoring
 from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
 from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
+from kai_usage import mig
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs

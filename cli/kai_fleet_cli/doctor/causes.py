@@ -15,13 +15,13 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import yaml
 
-from kai_fleet.cluster import scheduling
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.scheduling import NOTHING, Around
 from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
+from kai_usage import scheduling
+from kai_usage.scheduling import NOTHING, Around
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _SHOWN_NAMES: Final = 10  # in the text of a finding

@@ -3,12 +3,7 @@
 import re
 from typing import Final
 
-from kai_fleet.releases import (
-    DEFAULT_VCLUSTER,
-    VCLUSTER,
-    kubernetes_refusal,
-    vcluster_refusal,
-)
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, kubernetes_refusal, vcluster_refusal
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_values import KUBERNETES, kubernetes_of
 from kai_fleet_policies.model.cluster import Cluster, Team

@@ -6,17 +6,16 @@ from typing import Final, cast
 
 from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
-from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
-from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Faults, fault, reason
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.model.cluster import DeclaredTeam
-from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings.sections.platform import NVIDIA
+from kai_usage.keys import GPU_GROUP, GPU_INDEX, MEMORY_LABEL, RESERVATIONS
+from kai_usage.mig import PREFIX, gpus_of
+from kai_usage.pods import Pod
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
 _SHARING_LABELS: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
@@ -299,9 +298,9 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
         )
 
 
-def _sharing_pods(cluster: Cluster) -> list[PodUse]:
+def _sharing_pods(cluster: Cluster) -> list[Pod]:
     """Return the pods that ask KAI for a share of a GPU, or hold one."""
-    return [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
+    return [use for use in cluster.usage.pods if use.by_kai and use.gpu.shared]
 
 
 def _shares_gpus(cluster: Cluster) -> bool | None:
@@ -321,7 +320,7 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     """
     sharing_pods = _sharing_pods(cluster)
     reserved = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    members: dict[str, list[PodUse]] = defaultdict(list)
+    members: dict[str, list[Pod]] = defaultdict(list)
     for use in sharing_pods:
         if use.phase != "Running":
             continue
@@ -352,7 +351,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:
-        if use.scheduled_by_kai:
+        if use.by_kai:
             shared_groups.update(use.groups)
     for pod in cluster.within("pods", RESERVATIONS):
         if cluster.age_seconds(pod) < PATIENCE_SECONDS:

@@ -5,13 +5,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.provider.queues import TREE
-from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
+from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, NODE_POOL
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, Faults, Why, being_deleted, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
-from kai_fleet_cli.doctor.usage import queue_of
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
+from kai_usage.keys import KAI_NAMESPACE
 
 # Resources that an update creates, or that controllers create for it. "*" matches all resources.
 _CREATED_RESOURCES: Final = frozenset(
@@ -330,7 +330,7 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     KAI schedules from queues only, and ignores those below a cycle or an absent parent. In a
     cluster that another stack declares no queue counts as undeclared.
     """
-    index = QueueIndex(map(queue_of, cluster.all("queues")))
+    index = QueueIndex(cluster.queues)
     if not index.queues and not cluster.desired.queues:
         yield fault("without-queues", cluster, cluster.name)
     for queue in index.queues:

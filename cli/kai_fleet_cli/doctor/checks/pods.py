@@ -6,15 +6,16 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.releases import GPU_CHARTS
-from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, Faults, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
-from kai_fleet_cli.doctor.usage import upwards
 from kai_fleet_policies.model.cluster import DeclaredTeam
-from kai_fleet_policies.model.pod_use import PodUse
-from kai_fleet_policies.model.queues import SLACK, UNLIMITED
+from kai_usage.creators import lacks_pods
+from kai_usage.keys import POD_GROUP, QUEUE_LABEL
+from kai_usage.limits import exceeded_limits
+from kai_usage.pods import Pod
 
 Reasons: TypeAlias = Iterator[Fault | None]  # why a pod waits: the first that is not None counts
 _PATIENCE_SECONDS: Final = 60.0  # a shorter wait is normal
@@ -78,7 +79,7 @@ def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
 
 def _not_placed(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
@@ -94,7 +95,7 @@ def _not_placed(
     if gates := pod.spec.get("schedulingGates"):
         gate_names = ", ".join(str(gate.get("name")) for gate in gates)
         yield fault("pod-gated", cluster, name, gates=gate_names)
-    if use.scheduled_by_kai:
+    if use.by_kai:
         yield from _by_queue(pod, use, cluster, snapshot)
         yield from _by_limits(use, cluster, snapshot)
     elif scheduling.kai is not None and QUEUE_LABEL in pod.labels:
@@ -114,11 +115,9 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
     return pod.is_true("PodBound") or bound
 
 
-def _too_large(use: PodUse, cluster: Cluster) -> Fault | None:
+def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
     """Return a fault for a pod that asks for more GPUs than any node has, even an empty one."""
-    gpus = use.gpu.whole
-    if not gpus and use.gpu.shared:
-        gpus = use.gpu.devices
+    gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
     if gpus > most:
         values = {"asked": f"{gpus:g}", "most": f"{most:g}"}
@@ -126,11 +125,11 @@ def _too_large(use: PodUse, cluster: Cluster) -> Fault | None:
     return None
 
 
-def _unexplained(pod: KubeObject, use: PodUse, cluster: Cluster) -> Fault:
+def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
     """Return the fault of a pod that waits for no reason: KAI's podgrouper ignores it, or other."""
     name = pod.namespaced_name
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
-    if use.scheduled_by_kai and cluster.kai is not None and not grouped:
+    if use.by_kai and cluster.kai is not None and not grouped:
         podgrouper = next(name for name in cluster.kai.deployments if "grouper" in name)
         return fault("pod-ungrouped", cluster, name, grouper=podgrouper)
     text = pod.unscheduled or "no event, no condition"
@@ -158,7 +157,7 @@ def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) ->
 
 def _by_queue(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
@@ -188,7 +187,7 @@ def _by_queue(
     yield _wrong_shard(pod, use, cluster, scheduling)
 
 
-def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Return a fault if a pod's queue takes no pods of its cluster.
 
     In this order: the pod names none, an unknown one, one that is declared and absent, one with
@@ -216,7 +215,7 @@ def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | N
 
 def _wrong_shard(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     scheduling: Cluster,
 ) -> Fault | None:
@@ -245,32 +244,24 @@ def _wrong_shard(
     )
 
 
-def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
+def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield limits of the pod's queue and its ancestors: first all that are too low for the pod
     alone, then all that are reached now.
     """
     scheduling = snapshot.scheduling_cluster(cluster)
-    if not use.gpus:
-        return
-    chain = upwards(scheduling.usage.queues, use.queue)
-    queues = [queue for queue in chain if queue.limit != UNLIMITED]
-    for cause_id in ("pod-over-limit", "pod-queue-full"):
-        for queue in queues:
-            needed_gpus = use.gpus
-            if cause_id == "pod-queue-full":
-                needed_gpus += queue.in_use
-            if needed_gpus > queue.limit + SLACK:
-                team = snapshot.team_of(cluster)
-                yield fault(
-                    cause_id,
-                    cluster,
-                    use.namespaced_name,
-                    held=f"{queue.in_use:g}",
-                    most=f"{queue.limit:g}",
-                    queue=queue.name,
-                    more=_raise_limit(scheduling, team, queue.name, needed_gpus),
-                    asked=counted(use.gpus, "GPU"),
-                )
+    team = snapshot.team_of(cluster)
+    for exceeded in exceeded_limits(use, scheduling.usage.queues, ["gpu"]):
+        queue = exceeded.queue.name
+        yield fault(
+            "pod-over-limit" if exceeded.alone else "pod-queue-full",
+            cluster,
+            use.namespaced_name,
+            held=f"{exceeded.in_use:g}",
+            most=f"{exceeded.limit:g}",
+            queue=queue,
+            more=_raise_limit(scheduling, team, queue, exceeded.needed),
+            asked=counted(exceeded.requested, "GPU"),
+        )
 
 
 def _raise_limit(
@@ -341,7 +332,7 @@ def without_group(cluster: Cluster, _: Snapshot) -> Faults:
         group = pod.annotations.get(POD_GROUP)
         if not group or cluster.named("podgroups", group, pod.namespace) is not None:
             continue
-        if use is not None and use.scheduled_by_kai:
+        if use is not None and use.by_kai:
             yield fault("pod-group-gone", cluster, pod.namespaced_name)
 
 
@@ -425,19 +416,4 @@ def _is_over(cluster: Cluster, subject: _Subject, event: KubeObject) -> bool:
         return True
     if subject.kind == "Pod":
         return late or owner.is_true("Ready") or owner.phase == "Succeeded"
-    if owner.is_true("Complete") or owner.is_true("Failed") or owner.spec.get("suspend"):
-        return True
-    return _created_pods(owner) >= _desired_pods(owner)
-
-
-def _created_pods(owner: KubeObject) -> int:
-    """Return the number of pods that a workload has or had."""
-    counts = ("replicas", "currentNumberScheduled", "active", "succeeded")
-    return max(owner.status.get(key) or 0 for key in counts)
-
-
-def _desired_pods(owner: KubeObject) -> int:
-    """Return the number of pods that a workload or DaemonSet asks for; 1 if it does not say."""
-    scheduled: int = owner.status.get("desiredNumberScheduled", 1)
-    replicas: int = owner.spec.get("replicas", scheduled)
-    return replicas
+    return not lacks_pods(owner)

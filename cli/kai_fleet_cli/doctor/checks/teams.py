@@ -16,7 +16,7 @@ from kai_fleet.cluster.terminating import (
 from kai_fleet.names import TEAM_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet.releases.keys import NO_GPU_CLASSES
-from kai_fleet.values import parse_quantity, value_at
+from kai_fleet.values import value_at
 from kai_fleet.wording import listed
 from kai_fleet_cli.diff import another
 from kai_fleet_cli.doctor.causes import Fault, Faults, Why, fault, reason
@@ -24,6 +24,7 @@ from kai_fleet_cli.doctor.checks.kai import killed_lately
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.model.cluster import DeclaredTeam
+from kai_usage.quantities import parse_quantity
 
 NEARLY_FULL: Final = 0.8  # of a bound
 STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace

@@ -11,8 +11,9 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
 from kai_fleet.cluster.probes.wait import NotReadyError
-from kai_fleet.cluster.scheduling import Around, Row, around, claims_of, meaning
 from kai_fleet.wording import listed, plain, plural
+from kai_usage.objects import spec_of, takes_pods
+from kai_usage.scheduling import Around, Row, around, claims_of, meaning
 
 # ErrImagePull, ImagePullBackOff
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
@@ -162,13 +163,13 @@ def _no_node(
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
     with_labels = f" with the labels {selector(labels)}" if labels else ""
-    usable = [node for node in about.candidates if node.takes_pods]
+    usable = [node for node in about.candidates if takes_pods(node)]
     if about.all_nodes and not usable:
         return (
             f"no Ready node{with_labels} takes pods: add or label one, or write others at"
             f" {pool_key}"
         )
-    taints = [node.spec.get("taints") or () for node in usable]
+    taints = [spec_of(node).get("taints") or () for node in usable]
     closed = closed_pool(pod.spec.get("tolerations") or (), taints, tolerations_key)
     if closed:
         _, fix = closed

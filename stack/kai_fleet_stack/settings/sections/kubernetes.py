@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import QUANTITY, WORD, parse_quantity
+from kai_fleet.values import WORD
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
+from kai_usage.quantities import QUANTITY, parse_quantity
 
 _FORMS: Final = (
     {"type": "number", "minimum": 0},

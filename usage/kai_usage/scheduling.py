@@ -12,9 +12,18 @@ from typing import Final, NamedTuple
 
 import yaml
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
-from kai_fleet.values import value_at
-from kai_fleet.wording import listed, plural
+from kai_usage.objects import (
+    Object,
+    annotations_of,
+    has_labels,
+    is_cordoned,
+    is_true,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+)
+from kai_usage.words import listed
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on a claim, when its volume is made
@@ -74,40 +83,40 @@ class Around:
         unread: Why the objects are unknown; "" if they are known.
     """
 
-    all_nodes: Sequence[KubeObject] = ()
-    candidates: Sequence[KubeObject] = ()
-    claims: Sequence[KubeObject] = ()
-    volumes: Sequence[KubeObject] = ()
+    all_nodes: Sequence[Object] = ()
+    candidates: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    volumes: Sequence[Object] = ()
     unread: str = ""
 
     @property
-    def placed(self) -> Iterator[tuple[str, str, KubeObject | None]]:
+    def placed(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
         None for a node that is gone. No volumes if no nodes are known.
         """
         if not self.all_nodes:
             return
-        nodes = {node.name: node for node in self.all_nodes}
+        nodes = {name_of(node): node for node in self.all_nodes}
         for node in self.all_nodes:
-            nodes[node.labels.get(_HOSTNAME, node.name)] = node
-        volumes = {volume.name: volume for volume in self.volumes}
+            nodes[labels_of(node).get(_HOSTNAME, name_of(node))] = node
+        volumes = {name_of(volume): volume for volume in self.volumes}
         for claim in self.claims:
-            name = str(claim.spec.get("volumeName") or "")
-            host = _host_of(volumes.get(name)) or claim.annotations.get(_SELECTED_NODE, "")
+            name = str(spec_of(claim).get("volumeName") or "")
+            host = _host_of(volumes.get(name)) or annotations_of(claim).get(_SELECTED_NODE, "")
             if name and host:
-                yield f"{name} of claim {claim.name}", host, nodes.get(host)
+                yield f"{name} of claim {name_of(claim)}", host, nodes.get(host)
 
 
 NOTHING: Final = Around()
 
 
 def around(
-    pod: KubeObject,
-    nodes: Sequence[KubeObject],
+    pod: Object,
+    nodes: Sequence[Object],
     pool: Mapping[str, str],
-    claims: Iterable[KubeObject],
-    volumes: Sequence[KubeObject],
+    claims: Iterable[Object],
+    volumes: Sequence[Object],
 ) -> Around:
     """The objects around a pod, chosen from all nodes, claims and volumes.
 
@@ -118,26 +127,24 @@ def around(
         claims: Claims of any namespace.
         volumes: All PersistentVolumes.
     """
-    selector = {**pool, **(pod.spec.get("nodeSelector") or {})}
-    names = set(claims_of(pod))
+    selector = {**pool, **(spec_of(pod).get("nodeSelector") or {})}
+    mounted = {(namespace_of(pod), name) for name in claims_of(pod)}
     return Around(
         all_nodes=nodes,
-        candidates=[node for node in nodes if in_pool(node.labels, selector)],
-        claims=[
-            claim for claim in claims if claim.name in names and claim.namespace == pod.namespace
-        ],
+        candidates=[node for node in nodes if has_labels(node, selector)],
+        claims=[claim for claim in claims if (namespace_of(claim), name_of(claim)) in mounted],
         volumes=volumes,
     )
 
 
-def claims_of(pod: KubeObject) -> Iterator[str]:
+def claims_of(pod: Object) -> Iterator[str]:
     """The names of the claims that a pod mounts, those of its ephemeral volumes among them."""
-    for volume in pod.spec.get("volumes") or ():
-        name = value_at(volume, "persistentVolumeClaim.claimName")
-        if name:
-            yield str(name)
+    for volume in spec_of(pod).get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim") or {}
+        if claim.get("claimName"):
+            yield str(claim["claimName"])
         elif "ephemeral" in volume:
-            yield f"{pod.name}-{volume['name']}"
+            yield f"{name_of(pod)}-{volume['name']}"
 
 
 def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
@@ -165,8 +172,9 @@ def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
     """Placeholders for cordoned nodes: in words, and as arguments of a command."""
     if not names:
         return {"nodes": _UNNAMED_NODES, "cordoned": "<node>"}
+    noun = "node" if len(names) == 1 else "nodes"
     return {
-        "nodes": f"{plural(len(names), 'node')} {listed(names, 'and')}",
+        "nodes": f"{noun} {listed(names, 'and')}",
         "cordoned": " ".join(names),
     }
 
@@ -186,7 +194,7 @@ class _Facts(NamedTuple):
 
 def _facts(about: Around) -> _Facts:
     """What objects say. The first volume on a node that takes no pods decides."""
-    cordoned = [node.name for node in about.candidates if node.spec.get("unschedulable")]
+    cordoned = [name_of(node) for node in about.candidates if is_cordoned(node)]
     disproved = set[str]()
     if about.candidates and not cordoned:
         disproved.add(_CORDONED)
@@ -195,11 +203,11 @@ def _facts(about: Around) -> _Facts:
         if node is None:
             words = f"{volume} is on node {name}, which is not there"
             return _Facts(cordoned, words, _ELSEWHERE, disproved)
-        if not node.is_true("Ready"):
+        if not is_true(node, "Ready"):
             words = f"{volume} is on node {name}, which is not Ready"
             return _Facts(cordoned, words, _ELSEWHERE, disproved)
-        if not node.takes_pods:
-            return _Facts([node.name], _UNNAMED_VOLUME, _CORDONED, set())
+        if is_cordoned(node):
+            return _Facts([name_of(node)], _UNNAMED_VOLUME, _CORDONED, set())
     if placed:
         disproved.add(_ELSEWHERE)
     return _Facts(cordoned, _UNNAMED_VOLUME, "", disproved)
@@ -218,15 +226,15 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     return first
 
 
-def _host_of(volume: KubeObject | None) -> str:
+def _host_of(volume: Object | None) -> str:
     """The hostname label of the one node that a PersistentVolume is bound to; "" if there is none.
 
     "" as well for a volume that several nodes reach.
     """
-    if volume is None:
-        return ""
+    affinity = spec_of(volume or {}).get("nodeAffinity") or {}
+    required = affinity.get("required") or {}
     hosts: list[object] = []
-    for term in value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms") or ():
+    for term in required.get("nodeSelectorTerms") or ():
         for expression in term.get("matchExpressions") or ():
             if expression.get("key") == _HOSTNAME:
                 hosts += expression.get("values") or ()
