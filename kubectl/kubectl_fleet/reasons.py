@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from kai_usage.amounts import SLACK
+from kai_usage.deployments import is_scheduler
 from kai_usage.keys import FRACTION, MEMORY, POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import exceeded_limits
 from kai_usage.nodes import gpus_of
@@ -16,6 +17,7 @@ from kai_usage.objects import (
     condition,
     has_labels,
     labels_of,
+    status_of,
     waiting_containers,
 )
 from kai_usage.pods import Pod
@@ -135,10 +137,7 @@ class Reasons:
     def _scheduler_serves(self) -> bool:
         """Whether a scheduler of KAI is available."""
         for deployment in self._view.all("deployments"):
-            name = deployment["metadata"]["name"]
-            is_scheduler = name == "scheduler" or name.startswith("kai-scheduler")
-            status = deployment.get("status") or {}
-            if is_scheduler and status.get("availableReplicas"):
+            if is_scheduler(deployment) and status_of(deployment).get("availableReplicas"):
                 return True
         return False
 

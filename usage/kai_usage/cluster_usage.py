@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kai_usage.kai_version import kai_version
+from kai_usage.deployments import kai_version
 from kai_usage.nodes import Node, add_pods, read_nodes
 from kai_usage.objects import Object
 from kai_usage.pods import Pod, read_pods
@@ -39,14 +39,23 @@ def count(
     `objects` has lists by the plural of their kind. A kind without a list counts as empty. With
     `by_status`, because not all pods may be listed, queues hold what the status of the Queues says.
     """
-    items = objects.get("pods", ())
+    pod_items = objects.get("pods", ())
+    queue_items = objects.get("queues", ())
     version = kai_version(objects.get("deployments", ()))
     nodes = read_nodes(objects.get("nodes", ()), version)
     memories = {name: node.kai_memory for name, node in nodes.items()}
-    pods = read_pods(items, objects.get("podgroups", ()), memories)
-    add_pods(nodes, pods, items)
-    queues = read_queues(objects.get("queues", ()))
+    pods = read_pods(pod_items, objects.get("podgroups", ()), memories)
+    add_pods(nodes, pods, pod_items)
+    queues = read_queues(queue_items)
     queues_of_pods = count_pods(pods)
-    uses = count_status(objects.get("queues", ())) if by_status else queues_of_pods
-    add_use(queues, uses)
-    return ClusterUsage(version, pods, nodes, queues, queues_of_pods)
+    if by_status:
+        add_use(queues, count_status(queue_items))
+    else:
+        add_use(queues, queues_of_pods)
+    return ClusterUsage(
+        version=version,
+        pods=pods,
+        nodes=nodes,
+        queues=queues,
+        queues_of_pods=queues_of_pods,
+    )

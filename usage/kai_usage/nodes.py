@@ -35,10 +35,12 @@ class SharedGpu:
     """A GPU that pods share, with the fraction of it that each holds.
 
     `group` is KAI's name of it, `device` its UUID, or "" until its reservation pod has found it.
+    `reserved`: there is a reservation pod, which holds the GPU.
     """
 
     group: str
     device: str = ""
+    reserved: bool = False
     holders: list[tuple[Pod, float]] = field(default_factory=list)
 
     @property
@@ -141,5 +143,5 @@ def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
         node_name = spec_of(item).get("nodeName") or ""
         device = annotations_of(item).get(GPU_INDEX, "")
         for group in groups_of(labels_of(item)):
-            gpus[node_name, group] = SharedGpu(group, device)
+            gpus[node_name, group] = SharedGpu(group, device, reserved=True)
     return gpus

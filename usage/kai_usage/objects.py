@@ -11,23 +11,29 @@ Object: TypeAlias = Mapping[str, Any]
 
 
 def name_of(item: Object) -> str:
-    """The name of an object."""
-    return str(item["metadata"]["name"])
+    """The name of an object. Raises TypeError for one that is no text."""
+    name = item["metadata"]["name"]
+    if not isinstance(name, str):
+        raise TypeError("the name of an object is no text")
+    return name
 
 
 def namespace_of(item: Object) -> str:
     """The namespace of an object; "" for one of the whole cluster."""
-    return str(item["metadata"].get("namespace") or "")
+    metadata = item["metadata"]
+    return str(metadata.get("namespace") or "")
 
 
 def labels_of(item: Object) -> Mapping[str, str]:
     """The labels of an object."""
-    return item["metadata"].get("labels") or {}
+    metadata = item["metadata"]
+    return metadata.get("labels") or {}
 
 
 def annotations_of(item: Object) -> Mapping[str, str]:
     """The annotations of an object."""
-    return item["metadata"].get("annotations") or {}
+    metadata = item["metadata"]
+    return metadata.get("annotations") or {}
 
 
 def spec_of(item: Object) -> Object:
@@ -51,12 +57,14 @@ def condition(item: Object, type_: str) -> Object:
 
 def is_true(item: Object, type_: str) -> bool:
     """Whether the condition of this type has the status True."""
-    return condition(item, type_).get("status") == "True"
+    status = condition(item, type_).get("status")
+    return bool(status == "True")
 
 
 def is_cordoned(node: Object) -> bool:
     """Whether a node takes no new pods because somebody cordoned it."""
-    return bool(spec_of(node).get("unschedulable"))
+    spec = spec_of(node)
+    return bool(spec.get("unschedulable"))
 
 
 def takes_pods(node: Object) -> bool:
@@ -71,7 +79,8 @@ def has_labels(node: Object, labels: Mapping[str, str]) -> bool:
 
 def phase_of(pod: Object) -> str:
     """The phase of a pod, Pending if its status has none."""
-    return str(status_of(pod).get("phase") or "Pending")
+    status = status_of(pod)
+    return str(status.get("phase") or "Pending")
 
 
 def has_ended(pod: Object) -> bool:

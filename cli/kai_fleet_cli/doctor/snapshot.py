@@ -20,7 +20,7 @@ from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 from kai_fleet_stack.settings import Settings
 from kai_usage.cluster_usage import ClusterUsage, count
-from kai_usage.kai_version import kai_version
+from kai_usage.deployments import is_scheduler, kai_version
 from kai_usage.keys import KAI_NAMESPACE, RESERVED
 from kai_usage.pods import Pod
 from kai_usage.scheduling import Around, around, claims_of
@@ -227,11 +227,7 @@ class Cluster:
     @cached_property
     def schedulers(self) -> list[KubeObject]:
         """The Deployments that are KAI schedulers."""
-        return [
-            item
-            for item in self.within("deployments", KAI_NAMESPACE)
-            if item.name == "scheduler" or item.name.startswith("kai-scheduler-")
-        ]
+        return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """Return the last 20 events about one object, the newest first."""

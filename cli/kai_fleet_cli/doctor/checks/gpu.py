@@ -15,6 +15,7 @@ from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings.sections.platform import NVIDIA
 from kai_usage.keys import GPU_GROUP, GPU_INDEX, MEMORY_LABEL, RESERVATIONS
 from kai_usage.mig import PREFIX, gpus_of
+from kai_usage.nodes import Node, SharedGpu
 from kai_usage.pods import Pod
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
@@ -300,7 +301,11 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
 
 def _sharing_pods(cluster: Cluster) -> list[Pod]:
     """Return the pods that ask KAI for a share of a GPU, or hold one."""
-    return [use for use in cluster.usage.pods if use.by_kai and use.gpu.shared]
+    return list(filter(_asks_for_share, cluster.usage.pods))
+
+
+def _asks_for_share(pod: Pod) -> bool:
+    return pod.by_kai and pod.gpu.shared
 
 
 def _shares_gpus(cluster: Cluster) -> bool | None:
@@ -318,30 +323,33 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield running pods that share a GPU and have no group, a group without a reservation pod, or
     a group whose fractions are more than one GPU.
     """
-    sharing_pods = _sharing_pods(cluster)
-    reserved = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    members: dict[str, list[Pod]] = defaultdict(list)
-    for use in sharing_pods:
-        if use.phase != "Running":
-            continue
-        if not use.groups:
-            yield fault("share-without-group", cluster, use.namespaced_name, label=GPU_GROUP)
-        for group in use.groups:
-            members[group].append(use)
-    for group, uses in members.items():
-        total = sum(use.gpu.fraction or 0.0 for use in uses)
-        too_full = total > _WHOLE_GPU
-        if group in reserved and not too_full:
-            continue
-        cause_id = "group-too-full" if group in reserved else "group-without-reservation"
-        for use in uses:
-            yield fault(
-                cause_id,
-                cluster,
-                use.namespaced_name,
-                group=group,
-                total=f"{total:g}",
-            )
+    for pod in _sharing_pods(cluster):
+        if pod.phase == "Running" and not pod.groups:
+            yield fault("share-without-group", cluster, pod.namespaced_name, label=GPU_GROUP)
+    for node in cluster.usage.nodes.values():
+        for gpu in node.shared:
+            yield from _shared_gpu_faults(cluster, node, gpu)
+
+
+def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
+    """Yield the running pods on a GPU that is not reserved, or of which they hold more than all.
+
+    A share of memory is left out if the memory of the node's GPUs is not known.
+    """
+    running = [pod for pod, _ in gpu.holders if _asks_for_share(pod) and pod.phase == "Running"]
+    sized = [pod for pod in running if node.kai_memory or pod.gpu.fraction]
+    total = sum(pod.gpu.fraction_of(node.kai_memory) for pod in sized)
+    if gpu.reserved and total <= _WHOLE_GPU:
+        return
+    cause_id = "group-too-full" if gpu.reserved else "group-without-reservation"
+    for pod in running:
+        yield fault(
+            cause_id,
+            cluster,
+            pod.namespaced_name,
+            group=gpu.group,
+            total=f"{total:g}",
+        )
 
 
 def reservations(cluster: Cluster, _: Snapshot) -> Faults:

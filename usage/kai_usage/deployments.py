@@ -1,4 +1,4 @@
-"""The version of the KAI that runs in a cluster."""
+"""The Deployments of the KAI that runs in a cluster: its version and its schedulers."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,6 +21,12 @@ def kai_version(deployments: Iterable[Object]) -> str | None:
         if name in parts:
             return _image_tag(parts[name])
     return None
+
+
+def is_scheduler(deployment: Object) -> bool:
+    """Whether a Deployment in KAI's namespace is a scheduler: of the chart, or of a shard."""
+    name = name_of(deployment)
+    return name == "scheduler" or name.startswith("kai-scheduler-")
 
 
 def _image_tag(deployment: Object) -> str | None:
