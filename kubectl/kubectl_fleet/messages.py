@@ -1,23 +1,17 @@
-"""Causes and fixes of waiting pods, from three tables.
+"""Causes and fixes of waiting pods: by the name of a row of `reasons.yaml`, and by messages."""
 
-`reasons.yaml` is asked by the name of a row. In `messages.yaml` the first row whose pattern is in a
-message counts, else what `kai_usage.scheduling` knows of schedulers.
-"""
-
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import yaml
 
-from kai_usage import scheduling
+from kai_usage import messages, scheduling
 from kai_usage.scheduling import NOTHING, Around
 from kai_usage.words import plain
 
-_MAX_CHARACTERS_READ: Final = 4000
-_MAX_CHARACTERS_SHOWN: Final = 240
+_MAX_CHARACTERS: Final = 4000
 
 
 class Reason(NamedTuple):
@@ -28,15 +22,15 @@ class Reason(NamedTuple):
 
 
 @cache
-def _table(name: str) -> Any:
-    """The content of a table; its form differs by table."""
-    file = files(__package__) / f"{name}.yaml"
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+def _reasons() -> Mapping[str, Mapping[str, str]]:
+    file = files(__package__) / "reasons.yaml"
+    table: dict[str, dict[str, str]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return table
 
 
 def reason(row: str, **values: object) -> Reason:
     """A row of `reasons.yaml`, with these values in its placeholders."""
-    texts = _table("reasons")[row]
+    texts = _reasons()[row]
     cause = texts["cause"].format_map(values)
     fix = texts["fix"].format_map(values)
     return Reason(cause, fix)
@@ -49,42 +43,12 @@ def meaning(texts: Iterable[object], kubectl: str, about: Around = NOTHING) -> R
     pod without a node.
     """
     for text in texts:
-        line = plain(text, _MAX_CHARACTERS_READ)
-        known = _in_messages(line, kubectl) or _in_scheduling(line, kubectl, about)
+        line = plain(text, _MAX_CHARACTERS)
+        known = messages.meaning(line, "user") or scheduling.meaning(line, about)
         if known is not None:
-            return known
+            row, values = known
+            advice = row.tell or row.fix
+            commands = {**values, "kubectl": kubectl, "host": "kubectl"}
+            cause = row.cause.format_map(values)
+            return Reason(plain(cause), plain(advice.format_map(commands)))
     return None
-
-
-def _in_messages(line: str, kubectl: str) -> Reason | None:
-    """The first row of messages.yaml that fits."""
-    for row in _table("messages"):
-        match = re.search(row["pattern"], line)
-        if match is not None:
-            values = {
-                "why": "",
-                **match.groupdict(""),
-                "text": line[:_MAX_CHARACTERS_SHOWN],
-            }
-            cause = _filled(row["cause"], values)
-            fix = _filled(row["fix"], {"kubectl": kubectl})
-            return Reason(cause, fix)
-    return None
-
-
-def _in_scheduling(line: str, kubectl: str, about: Around) -> Reason | None:
-    """What a scheduler says by it, and what a user of the cluster can do."""
-    known = scheduling.meaning(line, about)
-    if known is None:
-        return None
-    row, values = known
-    commands = {"kubectl": kubectl, "host": "kubectl", "cordoned": values["cordoned"]}
-    cause = _filled(row.cause, values)
-    fix = _filled(row.tell or row.fix, commands)
-    return Reason(cause, fix)
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    for key, value in values.items():
-        template = template.replace(f"{{{key}}}", value)
-    return plain(template)

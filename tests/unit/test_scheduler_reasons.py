@@ -11,7 +11,7 @@ from kai_fleet.cluster.probes import reasons
 from kai_fleet.releases import KAI
 from kai_fleet_cli.doctor.causes import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
-from kai_usage.scheduling import rows
+from kai_usage.messages import rows
 from kubectl_fleet.messages import meaning
 from tests.unit.doctor_samples import Lab, meta, node, pod
 from tests.unit.usage_samples import node as tenant_node
@@ -60,7 +60,7 @@ def test_the_labels_of_nodes_count_last_in_a_pool_of_its_own(name):
 
 def test_each_row_is_met_by_a_source():
     seen = {by_doctor(text).check for text in ALL}
-    assert {row.name for row in rows()} <= seen | {"no-such-node"}
+    assert {row.name for row in rows("scheduling")} <= seen | {"no-such-node"}
 
 
 def test_the_waits_of_an_update_say_the_same(monkeypatch):
@@ -69,7 +69,7 @@ def test_the_waits_of_an_update_say_the_same(monkeypatch):
         metadata = {"name": "ml-0", "namespace": "team-ml"}
         item = KubeObject({"metadata": metadata, "status": {"conditions": [waits]}})
         (sentence,) = reasons.reasons(Nodes([node("n")]), [item], "path", "pool", "part")
-        known = [row for row in rows() if re.search(row.pattern, text)]
+        known = [row for row in rows("scheduling") if re.search(row.pattern, text)]
         assert not known or sentence != f"pod ml-0: {text}", text
 
 

@@ -6,12 +6,9 @@ The meanings are rows of `scheduling.yaml`; nodes and volumes around the pod dec
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Final, NamedTuple
 
-import yaml
-
+from kai_usage.messages import Row, quoted, read_part, rows
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -28,10 +25,6 @@ from kai_usage.words import listed
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on a claim, when its volume is made
 _PREEMPTION: Final = " preemption: "  # the text after it counts the same nodes once more
-# Characters of a message that are read. Tenants write some messages, and patterns take long for
-# more.
-_MOST_READ: Final = 4000
-_MOST_QUOTED: Final = 240  # characters of a message in a cause
 _FIRST_OF_NODES: Final = "no-room"  # this row and all later ones are about some of the nodes
 _ELSEWHERE: Final = "volume-elsewhere"
 _CORDONED: Final = "cordoned"
@@ -39,36 +32,15 @@ _UNNAMED_NODES: Final = "those with SchedulingDisabled in kubectl get nodes"
 _UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 
 
-class Row(NamedTuple):
-    """A row of `scheduling.yaml`.
-
-    `fix` is for the operator of the nodes, `tell` for a user of the cluster alone; "" if both do
-    the same.
-    """
-
-    name: str
-    pattern: str
-    cause: str
-    fix: str
-    tell: str = ""
-
-    @property
-    def is_of_nodes(self) -> bool:
-        """Whether the row is about some of the nodes, so that their objects may explain more."""
-        names = [row.name for row in rows()]
-        return names.index(self.name) >= names.index(_FIRST_OF_NODES)
-
-    @property
-    def is_by_objects(self) -> bool:
-        """Whether the fix names nodes or volumes."""
-        return self.name in (_CORDONED, _ELSEWHERE)
+def is_of_nodes(row: Row) -> bool:
+    """Whether a row is about some of the nodes, so that their objects may explain more."""
+    names = [each.name for each in rows("scheduling")]
+    return names.index(row.name) >= names.index(_FIRST_OF_NODES)
 
 
-@cache
-def rows() -> tuple[Row, ...]:
-    """The rows in order of priority: the first one that fits a message counts."""
-    text = (files(__package__) / "scheduling.yaml").read_bytes()
-    return tuple(Row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
+def names_objects(row: Row) -> bool:
+    """Whether the fix of a row names nodes or volumes."""
+    return row.name in (_CORDONED, _ELSEWHERE)
 
 
 @dataclass(frozen=True)
@@ -153,19 +125,21 @@ def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
     Objects decide in two cases: whether a volume's node takes pods, and whether cordoned nodes are
     among those that the pod may use.
     """
-    text = message[:_MOST_READ]
+    text = read_part(message)
     text = text.partition(_PREEMPTION)[0] or text
-    matches = {row: re.search(row.pattern, text, re.DOTALL) for row in rows()}
-    fitting = [row for row, match in matches.items() if match is not None]
-    if not fitting:
+    matches: dict[Row, re.Match[str]] = {}
+    for row in rows("scheduling"):
+        match = re.search(row.pattern, text, re.DOTALL)
+        if match is not None:
+            matches[row] = match
+    if not matches:
         return None
     facts = _facts(about)
-    row = _chosen(fitting, facts)
-    match = matches[row]
-    values = match.groupdict("") if match is not None else {}
-    values["text"] = " ".join(text.split())[:_MOST_QUOTED]
-    values["volume"] = facts.volume
-    return row, values | _cordoned_values(facts.cordoned)
+    row = _chosen(list(matches), facts)
+    values = {"text": quoted(text), "volume": facts.volume, **_cordoned_values(facts.cordoned)}
+    if row in matches:
+        values |= matches[row].groupdict("")
+    return row, values
 
 
 def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
@@ -221,8 +195,8 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     """
     not_disproved = [row for row in fitting if row.name not in facts.disproved]
     first = not_disproved[0] if not_disproved else fitting[0]
-    if facts.proved and first.is_of_nodes:
-        return next(row for row in rows() if row.name == facts.proved)
+    if facts.proved and is_of_nodes(first):
+        return next(row for row in rows("scheduling") if row.name == facts.proved)
     return first
 
 

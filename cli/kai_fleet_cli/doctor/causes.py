@@ -1,17 +1,15 @@
 """Findings from the faults of checks: one for each cause, with the objects that it affects.
 
-The texts are in tables: `causes.yaml` by the id of a cause, `messages.yaml` by patterns of what
-Kubernetes, vCluster and KAI write into events, conditions and container statuses, and
-`scheduling.yaml` of the components by patterns of what schedulers write.
+The texts are in tables: `causes.yaml` by the id of a cause, and those of `kai_usage` by patterns of
+what Kubernetes, vCluster, KAI and schedulers write into events, conditions and container statuses.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Final, NamedTuple, TypeAlias, TypedDict
+from typing import Final, NamedTuple, TypeAlias
 
 import yaml
 
@@ -20,15 +18,13 @@ from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import HOST
-from kai_usage import scheduling
+from kai_usage import messages, scheduling
 from kai_usage.scheduling import NOTHING, Around
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _SHOWN_NAMES: Final = 10  # in the text of a finding
 _NAMES_IN_COMMAND: Final = 20  # the next run shows the others
 _FIX_CHARACTERS: Final = 20_000
-# Characters of a message that patterns search: tenants write some, and a longer one takes too long.
-_SEARCHED_CHARACTERS: Final = 4000
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
 _DEFAULT_COLUMNS: Final = {
     "kind": "pod",
@@ -176,23 +172,19 @@ class _Meaning(NamedTuple):
 
 def _meaning(cluster: Cluster, message: str) -> _Meaning | None:
     """Return the meaning of a message by the first row of `messages.yaml` that matches it."""
-    for row in _messages():
-        match = re.search(row["pattern"], message[:_SEARCHED_CHARACTERS], flags=re.DOTALL)
-        if match is None:
-            continue
-        quoted = " ".join(message.split())[:_QUOTED_CHARACTERS]
-        placeholders = _placeholders(cluster, what="", text=quoted)
-        for group, matched in match.groupdict("").items():
-            placeholders[group] = matched.strip()
-        cause = " ".join(row["cause"].format_map(placeholders).split())
-        return _Meaning(
-            row_name=row["name"],
-            cause=cause,
-            fix=row["fix"].format_map(placeholders),
-            key=row["name"] if "{text}" in row["cause"] else "",
-            effect_of=_causing_subject(row["name"], str(placeholders["what"])),
-        )
-    return None
+    known = messages.meaning(message, "operator")
+    if known is None:
+        return None
+    row, values = known
+    placeholders = _placeholders(cluster, **values)
+    cause = " ".join(row.cause.format_map(placeholders).split())
+    return _Meaning(
+        row_name=row.name,
+        cause=cause,
+        fix=row.fix.format_map(placeholders),
+        key=row.name if "{text}" in row.cause else "",
+        effect_of=_causing_subject(row.name, values["what"]),
+    )
 
 
 def _scheduler_meaning(cluster: Cluster, message: str, about: Around) -> _Meaning | None:
@@ -208,12 +200,12 @@ def _scheduler_meaning(cluster: Cluster, message: str, about: Around) -> _Meanin
     cause = row.cause.format_map(placeholders)
     fix = row.fix.format_map(placeholders)
     key = row.cause.format_map({**values, "text": ""})
-    if not about.unread or not row.is_of_nodes:
+    if not about.unread or not scheduling.is_of_nodes(row):
         return _Meaning(row.name, cause, fix, key)
     return _Meaning(
         row_name=row.name,
         cause=f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}",
-        fix="" if row.is_by_objects else fix,
+        fix="" if scheduling.names_objects(row) else fix,
         key=key + about.unread,
         unread=about.unread,
     )
@@ -405,24 +397,9 @@ def _placeholders(cluster: Cluster, **values: object) -> _Placeholders:
     return placeholders
 
 
-class _MessageRow(TypedDict):
-    """A row of `messages.yaml`."""
-
-    name: str
-    pattern: str
-    cause: str
-    fix: str
-
-
 @cache
 def _causes() -> Mapping[str, Mapping[str, str]]:
     table: dict[str, dict[str, str]] = yaml.load(_file("causes.yaml"), yaml.CSafeLoader)
-    return table
-
-
-@cache
-def _messages() -> Sequence[_MessageRow]:
-    table: list[_MessageRow] = yaml.load(_file("messages.yaml"), yaml.CSafeLoader)
     return table
 
 

@@ -12,8 +12,9 @@ from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.wording import listed, plain, plural
+from kai_usage.messages import Row
 from kai_usage.objects import spec_of, takes_pods
-from kai_usage.scheduling import Around, Row, around, claims_of, meaning
+from kai_usage.scheduling import Around, around, claims_of, meaning, names_objects
 
 # ErrImagePull, ImagePullBackOff
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
@@ -159,7 +160,7 @@ def _no_node(
     """
     about = _around(api, pod)
     known = meaning(pod.unscheduled, about)
-    if known is not None and known[0].is_by_objects:
+    if known is not None and names_objects(known[0]):
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
     with_labels = f" with the labels {selector(labels)}" if labels else ""
