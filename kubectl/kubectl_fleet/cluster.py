@@ -19,6 +19,7 @@ from lightkube.generic_resource import create_namespaced_resource as namespaced
 
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.objects import Object, last_seen
+from kai_usage.times import seconds_since
 from kai_usage.words import plain
 from kubectl_fleet.kubeconfig import UserError, open_cluster
 
@@ -114,13 +115,7 @@ class Snapshot:
 
     def seconds_since(self, stamp: object) -> float:
         """The seconds since a time stamp of Kubernetes; 0 for what is none."""
-        try:
-            then = datetime.fromisoformat(str(stamp))
-        except ValueError:
-            return 0.0
-        if then.tzinfo is None:
-            return 0.0
-        return (self.now - then).total_seconds()
+        return seconds_since(stamp, self.now)
 
     def age(self, stamp: str) -> str:
         """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one."""

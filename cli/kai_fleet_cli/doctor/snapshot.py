@@ -10,7 +10,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet_cli.doctor.required import Required
@@ -24,6 +24,7 @@ from kai_usage.deployments import is_scheduler, kai_version
 from kai_usage.keys import KAI_NAMESPACE, RESERVED
 from kai_usage.pods import Pod
 from kai_usage.scheduling import Around, around, claims_of
+from kai_usage.times import seconds_since
 
 _ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event

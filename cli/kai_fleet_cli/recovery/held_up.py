@@ -15,7 +15,7 @@ import psutil
 from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.objects import KubeObject, moment
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
@@ -28,6 +28,7 @@ from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
 from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.times import moment
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # characters of the engine's own words

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import jinja2
 from markupsafe import Markup, escape
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import Fault, text, with_names
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
@@ -37,6 +37,7 @@ from kai_usage.nodes import gpus_of
 from kai_usage.pods import Pod, read_pods
 from kai_usage.queues import Queue, borrowed
 from kai_usage.requests import requests_of, whole_gpus
+from kai_usage.times import moment
 
 SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
 _COMMAND: Final = re.compile(r"`([^`]+)`")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
+from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool
 from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, NODE_POOL
 from kai_fleet.values import value_at
@@ -12,6 +12,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.queues import QueueIndex
 from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.times import seconds_since
 
 # Resources that an update creates, or that controllers create for it. "*" matches all resources.
 _CREATED_RESOURCES: Final = frozenset(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
@@ -16,6 +16,7 @@ from kai_usage.creators import lacks_pods
 from kai_usage.keys import POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import exceeded_limits
 from kai_usage.pods import Pod
+from kai_usage.times import seconds_since
 
 Reasons: TypeAlias = Iterator[Fault | None]  # why a pod waits: the first that is not None counts
 _PATIENCE_SECONDS: Final = 60.0  # a shorter wait is normal

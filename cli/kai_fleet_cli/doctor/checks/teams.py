@@ -4,7 +4,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Any, Final
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.cluster.store_use import grows
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.cluster.terminating import (
@@ -25,6 +25,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_usage.quantities import parse_quantity
+from kai_usage.times import seconds_since
 
 NEARLY_FULL: Final = 0.8  # of a bound
 STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace

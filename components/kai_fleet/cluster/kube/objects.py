@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.values import pairs
@@ -295,23 +294,6 @@ def _closing_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) 
         if not any(tolerates(toleration, taint) for toleration in tolerations):
             closing.append(taint)
     return closing
-
-
-def seconds_since(stamp: object, now: datetime) -> float:
-    """Seconds from a Kubernetes time stamp until `now`; 0 if `moment` cannot read the stamp."""
-    return (now - (moment(stamp) or now)).total_seconds()
-
-
-def moment(stamp: object) -> datetime | None:
-    """A Kubernetes time stamp; None for one without a time zone, or that Python cannot read.
-
-    API servers accept the year 0, which Python has not.
-    """
-    try:
-        time = datetime.fromisoformat(str(stamp))
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
 
 
 def malformed(error: Exception) -> str:

@@ -9,12 +9,13 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, Labels, closed_pool
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.wording import listed, plain, plural
 from kai_usage.messages import Row
 from kai_usage.objects import spec_of, takes_pods
 from kai_usage.scheduling import Around, around, claims_of, meaning, names_objects
+from kai_usage.times import seconds_since
 
 # ErrImagePull, ImagePullBackOff
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
