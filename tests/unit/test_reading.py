@@ -70,7 +70,7 @@ MEASURES = (
     Measure("tokens a code line", lambda product: product.density, 8.2, 8.0),
     Measure("tokens a code line, densest file", lambda product: product.densest, 9.9, 9.5),
     Measure("tokens", lambda product: product.tokens, 191_000, 125_000),
-    Measure("words of YAML, templates, scripts", lambda product: product.words, 35_500, 35_500),
+    Measure("words of YAML, templates, scripts", lambda product: product.words, 33_100, 33_100),
     Measure("places where a reader stops", lambda product: product.stops, 0, 0),
     Measure("imports in functions", lambda product: product.imports_in_functions, 10, 10),
     Measure("percent of signatures with Any", lambda product: product.any_percent, 4.2, 4.2),

@@ -11,6 +11,8 @@ import yaml
 # more.
 _MOST_READ: Final = 4000
 _MOST_QUOTED: Final = 240  # characters of a message in a cause
+# PyYAML without libyaml, as a user may have built it, has the slow loader only.
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Row(NamedTuple):
@@ -30,7 +32,7 @@ class Row(NamedTuple):
 def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
     """The rows of a table in order of priority: the first one that fits a message counts."""
     text = (files(__package__) / f"{table}.yaml").read_bytes()
-    return tuple(Row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
+    return tuple(Row(**fields) for fields in yaml.load(text, _LOADER))
 
 
 def read_part(message: str) -> str:
