@@ -24,7 +24,7 @@ setup: .venv/.synced  ## the Python environment only
 	@echo "setting up .venv"
 	@test -x $(UV) || { $(PYTHON) -m venv .venv && .venv/bin/python -m pip install --quiet 'uv==0.13.9'; }
 	@$(UV) sync --quiet --frozen --inexact --compile-bytecode
-	@.venv/bin/python -m compileall -q __main__.py kubectl components policies stack cli sandbox
+	@.venv/bin/python -m compileall -q __main__.py usage kubectl components policies stack cli sandbox
 	@touch $@
 
 check: setup       ## format, lint, types, licences and known vulnerabilities of what is used

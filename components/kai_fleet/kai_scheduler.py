@@ -37,10 +37,11 @@ from kai_fleet.releases import (
     why_replaced,
 )
 from kai_fleet.releases.chart_values import merged, nested, values_of
-from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.values import value_at
 from kai_fleet.virtual_cluster import VirtualCluster
+from kai_usage.keys import KAI_NAMESPACE, RESERVATIONS
 
 Values: TypeAlias = dict[str, Any]
 Environment: TypeAlias = Mapping[str, Input[str]]

@@ -22,7 +22,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from kai_fleet.inputs import has_output, without_none
 from kai_fleet.queue_amounts import UNLIMITED, for_kai, means_unlimited
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.values import parse_quantity, whole_numbers
+from kai_fleet.values import whole_numbers
+from kai_usage.quantities import parse_quantity
 
 # QueueArgs by name. Python and stack files may write a quota in place of a share.
 Queue: TypeAlias = Mapping[str, Any]

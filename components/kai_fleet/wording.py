@@ -6,20 +6,18 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from kai_fleet.values import text
+from kai_usage.words import MOST as MOST
+from kai_usage.words import listed as listed
+from kai_usage.words import plain as plain
+from kai_usage.words import without_controls as without_controls
 
 MASK: Final = "[secret]"  # shown in place of an encrypted value
 # Ratio of difflib from which two names are taken for one. It holds for `sheduler` and `contxt`, and
 # not for serviceMonitor and serviceAccount.
 _ALIKE: Final = 0.8
-# Control characters, except tab and line break, and Unicode's invisible and directional characters.
-_CONTROLS: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
-)
 # Escape sequences of JSON that may mean a control character.
 _ESCAPED: Final = re.compile(r"\\[bfru]")
 _COLOUR: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
-MOST: Final = 2000  # characters
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
 _ENDLESS: Final = re.compile(r"\S{200,}")
@@ -31,18 +29,6 @@ _PLURAL_VERBS: Final = {
     "goes": "go",
 }
 _ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
-
-
-def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
-    """The names as `a, b or c`, with `last` as the last separator.
-
-    With more names than `limit` the rest is counted instead: `a, b, … (40 more)`.
-    """
-    if len(names) > limit:
-        return f"{', '.join(names[:limit])}, … ({len(names) - limit} more)"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def counted(number: float, thing: str, verb: str = "") -> str:
@@ -128,17 +114,6 @@ def _printable(character: str) -> str:
     return ascii(character).strip("'")
 
 
-def plain(text: object, most: int = MOST) -> str:
-    """The text on one line, without control characters, cut to `most` characters.
-
-    Only the first four times as many characters are read.
-    """
-    line = _one_line(str(text)[: most * 4])
-    if len(line) <= most:
-        return line
-    return f"{line[: most - 1]}…"
-
-
 def ending(text: object, most: int) -> str:
     """The text on one line, without control characters; of a longer one only beginning and end.
 
@@ -154,11 +129,6 @@ def ending(text: object, most: int) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(without_controls(text).split())
-
-
-def without_controls(text: str) -> str:
-    """The text without control characters, but with its line breaks and tabs."""
-    return _CONTROLS.sub("", text)
 
 
 def with_colours(text: str) -> str:

@@ -5,35 +5,24 @@ A kind is named by its plural in the API: `pods`, `queues`.
 
 import asyncio
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import httpx2
 from lightkube import ConfigError
 from lightkube.generic_resource import create_global_resource as cluster_wide
 from lightkube.generic_resource import create_namespaced_resource as namespaced
 
+from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.objects import Object, last_seen
+from kai_usage.times import seconds_since
+from kai_usage.words import plain
 from kubectl_fleet.kubeconfig import UserError, open_cluster
-from kubectl_fleet.table import plain
 
-Object = Mapping[str, Any]
-SCHEDULER: Final = "kai-scheduler"
-KAI_NAMESPACE: Final = "kai-scheduler"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
-# Namespaces of KAI, the GPU operator and Kubernetes: their pods are not a team's.
-RESERVED: Final = frozenset(
-    {
-        KAI_NAMESPACE,
-        "kai-resource-reservation",
-        "kai-scale-adjust",
-        "gpu-operator",
-        "kube-system",
-    }
-)
 _GLOBAL: Final = {
     "nodes": cluster_wide("", "v1", "Node", "nodes"),
     "queues": cluster_wide("scheduling.run.ai", "v2", "Queue", "queues"),
@@ -64,28 +53,6 @@ REASONS: Final = (
     "jobs",
 )
 _Lists: TypeAlias = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
-
-
-def metadata(item: Object, key: str) -> dict[str, str]:
-    """The labels or annotations of an object; empty if it has none."""
-    return item["metadata"].get(key) or {}
-
-
-def condition(item: Object, type_: str) -> dict[str, Any]:
-    """The condition of an object that has this type; empty if there is none."""
-    status = item.get("status") or {}
-    for each in status.get("conditions") or []:
-        if each.get("type") == type_:
-            return dict(each)
-    return {}
-
-
-def last_seen(event: Object) -> str:
-    """The time stamp of an event's last occurrence. Stamps sort as text; "" without any."""
-    for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
-        if event.get(key):
-            return str(event[key])
-    return str(event["metadata"].get("creationTimestamp") or "")
 
 
 @dataclass(frozen=True)
@@ -148,13 +115,7 @@ class Snapshot:
 
     def seconds_since(self, stamp: object) -> float:
         """The seconds since a time stamp of Kubernetes; 0 for what is none."""
-        try:
-            then = datetime.fromisoformat(str(stamp))
-        except ValueError:
-            return 0.0
-        if then.tzinfo is None:
-            return 0.0
-        return (self.now - then).total_seconds()
+        return seconds_since(stamp, self.now)
 
     def age(self, stamp: str) -> str:
         """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one."""

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kubectl_fleet.cluster import RESERVED, Object, Snapshot, condition, last_seen
+from kai_usage.creators import lacks_pods
+from kai_usage.keys import RESERVED
+from kai_usage.objects import Object, last_seen
+from kai_usage.words import plain
+from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.messages import Reason, meaning
-from kubectl_fleet.table import plain
 
 _MAX_EVENT_AGE_SECONDS: Final = 900.0
 # The last two are events of KubeRay about a RayCluster.
@@ -96,14 +99,4 @@ def _is_over(
     """
     if _PLURALS.get(kind) not in snapshot.objects:
         return snapshot.seconds_since(last_seen(event)) > _MAX_EVENT_AGE_SECONDS
-    if creator is None:
-        return True
-    for outcome in ("Complete", "Failed"):
-        if condition(creator, outcome).get("status") == "True":
-            return True
-    spec = creator.get("spec") or {}
-    if spec.get("suspend"):
-        return True
-    status = creator.get("status") or {}
-    pods = max(status.get(key) or 0 for key in ("replicas", "active", "succeeded"))
-    return bool(pods >= spec.get("replicas", 1))
+    return creator is None or not lacks_pods(creator)

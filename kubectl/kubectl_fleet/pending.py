@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kai_usage.amounts import RESOURCES
+from kai_usage.pods import Pod
 from kubectl_fleet.denied import denied
-from kubectl_fleet.gpu import Pod
 from kubectl_fleet.messages import Reason
 from kubectl_fleet.reasons import Reasons
-from kubectl_fleet.requests import RESOURCES
 from kubectl_fleet.table import in_words
 from kubectl_fleet.tree import Usage
 
@@ -25,7 +25,7 @@ _TOO_LATE: Final = Reason(
 
 
 def record(usage: Usage) -> dict[str, object]:
-    """The JSON: pods that wait, and objects whose pods are denied. Units as in `tree.Share`."""
+    """The JSON: pods that wait, and objects whose pods are denied. Units as KAI counts."""
     pods = []
     for pod, reason in _waiting(usage):
         record: dict[str, object] = {

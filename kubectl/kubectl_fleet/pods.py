@@ -8,7 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.gpu import Node, Pod, SharedGpu
+from kai_usage.nodes import Node, SharedGpu
+from kai_usage.pods import Pod
+from kai_usage.words import plain
 from kubectl_fleet.table import bar, counted, in_words, short
 from kubectl_fleet.tree import Usage
 
@@ -51,7 +53,7 @@ def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
             for pod, fraction in gpu.holders:
                 shares[id(pod)][gpu.group] = {
                     "group": gpu.group,
-                    "device": gpu.device or None,
+                    "device": plain(gpu.device) or None,
                     "part": fraction,
                 }
     return shares
@@ -136,12 +138,12 @@ def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
         if pod.gpu.mig:
             yield _row(usage, pod, "  MIG", "", pod.gpu.mig)
         elif pod.gpu.shared and not pod.groups:
-            yield _row(usage, pod, "  not known", "", pod.amounts["gpu"])
+            yield _row(usage, pod, "  not known", "", pod.gpus)
 
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
     """A row for each pod on a shared GPU; only the first has its name and its bar."""
-    name = f"  {(gpu.device or gpu.group)[:_MAX_GPU_NAME]}"
+    name = f"  {(plain(gpu.device) or gpu.group)[:_MAX_GPU_NAME]}"
     taken = min(1.0, gpu.taken)
     drawn = bar([taken, 0.0, 0.0, 1.0 - taken])
     cell: RenderableType = Text.assemble(drawn, f" {short('gpu', gpu.taken)}")
@@ -170,7 +172,7 @@ def _row(
 def _sentences_below(usage: Usage) -> Iterator[str]:
     view = usage.snapshot
     pods = usage.shown_pods
-    without_gpu = sum(pod.node is not None and not pod.amounts["gpu"] for pod in pods)
+    without_gpu = sum(pod.node is not None and not pod.gpus for pod in pods)
     waiting = sum(pod.node is None for pod in pods)
     if without_gpu:
         yield f"{counted(without_gpu, 'pod')} without a GPU"

@@ -1,14 +1,17 @@
 """`kubectl fleet queues`: the tree of queues with the quota, the limit and the use of each."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.table import BAR_WIDTH, UNLIMITED, bar, counted, short
-from kubectl_fleet.tree import Queue, Share, Usage
+from kai_usage.amounts import UNLIMITED
+from kai_usage.queues import Queue, Share
+from kubectl_fleet.table import BAR_WIDTH, bar, camel, counted, short
+from kubectl_fleet.tree import Usage
 
 _NAMES: Final = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
 _LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
@@ -17,9 +20,23 @@ _LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others  
 def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited."""
     return {
-        "queues": [queue.record() for queue in usage.queues.values()],
+        "queues": [_record(queue) for queue in usage.queues.values()],
         "withoutQuotas": {queue.name: _record_without_quotas(queue) for queue in usage.elsewhere},
     }
+
+
+def _record(queue: Queue) -> dict[str, object]:
+    """A queue, with a key for each resource."""
+    record: dict[str, object] = {
+        "name": queue.name,
+        "parent": queue.parent,
+        "level": queue.level,
+        "pods": queue.pods,
+        "waitingPods": queue.waiting_pods,
+    }
+    for resource, share in queue.shares.items():
+        record[resource] = camel(asdict(share))
+    return record
 
 
 def _record_without_quotas(queue: Queue) -> dict[str, object]:

@@ -6,13 +6,26 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
-from kubectl_fleet.cluster import QUEUE_LABEL, Object, condition, metadata
-from kubectl_fleet.gpu import POD_GROUP, Pod, gpus_of
+from kai_usage.amounts import SLACK
+from kai_usage.deployments import is_scheduler
+from kai_usage.keys import FRACTION, MEMORY, POD_GROUP, QUEUE_LABEL
+from kai_usage.limits import exceeded_limits
+from kai_usage.nodes import gpus_of
+from kai_usage.objects import (
+    Object,
+    annotations_of,
+    condition,
+    has_labels,
+    labels_of,
+    status_of,
+    waiting_containers,
+)
+from kai_usage.pods import Pod
+from kai_usage.scheduling import NOTHING, Around, around
+from kai_usage.words import listed, plain
 from kubectl_fleet.messages import Reason, meaning, reason
-from kubectl_fleet.placement import placement
-from kubectl_fleet.requests import FRACTION, MEMORY, RESOURCES
-from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
-from kubectl_fleet.tree import SLACK, Usage
+from kubectl_fleet.table import in_words, short
+from kubectl_fleet.tree import Usage
 
 _PATIENCE_SECONDS: Final = 60.0  # a shorter wait without a node is normal
 _START_SECONDS: Final = 120.0  # on a node; a pull of an image takes long
@@ -70,16 +83,26 @@ class Reasons:
         ]
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        proven = placement(self._view, pod)
-        known = meaning(messages, self._view.kubectl, proven)
+        known = meaning(messages, self._view.kubectl, self._around(pod))
         if known is not None:
             yield known
         if self._view.seconds_since(pod.created) <= _PATIENCE_SECONDS:
             yield reason("new")
-        if kai_is_here and pod.by_kai and POD_GROUP not in metadata(pod.item, "annotations"):
+        if kai_is_here and pod.by_kai and POD_GROUP not in annotations_of(pod.item):
             yield reason("no-group", kubectl=self._view.kubectl)
         message = f": {plain(unscheduled)}" if unscheduled else ""
         yield reason("unknown", message=message, **self._describe_values(pod))
+
+    def _around(self, pod: Pod) -> Around:
+        """The nodes and claims around a pod; a team may not list volumes.
+
+        NOTHING if KAI runs on the host, whose nodes are not all here, or if no node may be listed.
+        """
+        nodes = self._view.all("nodes")
+        if not self._view.schedules_here or not nodes:
+            return NOTHING
+        claims = self._view.all("persistentvolumeclaims")
+        return around(pod.item, nodes, {}, claims, ())
 
     def _absent_runtime_class(self, pod: Pod) -> str:
         """A message as containerd's if the pod's RuntimeClass is absent; else ""."""
@@ -96,7 +119,7 @@ class Reasons:
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
         """Why a pod with a node does not run: its containers wait for something, or it is late."""
-        texts = self._waiting_containers(pod)
+        texts = [plain(text) for text in waiting_containers(pod.item)]
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")
@@ -110,39 +133,24 @@ class Reasons:
         if self._view.seconds_since(placed) > _START_SECONDS:
             yield reason("not-started", node=pod.node, **self._describe_values(pod))
 
-    def _waiting_containers(self, pod: Pod) -> list[str]:
-        """Reason and message of each container; " " for one that does not wait."""
-        status = pod.item.get("status") or {}
-        init_containers = status.get("initContainerStatuses") or ()
-        containers = status.get("containerStatuses") or ()
-        texts = []
-        for container in (*init_containers, *containers):
-            state = container.get("state") or {}
-            waiting = state.get("waiting") or {}
-            texts.append(plain(f"{waiting.get('reason', '')} {waiting.get('message', '')}"))
-        return texts
-
     @cached_property
     def _scheduler_serves(self) -> bool:
         """Whether a scheduler of KAI is available."""
         for deployment in self._view.all("deployments"):
-            name = deployment["metadata"]["name"]
-            is_scheduler = name == "scheduler" or name.startswith("kai-scheduler")
-            status = deployment.get("status") or {}
-            if is_scheduler and status.get("availableReplicas"):
+            if is_scheduler(deployment) and status_of(deployment).get("availableReplicas"):
                 return True
         return False
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
         """What is wrong with the pod's queue, then with KAI, then limits that it would exceed."""
         queues = self._usage.queues
-        name = pod.queue
-        if name not in queues and "queues" not in self._view.forbidden:
-            choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
-            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
-        elif name in queues and queues[name].children:
+        name = pod.queue or ""
+        if name in queues and queues[name].children:
             leaves = self._usage.leaves_below[name]
             yield reason("queue-no-leaf", queue=name, queues=listed(leaves))
+        elif name not in queues and "queues" not in self._view.forbidden:
+            choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
+            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
         if not self._scheduler_serves and "deployments" not in self._view.forbidden:
             yield reason("no-scheduler")
         yield from self._limits(pod)
@@ -152,29 +160,21 @@ class Reasons:
 
         First those that it exceeds alone, so that it never runs.
         """
-        reached = []
-        for queue in self._usage.upwards(pod.queue):
-            for resource in RESOURCES:
-                share = queue.shares[resource]
-                amount = pod.amounts[resource]
-                if not amount or share.limit == UNLIMITED:
-                    continue
-                values = {
-                    "asks": in_words(resource, amount),
-                    "limit": in_words(resource, share.limit),
-                    "held": short(resource, share.in_use),
-                    "queue": queue.name,
-                    "top": "" if queue.parent else ", and the team's gpus where they are less",
-                }
-                if amount > share.limit + SLACK:
-                    yield reason("above-limit", **values)
-                elif share.in_use + amount > share.limit + SLACK:
-                    reached.append(reason("at-limit", **values))
-        yield from reached
+        for exceeded in exceeded_limits(pod, self._usage.queues):
+            resource = exceeded.resource
+            queue = exceeded.queue
+            yield reason(
+                "above-limit" if exceeded.alone else "at-limit",
+                asks=in_words(resource, exceeded.requested),
+                limit=in_words(resource, exceeded.limit),
+                held=short(resource, exceeded.in_use),
+                queue=queue.name,
+                top="" if queue.parent else ", and the team's gpus where they are less",
+            )
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
         """Limits and quotas that the pod would fill exactly, and that sums of floats exceed."""
-        gpus = pod.amounts["gpu"]
+        gpus = pod.gpus
         if not gpus:
             return
         for queue in self._usage.upwards(pod.queue):
@@ -191,9 +191,8 @@ class Reasons:
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
         """Labels and annotations for KAI on a pod that another scheduler has."""
-        labels = metadata(pod.item, "labels")
-        annotations = metadata(pod.item, "annotations")
-        keys = [QUEUE_LABEL] if QUEUE_LABEL in labels else []
+        annotations = annotations_of(pod.item)
+        keys = [QUEUE_LABEL] if QUEUE_LABEL in labels_of(pod.item) else []
         keys += [key for key in (FRACTION, MEMORY) if key in annotations]
         if keys:
             scheduler = pod.spec.get("schedulerName")
@@ -203,12 +202,12 @@ class Reasons:
         """No node has the labels that the pod asks for, or none of these is large enough."""
         selector = pod.spec.get("nodeSelector") or {}
         nodes = self._view.all("nodes")
-        selected = [node for node in nodes if selector.items() <= metadata(node, "labels").items()]
+        selected = [node for node in nodes if has_labels(node, selector)]
         if nodes and not selected:
             labels = ", ".join(f"{key}={value}" for key, value in selector.items())
             yield reason("no-such-node", labels=labels)
         most = max(map(gpus_of, selected), default=0.0)
-        devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
+        devices = pod.gpu.devices_on_node
         if most and devices > most:
             yield reason("node-too-small", asks=in_words("gpu", devices), most=most)
 

@@ -4,7 +4,6 @@ Amounts are GPUs, millicores of CPU, and memory in 10^6 bytes.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
@@ -15,17 +14,14 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-UNLIMITED: Final = -1.0
+from kai_usage.amounts import UNLIMITED
+
 BAR_WIDTH: Final = 10
 _UNBOUNDED_WIDTH: Final = 100_000
 # Of the parts of a bar: within the quota, borrowed, lent, free.
 _CHARACTERS: Final = "█▓▒░"
 _COLOURS: Final = ("green", "yellow", "cyan", "dim")
 _ROUNDING_ERROR: Final = 1e-9  # of characters
-# Control characters, and Unicode's invisible and directional ones: events quote what people wrote.
-_CONTROLS: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
-)
 
 
 def bar(parts: Sequence[float]) -> Text:
@@ -69,17 +65,6 @@ def width_of(page: RenderableType, console: Console) -> int:
     """The width in columns that breaks no word of a page: that of the console, or more."""
     unbounded = console.options.update(width=_UNBOUNDED_WIDTH)
     return max(console.width, Measurement.get(console, unbounded, page).minimum)
-
-
-def plain(text: object, most: int = 2000) -> str:
-    """Text that others wrote: one line, no control characters, at most `most` characters."""
-    line = " ".join(_CONTROLS.sub("", str(text)[: most * 4]).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def rounded(amount: float) -> float:
-    """An amount without the error of binary fractions: sums of 0.1 stay as people write them."""
-    return round(amount, 6)
 
 
 def short(resource: str, amount: float) -> str:
@@ -132,15 +117,6 @@ def counted(
     if number == 1:
         return f"1 {noun} {singular}".rstrip()
     return f"{number} {noun}s {plural}".rstrip()
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names for a sentence: `a, b or c`; beyond `most` names, `a, b, … (3 more)`."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])}, … ({len(names) - most} more)"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _tables(page: RenderableType) -> Iterator[Table]:

@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.text import Text
 
 from kubectl_fleet.cluster import Cluster
-from kubectl_fleet.gpu import kai_version
 from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.table import keep_whole, width_of
 from kubectl_fleet.tree import Usage
@@ -99,7 +98,7 @@ def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
         view = usage.snapshot
         record: dict[str, object] = {
             "namespace": view.shown,
-            "kai": kai_version(view),
+            "kai": usage.version,
             "notes": usage.notes,
             "countedFrom": "status" if view.partly else "pods",
             **command.record(usage),

@@ -13,9 +13,9 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.releases.keys import GPU_GROUP as GROUP
-from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
-from kai_fleet.releases.keys import RESERVATIONS as RESERVED
+from kai_usage.keys import GPU_GROUP as GROUP
+from kai_usage.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_usage.keys import RESERVATIONS as RESERVED
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, gpu_request_of, groups, rooms
 from sandbox.nodes.fake_nodes import NODES

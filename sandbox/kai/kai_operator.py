@@ -12,7 +12,7 @@ import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_usage.keys import KAI_NAMESPACE
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 

@@ -21,13 +21,14 @@ from kai_fleet.guards.policies import policy_name
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
-from kai_fleet.releases.keys import CHART_QUEUES, KAI_NAMESPACE
+from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet_stack.arguments import Arguments, UseExisting
 from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings import Settings
+from kai_usage.keys import KAI_NAMESPACE
 
 if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStackArgs

@@ -42,7 +42,7 @@ def completed(
 
 def typed(checkout: Path, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a line as a person does in a copy of the checkout, by the copy's own code."""
-    parts = ("", "kubectl", "components", "policies", "stack", "cli")
+    parts = ("", "usage", "kubectl", "components", "policies", "stack", "cli")
     own = {"PYTHONPATH": os.pathsep.join(str(checkout / part) for part in parts)}
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],

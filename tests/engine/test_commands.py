@@ -11,11 +11,11 @@ from kubernetes import client
 
 from kai_fleet.names import STACK
 from kai_fleet.releases import kai
-from kai_fleet.values import parse_quantity
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_usage.quantities import parse_quantity
 from tests.attacks.hold_ups import ACTS, LINE, is_at_work
 from tests.attacks.http import Http
 from tests.engine import sandbox_commands

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.values import parse_quantity
 from kai_fleet_cli.doctor.checks import bounds, gpu
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_usage.quantities import parse_quantity
 from tests.engine import broken_things as things
 from tests.engine.doctor_repairs import (
     LOOK,

@@ -19,7 +19,8 @@ from sandbox.lifecycle import Sandbox
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")
 LOCKED = ("--all-packages", "--no-dev", "--output-file")
-COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_stack", "kai_fleet_cli")
+ML_ENGINEER = ("kai_usage", "kubectl_fleet")
+COMMAND_LINE = ("kai_usage", "kai_fleet", "kai_fleet_policies", "kai_fleet_stack", "kai_fleet_cli")
 
 STACK = """\
 config:
@@ -73,7 +74,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """The four that are published, by distribution."""
+    """All that are published, by distribution."""
     folder = tmp_path_factory.mktemp("wheels")
     command = [UV, "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -109,7 +110,7 @@ def installed(wheels: list[Path], folder: Path) -> Environment:
 @pytest.fixture(scope="module")
 def ml_engineer(wheels, tmp_path_factory):
     """With what an ML engineer installs."""
-    return installed([wheels["kubectl_fleet"]], tmp_path_factory.mktemp("ml-engineer"))
+    return installed([wheels[item] for item in ML_ENGINEER], tmp_path_factory.mktemp("ml-engineer"))
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +122,11 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("kubectl_fleet", ("py.typed", "messages.yaml", "reasons.yaml")),
-        ("kai_fleet", ("py.typed", "cluster/kind/create.sh", "settings/mistakes.yaml")),
+        ("kubectl_fleet", ("py.typed", "reasons.yaml")),
+        ("kai_usage", ("py.typed", "messages.yaml", "scheduling.yaml")),
+        ("kai_fleet", ("py.typed", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed",)),
+        ("kai_fleet_stack", ("py.typed", "settings/mistakes.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],
 )
@@ -135,11 +138,11 @@ def test_a_wheel_has_one_import_name_and_all_that_it_needs(wheels, name, files):
     assert not [item for item in names if "__pycache__" in item or "node_modules" in item]
 
 
-def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer):
+def test_the_wheels_of_ml_engineers_need_little_and_is_small(wheels, ml_engineer):
     wheel = zipfile.ZipFile(wheels["kubectl_fleet"])
     (metadata,) = (item for item in wheel.namelist() if item.endswith(".dist-info/METADATA"))
     needs = re.findall(r"^Requires-Dist: ([\w-]+)", wheel.read(metadata).decode(), re.M)
-    assert sorted(needs) == ["httpx2", "lightkube", "pyyaml", "rich"]
+    assert sorted(needs) == ["httpx2", "kai-usage", "lightkube", "pyyaml", "rich"]
     files = [item for item in (ml_engineer.bin.parent / "lib").rglob("*") if item.is_file()]
     installed = sum(item.stat().st_size for item in files if "__pycache__" not in item.parts)
     (message,) = re.findall(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster, Team
@@ -14,6 +13,7 @@ from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME
+from kai_usage.keys import QUEUE_LABEL, SCHEDULER
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 

@@ -6,12 +6,12 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN, Unknown
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.pods import PodContainer
 from kai_fleet_policies.model.queues import UNLIMITED
 from kai_fleet_policies.rules import check
+from kai_usage.keys import QUEUE_LABEL
 from tests.policies.samples import cluster, gpu_queue, host, team, workload
 
 WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.adapters.releases import chart_of
 from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.rules import check
+from kai_usage.keys import QUEUE_LABEL
 from tests.policies.samples import refused_by, resource
 
 LABELS = {QUEUE_LABEL: "test"}

@@ -9,8 +9,8 @@ from pulumi.runtime import proto
 
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.marks import UNKNOWN as NOT_KNOWN
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.pack.analyzer import Analyzer
+from kai_usage.keys import QUEUE_LABEL
 from tests.policies.samples import resource
 from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, reported, request
 

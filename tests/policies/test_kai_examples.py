@@ -7,10 +7,10 @@ import yaml
 
 from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.rules import check
+from kai_usage.keys import QUEUE_LABEL
 from tests.policies.kai_examples import EXAMPLES, OWN_TREE, TREES
 from tests.policies.samples import manifest, refused_by, resource
 from tests.policy_evaluation import account, creation, refusals

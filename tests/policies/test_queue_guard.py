@@ -6,8 +6,9 @@ import pytest
 
 from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_guard import inside, queue_bounds
-from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
+from kai_fleet.releases.keys import MEANT, right_key
 from kai_fleet_cli.plan.recorder import record
+from kai_usage.keys import QUEUE_LABEL
 from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
 from tests.policy_evaluation import account, creation, refusals, refusals_by
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer
+from kai_usage.keys import QUEUE_LABEL
 from tests.policies.samples import (
     cases,
     cluster,

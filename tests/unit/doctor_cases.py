@@ -5,6 +5,7 @@ from typing import Any
 
 from kai_fleet.cluster.store_use import EtcdUse, StoreUse
 from tests.unit.doctor_samples import (
+    GROUP,
     NOW,
     by_hand,
     daemon_set,
@@ -428,6 +429,19 @@ PODS: dict[str, Case] = {
         grouped(sharing("c", "0.5")),
         "gpu-sharing | pod default/infer-a, default/infer-b and default/c | "
         "whose pods hold 1.25 GPUs together | "
+        "delete one of them",
+    ),
+    "too much memory on one GPU": (
+        grouped(
+            pod(
+                "c",
+                node="ml-0",
+                labels={"runai-gpu-group": GROUP},
+                annotations={"gpu-memory": "40960"},
+            )
+        ),
+        "gpu-sharing | pod default/infer-a, default/infer-b and default/c | "
+        "whose pods hold 1.26 GPUs together | "
         "delete one of them",
     ),
     "no reservation pod": (

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet_cli.doctor.usage import QueueUse
-from kai_fleet_cli.report.build import Pool, Report, Team, Wait
+from kai_fleet_cli.report.build import Pool, QueueRow, Report, Team, Wait
 from kai_fleet_policies.finding import Finding, Level
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
@@ -26,8 +25,8 @@ def busy():
         ),
         queues={
             "ml": (
-                QueueUse("ml", None, 1, False, 16, 16, 10.75, 4),
-                QueueUse("serve", "ml", 2, True, 4, -1, 1.25),
+                QueueRow("ml", None, 1, False, 16, 16, 10.75, 4),
+                QueueRow("serve", "ml", 2, True, 4, -1, 1.25),
             ),
         },
         pools=(

@@ -1,6 +1,7 @@
 """Who may import whom: a package knows those below it, and no two know each other."""
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from kai_fleet_cli.stack_file.reading import ROOT
 
 # From the bottom up.
 FOLDERS = {
+    "kai_usage": "usage",
     "kubectl_fleet": "kubectl",
     "kai_fleet": "components",
     "kai_fleet_policies": "policies",
@@ -18,6 +20,7 @@ FOLDERS = {
     "kai_fleet_cli": "cli",
 }
 ORDER = (
+    "kai_usage",
     "kai_fleet",
     "kai_fleet_policies",
     "kai_fleet_stack",
@@ -79,10 +82,17 @@ def test_no_two_folders_of_a_package_import_each_other(package):
     assert both == set()
 
 
-def test_the_plugin_of_kubectl_stands_alone():
-    packages = {package: set() for package in (*ORDER, "kubectl_fleet")}
-    for package, names in packages.items():
-        for file in folder_of(package).rglob("*.py"):
-            names |= {name.partition(".")[0] for name in imported(file)}
-    assert packages.pop("kubectl_fleet").isdisjoint(ORDER)
-    assert [package for package, names in packages.items() if "kubectl_fleet" in names] == []
+def packages_imported_by(package: str) -> set[str]:
+    files = folder_of(package).rglob("*.py")
+    return {name.partition(".")[0] for file in files for name in imported(file)}
+
+
+def test_the_plugin_of_kubectl_imports_what_counts_usage_alone():
+    assert packages_imported_by("kubectl_fleet") & {*ORDER} == {"kai_usage"}
+    importing = [name for name in ORDER if "kubectl_fleet" in packages_imported_by(name)]
+    assert importing == []
+
+
+def test_what_counts_usage_needs_no_client_of_kubernetes():
+    others = packages_imported_by("kai_usage") - sys.stdlib_module_names
+    assert others == {"kai_usage", "yaml"}

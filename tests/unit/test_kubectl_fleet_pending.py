@@ -135,7 +135,7 @@ def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
     assert "no such image" in found["cause"]
     no_runtime = 'no runtime for "nvidia" is configured'
     team.has("events", [event("Pod", "starting", no_runtime, "FailedCreatePodSandBox")])
-    assert "does not know its RuntimeClass" in team.waiting(starting)["cause"]
+    assert "has no handler nvidia" in team.waiting(starting)["cause"]
 
 
 MISSING = [

@@ -15,7 +15,7 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-DISTRIBUTIONS = ("kubectl", "components", "policies", "stack", "cli")
+DISTRIBUTIONS = ("usage", "kubectl", "components", "policies", "stack", "cli")
 
 
 def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
@@ -25,7 +25,7 @@ def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
         own = [
             dependency
             for dependency in project["dependencies"]
-            if dependency.startswith(("kai-fleet", "kubectl-fleet"))
+            if dependency.startswith(("kai-fleet", "kai-usage", "kubectl-fleet"))
         ]
         assert all(item.endswith(f"=={version()}") for item in own)
         assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()

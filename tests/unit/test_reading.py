@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.reading import Reading, read
 
-PRODUCT = ("components", "policies", "stack", "cli", "kubectl")
+PRODUCT = ("usage", "components", "policies", "stack", "cli", "kubectl")
 TEXTS = (".yaml", ".jinja", ".sh")
 SHORT_FILE = 20  # code lines: below that one long line decides
 

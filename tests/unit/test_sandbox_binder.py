@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.releases.keys import GPU_GROUP as GROUP
+from kai_usage.keys import GPU_GROUP as GROUP
 from sandbox.control_plane.kube_api import RefusedError
 from sandbox.kai.binder import DEPLOYMENTS, POD_GROUPS, PODS, QUEUES, RESERVATIONS, KaiBinder
 from sandbox.nodes.fake_nodes import fake_node

@@ -8,21 +8,17 @@ import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import reasons
-from kai_fleet.cluster.scheduling import rows
 from kai_fleet.releases import KAI
 from kai_fleet_cli.doctor.faults import Subject
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
+from kai_usage.messages import rows
 from kubectl_fleet.messages import meaning
 from tests.unit.doctor_samples import Lab, meta, node, pod
 from tests.unit.usage_samples import node as tenant_node
 from tests.unit.usage_samples import pod as tenant_pod
 
 ROOT = Path(__file__).parents[2]
-TABLES = [
-    ROOT / "components/kai_fleet/cluster/scheduling.yaml",
-    ROOT / "kubectl/kubectl_fleet/scheduling.yaml",
-]
 FACTS = {
     name: yaml.safe_load((ROOT / f"tests/facts/{name}/scheduler-reasons.yaml").read_text())
     for name in ("kubernetes", "kai")
@@ -63,11 +59,9 @@ def test_the_labels_of_nodes_count_last_in_a_pool_of_its_own(name):
             assert "no node has the labels" not in meaning([beside], "kubectl").cause, text
 
 
-def test_the_tables_are_one_and_each_row_is_met_by_a_source():
-    first, second = (table.read_text() for table in TABLES)
-    assert first == second
+def test_each_row_is_met_by_a_source():
     seen = {by_doctor(text).check for text in ALL}
-    assert {row.name for row in rows()} <= seen | {"no-such-node"}
+    assert {row.name for row in rows("scheduling")} <= seen | {"no-such-node"}
 
 
 def test_the_waits_of_an_update_say_the_same(monkeypatch):
@@ -76,7 +70,7 @@ def test_the_waits_of_an_update_say_the_same(monkeypatch):
         metadata = {"name": "ml-0", "namespace": "team-ml"}
         item = KubeObject({"metadata": metadata, "status": {"conditions": [waits]}})
         (sentence,) = reasons.reasons(Nodes([node("n")]), [item], "path", "pool", "part")
-        known = [row for row in rows() if re.search(row.pattern, text)]
+        known = [row for row in rows("scheduling") if re.search(row.pattern, text)]
         assert not known or sentence != f"pod ml-0: {text}", text
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pulumi.runtime import config
 
-from kai_fleet.values import QUANTITY
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import parse
@@ -15,6 +14,7 @@ from kai_fleet_stack import settings, validation
 from kai_fleet_stack.settings import read_config
 from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.mistakes import form_of
+from kai_usage.quantities import QUANTITY
 
 SETTINGS = Path(settings.__file__).parent
 CLUSTER = {"name": "prod", "context": "prod"}

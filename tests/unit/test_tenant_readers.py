@@ -12,6 +12,7 @@ from pathlib import Path
 from kai_fleet_cli.stack_file.reading import ROOT
 
 PRODUCT = {
+    "kai_usage": "usage",
     "kubectl_fleet": "kubectl",
     "kai_fleet": "components",
     "kai_fleet_policies": "policies",

@@ -7,7 +7,7 @@ import pytest
 from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.objects import KubeObject, moment
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.terminating import causes, live
 from kai_fleet_cli import hosts
 from kai_fleet_cli.doctor.checks import leftovers
@@ -15,6 +15,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_cli.engine import deletions
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_policies.finding import Command
+from kai_usage.times import moment
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_held_up import HOST, SPACE, explained, going
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet_cli.doctor.usage import count
-from kai_fleet_policies.model.pod_use import requests_of
+from kai_usage.cluster_usage import count
+from kai_usage.requests import requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,
@@ -89,10 +89,10 @@ def test_containers_that_start_first_count_where_they_need_more():
         "containers": [container("1"), container("500m")],
         "initContainers": [container("250m", restartPolicy="Always"), container("4")],
     }
-    assert requests_of(spec)["cpu"] == 4.25
+    assert requests_of(spec)["cpu"] == 4250
     spec["initContainers"].pop()
-    assert requests_of(spec)["cpu"] == 1.75
-    assert requests_of({"containers": [{"resources": {"limits": {"cpu": "2"}}}]})["cpu"] == 2
+    assert requests_of(spec)["cpu"] == 1750
+    assert requests_of({"containers": [{"resources": {"limits": {"cpu": "2"}}}]})["cpu"] == 2000
 
 
 TREE = [
@@ -124,17 +124,21 @@ def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
             ],
         )
     )
+    queues = found.queues
+    assert list(queues) == ["default", "serve", "train", "lab"]
+    assert (queues["default"].level, queues["train"].level) == (1, 2)
+    assert queues["train"].parent == "default"
+    assert queues["default"].children == ["serve", "train"]
+    assert queues["train"].children == queues["lab"].children == []
     train, serve, default, lab = (
-        found.queues[name] for name in ("train", "serve", "default", "lab")
+        queues[name].shares["gpu"] for name in ("train", "serve", "default", "lab")
     )
-    assert list(found.queues) == ["default", "serve", "train", "lab"]
-    assert (default.level, train.level, train.parent) == (1, 2, "default")
-    assert (default.leaf, train.leaf, lab.leaf) == (False, True, True)
     assert (train.quota, train.limit) == (4, 8)
     assert train.in_use == 4.76  # c takes 0.26 of one device: it names no number
     assert (train.borrowed, default.borrowed, lab.borrowed) == (0.76, 0, 0)
     assert (serve.in_use, serve.waiting) == (1, 101)
     assert (default.in_use, default.waiting) == (5.76, 101)
+    assert (queues["default"].pods, queues["default"].waiting_pods) == (4, 2)
 
 
 @pytest.mark.parametrize("amount", ["nan", "Infinity", 1e308])
@@ -142,8 +146,9 @@ def test_amounts_that_nobody_could_have_are_finite(amount):
     """A tenant's API server may answer any, and a team's own stack writes numbers on the host."""
     queues = [queue("top", gpu=amount), queue("a", "top", gpu=(amount, amount))]
     found = count(answers(queues=queues, pods=[pod("p", "a", "ml-0", asks={GPU: "1"})])).queues
-    assert found["top"].in_use == 1
-    amounts = [x for each in found.values() for x in (each.quota, each.limit, each.borrowed)]
+    shares = [each.shares["gpu"] for each in found.values()]
+    assert shares[0].in_use == 1
+    amounts = [x for share in shares for x in (share.quota, share.limit, share.borrowed)]
     assert max(map(abs, amounts)) < 1e31
 
 
@@ -167,8 +172,12 @@ def test_the_podgroup_names_the_queue_before_the_pods_label_does():
     assert count(answers(pods=[item], podgroups=[group])).pods[0].queue == "wrong"
 
 
-def test_the_release_is_the_running_one():
-    assert count(answers(deployments=[kai("v0.9.3")])).release.version == "v0.9.3"
-    assert count(answers(deployments=[kai("v0.16.99")])).release.version == "v0.16.99"
-    assert count(answers(deployments=[kai("latest")])).release is None
-    assert count(answers(deployments=[])).release is None
+def test_the_version_is_the_running_one():
+    assert count(answers(deployments=[kai("v0.9.3")])).version == "v0.9.3"
+    assert count(answers(deployments=[kai("latest")])).version == "latest"
+    assert count(answers(deployments=[])).version is None
+
+
+def test_a_version_that_is_no_number_counts_as_the_newest():
+    share = pod("a", node="ml-0", gpu_memory="20480")
+    assert gpus(share, version="main-0a7") == gpus(share, version="latest") == 0.26

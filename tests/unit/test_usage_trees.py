@@ -5,7 +5,7 @@ import math
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kai_fleet_cli.doctor.usage import count
+from kai_usage.cluster_usage import count
 from tests.unit.usage_samples import answers, pod, queue
 
 AMOUNTS = st.one_of(st.just(-1), st.integers(0, 8), st.sampled_from([0.25, 0.5, 1.75]))
@@ -47,13 +47,16 @@ def test_a_tree_adds_up(drawn):
         own = dict.fromkeys(found.queues, 0.0)
         for each in found.pods:
             own[each.queue] += each.gpus if each.waits is waits else 0.0
-        amounts = {
-            queue.name: queue.waiting if waits else queue.in_use for queue in found.queues.values()
-        }
+        amounts = {}
+        for name, each in found.queues.items():
+            share = each.shares["gpu"]
+            amounts[name] = share.waiting if waits else share.in_use
         for name, amount in amounts.items():
             below = (amounts[each.name] for each in found.queues.values() if each.parent == name)
             assert near(amount, own[name] + sum(below))
     for each in found.queues.values():
-        borrowed = 0.0 if each.quota == -1 else max(0.0, each.in_use - each.quota)
-        assert near(each.borrowed, borrowed)
-        assert each.leaf == all(below.parent != each.name for below in found.queues.values())
+        share = each.shares["gpu"]
+        borrowed = 0.0 if share.quota == -1 else max(0.0, share.in_use - share.quota)
+        assert near(share.borrowed, borrowed)
+        below = [other.name for other in found.queues.values() if other.parent == each.name]
+        assert each.children == sorted(below)

@@ -168,7 +168,8 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
         git("commit", "--quiet", "--no-verify", "--message", "stacks")
 
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("kubectl", "components", "policies", "stack", "cli"):
+    packages = ("usage", "kubectl", "components", "policies", "stack", "cli")
+    for name in packages:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
@@ -178,9 +179,7 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     moved = f"{STACK}  other:key: {{secure: {CIPHERTEXT}}}\n"
     commit({"same": STACK, "staging": STACK, "gone": STACK, "moved": sealed})
     commit({"same": STACK, "staging": MORE_GPUS, "new": STACK, "moved": moved})
-    folders = (
-        str(tmp_path / folder) for folder in ("kubectl", "components", "policies", "stack", "cli")
-    )
+    folders = [str(tmp_path / package) for package in packages]
     python = {"PYTHONPATH": os.pathsep.join(folders)}
 
     step = named_step("stacks", "Find the stacks that change")

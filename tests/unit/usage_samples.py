@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from kai_fleet.cluster.kube.objects import KubeObject
-
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 
 
@@ -100,6 +98,5 @@ def served(deployment: dict[str, Any]) -> dict[str, Any]:
     return deployment
 
 
-def answers(**kinds: list[dict[str, Any]]) -> dict[str, list[KubeObject]]:
-    every = {"deployments": [kai()], "nodes": [node("ml-0")], **kinds}
-    return {kind: [KubeObject(item) for item in items] for kind, items in every.items()}
+def answers(**kinds: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {"deployments": [kai()], "nodes": [node("ml-0")], **kinds}

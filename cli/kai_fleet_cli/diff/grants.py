@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.values import parse_quantity
 from kai_fleet_cli.diff.changes import UNSET, Item
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import facts_beside, read
@@ -22,6 +21,7 @@ from kai_fleet_stack import validation
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.sections.models import Grants, Rising
+from kai_usage.quantities import parse_quantity
 
 Keys: TypeAlias = tuple[str, ...]
 # What grants more: the path of its key, and how it differs, in words.

@@ -25,7 +25,8 @@ from kai_fleet_stack import validation
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.secrets import Encrypted, encrypted, encrypted_in, moved
 
-_SOURCE_FOLDERS: Final = ("kubectl", "components", "policies", "cli")  # of a commit's packages
+# Of a commit's packages.
+_SOURCE_FOLDERS: Final = ("usage", "kubectl", "components", "policies", "stack", "cli")
 _FILE_IS_GONE: Final = (
     "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
     " run this where the file still is: fleet destroy --stack {0}"

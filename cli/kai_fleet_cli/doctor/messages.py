@@ -1,53 +1,32 @@
 """What messages of Kubernetes, vCluster and KAI mean: those in events, conditions and statuses.
 
-Tables have the meanings by patterns: `messages.yaml`, and `scheduling.yaml` of the components for
-what schedulers write. `tenants.yaml` names the rows that a tenant causes.
+Tables of `kai_usage` have the meanings by patterns: `messages.yaml`, and `scheduling.yaml` for what
+schedulers write. `tenants.yaml` names the rows that a tenant causes.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Final, NamedTuple
+from typing import Final
 
 import yaml
 
-from kai_fleet.cluster import scheduling
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.scheduling import NOTHING, Around
 from kai_fleet_cli.doctor.faults import Fault, Subject, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
+from kai_usage import messages, scheduling
+from kai_usage.scheduling import NOTHING, Around
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
-# Characters of a message that patterns search: tenants write some, and a longer one takes too long.
-_SEARCHED_CHARACTERS: Final = 4000
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
-
-
-class _Row(NamedTuple):
-    """A row of `messages.yaml`. Class `scheduling.Row` is one of `scheduling.yaml`.
-
-    Args:
-        name: Its name; several rows may have the same.
-        pattern: The pattern of the message.
-        cause: The cause for a fault, with placeholders.
-        fix: The fix, with placeholders; `{0}` stands for the first of `commands`.
-        commands: Commands of the fix, with placeholders.
-    """
-
-    name: str
-    pattern: str
-    cause: str
-    fix: str
-    commands: Sequence[str] = ()
 
 
 def explain(
     subject: Subject,
-    messages: Iterable[str],
+    texts: Iterable[str],
     check: str = "",
     about: Around = NOTHING,
 ) -> Fault | None:
@@ -58,11 +37,11 @@ def explain(
 
     Args:
         subject: The object that the messages are about.
-        messages: The messages.
+        texts: The messages.
         check: Name of the check; "" for the name of the row that matches.
         about: The objects around a pod that has no node.
     """
-    for message in messages:
+    for message in texts:
         known = _meaning(subject, message) or _scheduler_meaning(subject, message, about)
         if known is not None:
             return replace(known, check=check or known.check)
@@ -76,19 +55,19 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
     the events were not read, and the fix is empty.
     """
     if unread := cluster.unread("events", "bound"):
-        messages = list[str]()
+        texts = list[str]()
         for item in objects:
-            messages.extend(filter(None, item.messages))
+            texts.extend(filter(None, item.messages))
         fallback = f"why is not known: {unread}"
     else:
-        messages = cluster.messages_of(*objects)
+        texts = cluster.messages_of(*objects)
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
     about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
-    known = explain(Subject(cluster, "", ""), messages, about=about)
+    known = explain(Subject(cluster, "", ""), texts, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
-    first_message = next(iter(messages), fallback)
+    first_message = next(iter(texts), fallback)
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
@@ -97,23 +76,19 @@ def _meaning(subject: Subject, message: str) -> Fault | None:
 
     The row's name is its check.
     """
-    for row in _rows():
-        match = re.search(row.pattern, message[:_SEARCHED_CHARACTERS], flags=re.DOTALL)
-        if match is None:
-            continue
-        quoted = " ".join(message.split())[:_QUOTED_CHARACTERS]
-        groups = {group: matched.strip() for group, matched in match.groupdict("").items()}
-        values = {"what": "", "text": quoted, **groups}
-        cause = " ".join(row.cause.format_map(values).split())
-        return subject.at(
-            _level(row.name),
-            cause,
-            *_filled(subject.cluster, row.fix, row.commands, values),
-            check=row.name,
-            key=row.name if "{text}" in row.cause else "",
-            effect_of=_causing_subject(row.name, values["what"]),
-        )
-    return None
+    known = messages.meaning(message, "operator")
+    if known is None:
+        return None
+    row, values = known
+    cause = " ".join(row.cause.format_map(values).split())
+    return subject.at(
+        _level(row.name),
+        cause,
+        *_filled(subject.cluster, row.fix, row.commands, values),
+        check=row.name,
+        key=row.name if "{text}" in row.cause else "",
+        effect_of=_causing_subject(row.name, values["what"]),
+    )
 
 
 def _level(row_name: str) -> Level:
@@ -134,10 +109,10 @@ def _scheduler_meaning(subject: Subject, message: str, about: Around) -> Fault |
     cause = row.cause.format_map(values)
     fix = _filled(subject.cluster, row.fix, row.commands, values)
     key = row.cause.format_map({**values, "text": ""})
-    if about.unread and row.is_of_nodes:
+    if about.unread and scheduling.is_of_nodes(row):
         level = Level.INFO
         cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
-        fix = () if row.is_by_objects else fix
+        fix = () if scheduling.names_objects(row) else fix
         key += about.unread
     return subject.at(level, cause, *fix, check=row.name, key=key)
 
@@ -179,11 +154,6 @@ def _causing_subject(row_name: str, runtime_class: str) -> str:
     if row_name != "runtime-class":
         return ""
     return f"RuntimeClass {runtime_class or NVIDIA_CLASS}"
-
-
-@cache
-def _rows() -> Sequence[_Row]:
-    return [_Row(**fields) for fields in yaml.load(_file("messages.yaml"), yaml.CSafeLoader)]
 
 
 @cache

@@ -10,20 +10,22 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
-from kai_fleet.cluster.scheduling import Around, around, claims_of
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
-from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet_cli.doctor.required import Required
-from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, version_of
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.model.cluster import Cluster as Declaration
 from kai_fleet_policies.model.installed import Kai
-from kai_fleet_policies.model.pod_use import PodUse
-from kai_fleet_policies.model.queues import QueueIndex
+from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 from kai_fleet_stack.settings import Settings
+from kai_usage.cluster_usage import ClusterUsage, count
+from kai_usage.deployments import is_scheduler, kai_version
+from kai_usage.keys import KAI_NAMESPACE, RESERVED
+from kai_usage.pods import Pod
+from kai_usage.scheduling import Around, around, claims_of
+from kai_usage.times import seconds_since
 
 _ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event
@@ -193,13 +195,18 @@ class Cluster:
         resources = ("deployments", "nodes", "pods", "podgroups", "queues")
         return count({resource: self.all(resource) for resource in resources})
 
+    @property
+    def queues(self) -> list[DeclaredQueue]:
+        """The Queue objects of the cluster, as queues of the rules' model."""
+        return [DeclaredQueue.of(queue.name, queue.spec) for queue in self.all("queues")]
+
     @cached_property
     def tree(self) -> QueueIndex:
         """The queues of the cluster and those that the stack declares."""
-        return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
+        return QueueIndex((*self.queues, *self.desired.queues))
 
     @cached_property
-    def pod_uses(self) -> Mapping[str, PodUse]:
+    def pod_uses(self) -> Mapping[str, Pod]:
         """What each pod of `usage` holds or waits for, by `NAMESPACE/NAME`."""
         return {pod.namespaced_name: pod for pod in self.usage.pods}
 
@@ -216,7 +223,7 @@ class Cluster:
     @property
     def version(self) -> str | None:
         """The version of the KAI that runs; None if none runs or its image has no tag."""
-        return version_of(self.within("deployments", KAI_NAMESPACE))
+        return kai_version(self.within("deployments", KAI_NAMESPACE))
 
     @cached_property
     def most_gpus(self) -> float:
@@ -228,11 +235,7 @@ class Cluster:
     @cached_property
     def schedulers(self) -> list[KubeObject]:
         """The Deployments that are KAI schedulers."""
-        return [
-            item
-            for item in self.within("deployments", KAI_NAMESPACE)
-            if item.name == "scheduler" or item.name.startswith("kai-scheduler-")
-        ]
+        return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """Return the last 20 events about one object, the newest first."""

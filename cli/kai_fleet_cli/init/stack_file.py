@@ -17,8 +17,7 @@ from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.names import FLEET
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, mig, version_key
-from kai_fleet.releases.keys import GPU_RESOURCES
+from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, version_key
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
@@ -26,6 +25,8 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import SECONDS
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, counted
+from kai_usage import mig
+from kai_usage.keys import GPU_RESOURCES
 
 
 class _Known(TypedDict):

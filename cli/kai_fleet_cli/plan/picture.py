@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, known_or, pairs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
@@ -12,6 +11,7 @@ from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
+from kai_usage import mig
 
 # Columns of the team table. "-" is unknown or none. GPUs are the most that a team's pods may hold,
 # first the whole ones, then each MIG profile: `8, 14 mig-1g.10gb`. `guaranteed` are GPUs, too.

@@ -15,10 +15,10 @@ import yaml
 from pulumi import automation
 
 from kai_fleet.names import RELEASE
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.wording import without_controls
 from kai_fleet_cli.recovery.state import Resources
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
+from kai_usage.keys import KAI_NAMESPACE
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # a name that may stand in a command
 QUOTE: Final = '"'

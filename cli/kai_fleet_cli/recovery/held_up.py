@@ -15,12 +15,11 @@ import psutil
 from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.objects import KubeObject, moment
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.vcluster_values import store_of
@@ -28,6 +27,8 @@ from kai_fleet.wording import ending, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
+from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.times import moment
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # characters of the engine's own words

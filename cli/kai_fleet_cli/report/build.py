@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import jinja2
 from markupsafe import Markup, escape
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
@@ -30,10 +30,13 @@ from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.faults import Fault, text, with_names
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
-from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.finding import Command, Finding, Level, commands_of, sentence, split_at
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
-from kai_fleet_policies.model.pod_use import PodUse, numbers, pods_of, requests_of, whole_gpus
+from kai_usage.nodes import gpus_of
+from kai_usage.pods import Pod, read_pods
+from kai_usage.queues import Queue, borrowed
+from kai_usage.requests import requests_of, whole_gpus
+from kai_usage.times import moment
 
 SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
 _DAY_MINUTES: Final = 24 * 60
@@ -56,6 +59,38 @@ class Team:
     in_use: float | None = None
     waiting: float | None = None
     scheduler: str = ""
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """The GPUs of a queue and of its children together.
+
+    Args:
+        name: The queue's name.
+        parent: Its parent's name; None at the top.
+        level: 1 at the top.
+        leaf: No queue names this one as its parent.
+        quota: GPUs; -1 is unlimited.
+        limit: GPUs; -1 is unlimited.
+        in_use: GPUs that pods with a node hold.
+        waiting: GPUs that pods without a node ask for.
+        display_name: The queue's displayName, or "".
+    """
+
+    name: str
+    parent: str | None
+    level: int
+    leaf: bool
+    quota: float
+    limit: float
+    in_use: float = 0.0
+    waiting: float = 0.0
+    display_name: str = ""
+
+    @property
+    def borrowed(self) -> float:
+        """GPUs in use above the quota; 0 if the quota is unlimited."""
+        return borrowed(self.in_use, self.quota)
 
 
 @dataclass(frozen=True)
@@ -124,7 +159,7 @@ class Report:
     stack: str
     time: datetime
     teams: Sequence[Team] = ()
-    queues: Mapping[str, Sequence[QueueUse]] = field(default_factory=dict)
+    queues: Mapping[str, Sequence[QueueRow]] = field(default_factory=dict)
     pools: Sequence[Pool] | None = None
     waits: Sequence[Wait] = ()
     findings: Sequence[Finding] = ()
@@ -207,14 +242,29 @@ def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
     return missing
 
 
-def _queues(snapshot: Snapshot) -> dict[str, list[QueueUse]]:
+def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
     """Return the queues by cluster, without clusters that have none or were not read."""
-    queues = dict[str, list[QueueUse]]()
+    queues = dict[str, list[QueueRow]]()
     for cluster in snapshot.clusters:
         if not _unread(cluster) and cluster.usage.queues:
             name = "the host" if cluster is snapshot.host else cluster.name
-            queues[name] = list(cluster.usage.queues.values())
+            queues[name] = [_queue_row(queue) for queue in cluster.usage.queues.values()]
     return queues
+
+
+def _queue_row(queue: Queue) -> QueueRow:
+    share = queue.shares["gpu"]
+    return QueueRow(
+        name=queue.name,
+        parent=queue.parent,
+        level=queue.level,
+        leaf=not queue.children,
+        quota=share.quota,
+        limit=share.limit,
+        in_use=share.in_use,
+        waiting=share.waiting,
+        display_name=queue.display_name,
+    )
 
 
 def _unread(cluster: Cluster) -> str:
@@ -268,7 +318,7 @@ def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
         if team.mode == "host":
             pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace]
             return sum(pod.gpus for pod in pods if not pod.waits)
-        copies = pods_of(host.within("pods", team.namespace), (), {})
+        copies = read_pods(host.within("pods", team.namespace))
         return sum(pod.gpu.whole + pod.gpu.mig for pod in copies if not pod.waits)
     except UnreadError:
         return None
@@ -291,7 +341,7 @@ def _pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
         labels = _pool_of(node, selectors)
-        if labels or (whole_host and _node_gpus(node)):
+        if labels or (whole_host and gpus_of(node)):
             nodes[labels].append(node)
     gpus_by_node = _gpus_by_node(host)
     for labels in {**teams, **nodes}:
@@ -323,7 +373,7 @@ def _pool(
     gpus_by_node: Mapping[str, float],
 ) -> Pool:
     ready = [node for node in nodes if node.is_true("Ready")]
-    ready_gpus = sum(map(_node_gpus, ready))
+    ready_gpus = sum(map(gpus_of, ready))
     return Pool(
         labels=labels,
         teams=teams,
@@ -331,19 +381,15 @@ def _pool(
         ready_nodes=len(ready),
         gpus=ready_gpus,
         in_use=sum(gpus_by_node.get(node.name, 0.0) for node in ready),
-        not_ready=sum(map(_node_gpus, nodes)) - ready_gpus,
+        not_ready=sum(map(gpus_of, nodes)) - ready_gpus,
     )
-
-
-def _node_gpus(node: KubeObject) -> float:
-    return whole_gpus(numbers(node.status.get("allocatable")))
 
 
 class _WaitingPod(NamedTuple):
     """A pod without a node, its team, and why it waits; None if it is on its way."""
 
     team: str
-    use: PodUse
+    use: Pod
     reason: Fault | None
 
     @property
@@ -382,7 +428,7 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
         yield _WaitingPod(team, use, reason)
 
 
-def _wait(team: str, reason: Fault | None, uses: Sequence[PodUse]) -> Wait:
+def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
     """Return the wait of pods with the same reason."""
     names = [use.namespaced_name for use in uses]
     fix = with_names(reason.fix, names) if reason else ()
@@ -437,7 +483,7 @@ def page(report: Report) -> str:
     return environment.get_template("page.html.jinja").render()
 
 
-def _longest_bar(rows: Iterable[Team | QueueUse], quota: str) -> float:
+def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
     """Return the GPUs at the end of the longest bar of some teams or queues: they share a scale.
 
     `quota` is the name of the field with the quota.

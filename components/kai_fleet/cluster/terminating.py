@@ -12,8 +12,9 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError
-from kai_fleet.cluster.kube.objects import Fields, KubeObject, seconds_since, well_named
+from kai_fleet.cluster.kube.objects import Fields, KubeObject, well_named
 from kai_fleet.wording import listed, plain
+from kai_usage.times import seconds_since
 
 # Reads the objects of an API group, a plural kind and a namespace ("" for the whole cluster). The
 # core group is "".

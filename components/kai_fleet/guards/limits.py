@@ -24,7 +24,7 @@ from kai_fleet.guards.bounds import (
 )
 from kai_fleet.guards.policies import NAME_LABEL, SYSTEM_SCOPE, content
 from kai_fleet.inputs import resolved
-from kai_fleet.releases.keys import GPU_RESOURCES
+from kai_usage.keys import GPU_RESOURCES
 
 if TYPE_CHECKING:  # team_namespace imports this module
     from kai_fleet.team_namespace import NetworkArgs, TeamNamespaceArgs

@@ -72,9 +72,6 @@ class KaiRelease(Release):
     # over time. Before, a shard is a second scheduler beside the chart's own.
     has_shards: bool = True
     has_topologies: bool = True  # from v0.12; before, KAI reads Kueue's Topology objects
-    # The scheduler converts the node label nvidia.com/gpu.memory from MiB to 10^6 bytes, but not a
-    # pod's gpu-memory. Fixed in v0.8.5 (getNodeGpuMemory in node_info.go).
-    gpu_memory_in_megabytes: bool = False
     prometheus_values: bool = False  # the chart has values for Prometheus from v0.15
     hides_gpus: bool = False  # global.blockNvidiaVisibleDevices, from v0.16
     # All pods of a Deployment created from then on are one PodGroup (#2109). Its minMember is 1, so

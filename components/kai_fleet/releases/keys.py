@@ -1,13 +1,11 @@
-"""Labels, annotations and names that KAI reads or uses, and what people write instead of them."""
+"""Labels, annotations and names that KAI reads, and what people write instead of them."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from kai_fleet.releases import table
+from kai_usage.keys import DEVICES, FRACTION, MEMORY, QUEUE_LABEL
 
-SCHEDULER: Final = "kai-scheduler"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
-KAI_NAMESPACE: Final = "kai-scheduler"
 DEFAULT_SHARD: Final = "default"
 # The queues that KAI's chart makes by default from v0.10 on, a parent and one below it.
 # Uninstalling the chart keeps them.
@@ -15,19 +13,6 @@ CHART_PARENT: Final = "default-parent-queue"
 CHART_LEAF: Final = "default-queue"
 CHART_QUEUES: Final = (CHART_PARENT, CHART_LEAF)
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
-GPU_GROUP: Final = "runai-gpu-group"  # a label of a pod that shares a GPU, and of its reservation
-RESERVATIONS: Final = "kai-resource-reservation"  # the namespace of reservation pods
-# Namespaces of KAI, the GPU operator and Kubernetes. In kai-scale-adjust are pods by which an
-# autoscaler notices a pending pod that asks for a share of a GPU.
-RESERVED: Final = frozenset(
-    {
-        KAI_NAMESPACE,
-        RESERVATIONS,
-        "kai-scale-adjust",
-        "gpu-operator",
-        "kube-system",
-    }
-)
 # RuntimeClasses without GPUs, as the installation guides of their runtimes call them.
 NO_GPU_CLASSES: Final = (
     "runc",
@@ -40,11 +25,6 @@ NO_GPU_CLASSES: Final = (
     "kata-fc",
     "kata-qemu",
 )
-POD_GROUP: Final = "pod-group-name"  # an annotation: the PodGroup of that name has the queue
-GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
-FRACTION: Final = "gpu-fraction"
-MEMORY: Final = "gpu-memory"
-DEVICES: Final = "gpu-fraction-num-devices"
 CONTAINER: Final = "gpu-fraction-container-name"
 MPS: Final = "mps"
 

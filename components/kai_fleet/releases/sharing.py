@@ -18,10 +18,6 @@ HAMI_CORE: Final = "HamiCore"
 NV_FRACTIONS: Final = "NvFractions"
 # The first line of KAI that has a mode. A mode that is not here is in every version.
 SINCE: Final[Mapping[str, str]] = {HAMI_CORE: "v0.16", NV_FRACTIONS: "v0.18"}
-# Annotations of a pod in mode NvFractions; KAI's binder writes one more, with the devices.
-FRACTIONS_KEY: Final = (
-    r"nvidia\.com/container\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.gpu-memory\.(request|limit)"
-)
 
 _HAMI_SWITCH: Final = "binder.plugins.hamicore.enabled"
 

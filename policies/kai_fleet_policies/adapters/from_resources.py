@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
-from kai_fleet.releases import keys, mig
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
 from kai_fleet_policies.adapters.releases import HelmRelease
@@ -17,6 +16,8 @@ from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
+from kai_usage import mig
+from kai_usage.keys import GPU_RESOURCES
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
@@ -135,7 +136,7 @@ def _with_inside(team: Team, host: _Contents, by_name: Mapping[str, _Contents]) 
     bounds = host.quotas.get(team.namespace, {})
     quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}
     slices = {name: int(count) for name, count in mig.slices(quota).items()}
-    whole = [quota[name] for name in keys.GPU_RESOURCES if name in quota]
+    whole = [quota[name] for name in GPU_RESOURCES if name in quota]
     gpus: Maybe[float] | None = None
     if len(quota) < len(bounds):
         gpus = UNKNOWN
@@ -181,7 +182,7 @@ def _read_quota(contents: _Contents, resource: Declared) -> None:
     for key, amount in bounds.items():
         name = str(key).removeprefix("requests.")
         count = number(amount)
-        is_gpu = name in keys.GPU_RESOURCES or name.startswith(mig.PREFIX)
+        is_gpu = name in GPU_RESOURCES or name.startswith(mig.PREFIX)
         if is_gpu and count is not None and resource.namespace is not None:
             contents.quotas.setdefault(resource.namespace, {})[name] = count
     _read_object(contents, resource)

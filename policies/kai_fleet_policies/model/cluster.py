@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any, Final
 
 from kai_fleet.releases import DISABLED
-from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import Maybe, at
 from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
+from kai_usage.keys import GPU_RESOURCES
 
 HOST: Final = "host"  # the name of the cluster that teams share
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from kai_fleet import releases
 from kai_fleet.releases.charts import mismatch
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.values import Maybe
 from kai_fleet_policies.model.device_sharing import DeviceSharing
+from kai_usage.keys import KAI_NAMESPACE
 
 
 @dataclass(frozen=True)

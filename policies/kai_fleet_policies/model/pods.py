@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from kai_fleet.releases.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
-from kai_fleet.releases.mig import PREFIX
 from kai_fleet.values import UNKNOWN, Maybe, get, items, mapping, pairs, text
+from kai_usage.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kai_usage.mig import PREFIX
 
 Labels: TypeAlias = Mapping[str, object]  # also annotations; values may be no strings
 

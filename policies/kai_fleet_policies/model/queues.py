@@ -204,11 +204,6 @@ class QueueIndex:
         return names
 
 
-def rounded(amount: float) -> float:
-    """The amount with six digits behind the point: a sum of tenths stays a number of tenths."""
-    return round(amount, 6)
-
-
 def written(resource: Resource, amount: float, path: str) -> str:
     """An amount in KAI's units as its author writes it.
 

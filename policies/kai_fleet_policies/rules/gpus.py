@@ -7,8 +7,7 @@ from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, sharing
-from kai_fleet.releases.keys import CONTAINER, DEVICES, FRACTION, MEMORY, MPS
-from kai_fleet.releases.keys import SCHEDULER as KAI
+from kai_fleet.releases.keys import CONTAINER, MPS
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, Maybe, pairs, text
 from kai_fleet.wording import listed
@@ -26,6 +25,8 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
 )
+from kai_usage.keys import DEVICES, FRACTION, MEMORY
+from kai_usage.keys import SCHEDULER as KAI
 
 _MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
 _LEAST_FRACTION: Final = 0.01  # KAI rounds to hundredths what it adds to a queue

@@ -4,11 +4,12 @@ from decimal import Decimal
 from typing import Final
 
 from kai_fleet import vcluster_values as stores
-from kai_fleet.values import number, pairs, parse_quantity, value_at
+from kai_fleet.values import number, pairs, value_at
 from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
+from kai_usage.quantities import parse_quantity
 
 # Completes a fix where a store or a volume cannot be changed.
 _NEEDS_ANOTHER_VCLUSTER: Final = (

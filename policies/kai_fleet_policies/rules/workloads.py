@@ -3,16 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kai_fleet.releases.keys import (
-    CHART_LEAF,
-    FRACTION,
-    KAI_NAMESPACE,
-    MEMORY,
-    QUEUE_LABEL,
-    RESERVED,
-    SCHEDULER,
-    right_key,
-)
+from kai_fleet.releases.keys import CHART_LEAF, right_key
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
@@ -30,6 +21,7 @@ from kai_fleet_policies.rules.rule import (
     mandatory,
     team_subject,
 )
+from kai_usage.keys import FRACTION, KAI_NAMESPACE, MEMORY, QUEUE_LABEL, RESERVED, SCHEDULER
 
 
 def _with_queues(cluster: Cluster) -> Iterator[tuple[PodTemplate | Team, Subject]]:

@@ -8,7 +8,7 @@ import pulumi
 
 from kai_fleet.inputs import without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_stack.arguments.shared import (
@@ -25,6 +25,7 @@ from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import Monitoring
 from kai_fleet_stack.settings.sections.teams import Grant, TeamSettings
 from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
+from kai_usage import mig
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.kai_scheduler import KaiSchedulerArgs

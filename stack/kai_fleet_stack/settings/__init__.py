@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 from pulumi.runtime import config as pulumi_config
 from pydantic import Field, PrivateAttr, model_validator
 
-from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, mig, sources, taken_for
+from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, sources, taken_for
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.releases.sources import KnownSources
@@ -53,6 +53,7 @@ from kai_fleet_stack.settings.sections.teams import (
     TeamSettings,
 )
 from kai_fleet_stack.settings.sections.vcluster import Vcluster
+from kai_usage import mig
 
 if TYPE_CHECKING:
     from kai_fleet_stack.settings.team_stack import Facts

@@ -39,7 +39,7 @@ SECRETS = (
 )
 
 
-CODE = ("kubectl", "components", "policies", "cli")
+CODE = ("usage", "kubectl", "components", "policies", "stack", "cli")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 

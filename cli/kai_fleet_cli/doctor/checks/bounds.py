@@ -4,10 +4,11 @@ from collections import defaultdict
 from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
-from kai_fleet.values import parse_quantity, value_at
+from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Faults, Subject
 from kai_fleet_cli.doctor.snapshot import Snapshot, TeamState
 from kai_fleet_policies.finding import Command
+from kai_usage.quantities import parse_quantity
 
 NEARLY_FULL: Final = 0.8  # of a quota
 _GPU_SLACK: Final = 1e-6  # GPUs that fractions may add up to above a whole number

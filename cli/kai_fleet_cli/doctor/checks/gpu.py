@@ -6,20 +6,20 @@ from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
-from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
-from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
 from kai_fleet_cli.doctor.messages import NVIDIA_CLASS, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
-from kai_fleet_policies.model.pod_use import MEMORY_LABEL, PodUse
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings.sections.platform import NVIDIA
+from kai_usage.keys import GPU_GROUP, GPU_INDEX, MEMORY_LABEL, RESERVATIONS
+from kai_usage.mig import PREFIX, gpus_of
+from kai_usage.nodes import Node, SharedGpu
+from kai_usage.pods import Pod
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
 _SHARING_LABELS: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
@@ -317,9 +317,13 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
         )
 
 
-def _sharing_pods(cluster: Cluster) -> list[PodUse]:
+def _sharing_pods(cluster: Cluster) -> list[Pod]:
     """Return the pods that ask KAI for a share of a GPU, or hold one."""
-    return [use for use in cluster.usage.pods if use.scheduled_by_kai and use.gpu.shared]
+    return list(filter(_asks_for_share, cluster.usage.pods))
+
+
+def _asks_for_share(pod: Pod) -> bool:
+    return pod.by_kai and pod.gpu.shared
 
 
 def _shares_gpus(cluster: Cluster) -> bool | None:
@@ -337,40 +341,43 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield running pods that share a GPU and have no group, a group without a reservation pod, or
     a group whose fractions are more than one GPU.
     """
-    sharing_pods = _sharing_pods(cluster)
     delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
-    delete_first = cluster.command(f"-n {NAMESPACE} delete pod {NAME}")
-    reserved = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
-    members: dict[str, list[PodUse]] = defaultdict(list)
-    for use in sharing_pods:
-        if use.phase != "Running":
-            continue
-        if not use.groups:
-            yield Subject(cluster, "pod", use.namespaced_name).broken(
+    for pod in _sharing_pods(cluster):
+        if pod.phase == "Running" and not pod.groups:
+            yield Subject(cluster, "pod", pod.namespaced_name).broken(
                 f"runs with a share of a GPU and has no label {GPU_GROUP}: KAI does not count it",
                 delete,
                 ", so that KAI places it anew",
             )
-        for group in use.groups:
-            members[group].append(use)
-    for group, uses in members.items():
-        total = sum(use.gpu.fraction or 0.0 for use in uses)
-        for use in uses:
-            subject = Subject(cluster, "pod", use.namespaced_name)
-            if group not in reserved:
-                yield subject.broken(
-                    f"shares GPU group {group}, which no reservation pod holds: others get its GPU"
-                    " too",
-                    delete,
-                    ", so that KAI places it anew",
-                    check="reservation",
-                )
-            elif total > _WHOLE_GPU:
-                yield subject.broken(
-                    f"is of GPU group {group}, whose pods hold {total:g} GPUs together",
-                    "delete one of them, so that it is placed anew: ",
-                    delete_first,
-                )
+    for node in cluster.usage.nodes.values():
+        for gpu in node.shared:
+            yield from _shared_gpu_faults(cluster, node, gpu)
+
+
+def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
+    """Yield the running pods on a GPU that is not reserved, or of which they hold more than all.
+
+    A share of memory is left out if the memory of the node's GPUs is not known.
+    """
+    running = [pod for pod, _ in gpu.holders if _asks_for_share(pod) and pod.phase == "Running"]
+    sized = [pod for pod in running if node.kai_memory or pod.gpu.fraction]
+    total = sum(pod.gpu.fraction_of(node.kai_memory) for pod in sized)
+    for pod in running:
+        subject = Subject(cluster, "pod", pod.namespaced_name)
+        if not gpu.reserved:
+            yield subject.broken(
+                f"shares GPU group {gpu.group}, which no reservation pod holds: others get its GPU"
+                " too",
+                cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
+                ", so that KAI places it anew",
+                check="reservation",
+            )
+        elif total > _WHOLE_GPU:
+            yield subject.broken(
+                f"is of GPU group {gpu.group}, whose pods hold {total:g} GPUs together",
+                "delete one of them, so that it is placed anew: ",
+                cluster.command(f"-n {NAMESPACE} delete pod {NAME}"),
+            )
 
 
 def reservations(cluster: Cluster, _: Snapshot) -> Faults:
@@ -380,7 +387,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:
-        if use.scheduled_by_kai:
+        if use.by_kai:
             shared_groups.update(use.groups)
     delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
     for pod in cluster.within("pods", RESERVATIONS):

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool, seconds_since
-from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE
+from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAMES, Fault, Faults, Subject, Why
 from kai_fleet_cli.doctor.messages import reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_fleet_policies.model.cluster import HOST
+from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.times import seconds_since
 
 _DAY_SECONDS: Final = 86400.0
 _RELEASE: Final = "kai-scheduler"  # KAI's Helm release

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
 from kai_fleet.names import TEAM_LABEL
 from kai_fleet_cli.doctor.faults import NAMES, Faults, Subject, joined
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Fix
+from kai_usage.times import seconds_since
 
 STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace
 

@@ -3,20 +3,21 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
-from kai_fleet.queue_amounts import is_unlimited_in_spec
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import GPU_CHARTS
-from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, POD_GROUP, QUEUE_LABEL, right_key
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
-from kai_fleet_cli.doctor.usage import upwards
 from kai_fleet_policies.finding import Fix
 from kai_fleet_policies.model.cluster import DeclaredTeam
-from kai_fleet_policies.model.pod_use import PodUse
-from kai_fleet_policies.model.queues import SLACK
+from kai_usage.creators import lacks_pods
+from kai_usage.keys import POD_GROUP, QUEUE_LABEL
+from kai_usage.limits import exceeded_limits
+from kai_usage.pods import Pod
+from kai_usage.times import seconds_since
 
 Reasons: TypeAlias = Iterator[Fault | None]  # why a pod waits: the first that is not None counts
 _PATIENCE_SECONDS: Final = 60.0  # a shorter wait is normal
@@ -78,7 +79,7 @@ def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
     yield explain(subject, cluster.messages_of(pod), "pending")
 
 
-def _subject(pod: KubeObject | PodUse, cluster: Cluster) -> Subject:
+def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Subject:
     return Subject(cluster, "pod", pod.namespaced_name)
 
 
@@ -88,7 +89,7 @@ def _describe(cluster: Cluster) -> Fix:
 
 def _not_placed(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
@@ -112,7 +113,7 @@ def _not_placed(
         yield subject.by_tenant(
             f"its scheduling gates are closed: {gate_names}", "whoever set them opens them"
         )
-    if use.scheduled_by_kai:
+    if use.by_kai:
         yield from _by_queue(pod, use, cluster, snapshot)
         yield from _by_limits(use, cluster, snapshot)
     elif scheduling.kai is not None and QUEUE_LABEL in pod.labels:
@@ -139,11 +140,9 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
     return pod.is_true("PodBound") or bound
 
 
-def _too_large(use: PodUse, cluster: Cluster) -> Fault | None:
+def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
     """Return a fault for a pod that asks for more GPUs than any node has, even an empty one."""
-    gpus = use.gpu.whole
-    if not gpus and use.gpu.shared:
-        gpus = use.gpu.devices
+    gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
     if gpus > most:
         return _subject(use, cluster).by_tenant(
@@ -154,11 +153,11 @@ def _too_large(use: PodUse, cluster: Cluster) -> Fault | None:
     return None
 
 
-def _unexplained(pod: KubeObject, use: PodUse, cluster: Cluster) -> Fault:
+def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
     """Return the fault of a pod that waits for no reason: KAI's podgrouper ignores it, or other."""
     subject = _subject(pod, cluster)
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
-    if use.scheduled_by_kai and cluster.kai is not None and not grouped:
+    if use.by_kai and cluster.kai is not None and not grouped:
         podgrouper = next(name for name in cluster.kai.deployments if "grouper" in name)
         return subject.broken(
             "KAI's pod-grouper has made no PodGroup for it, and without one it is not scheduled",
@@ -193,7 +192,7 @@ def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) ->
 
 def _by_queue(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
@@ -228,7 +227,7 @@ def _no_scheduler(subject: Subject, scheduling: Cluster) -> Fault:
     )
 
 
-def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Return a fault if a pod's queue takes no pods of its cluster.
 
     In this order: the pod names none, an unknown one, one that is declared and absent, one with
@@ -264,7 +263,7 @@ def _wrong_queue(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | N
 
 def _wrong_shard(
     pod: KubeObject,
-    use: PodUse,
+    use: Pod,
     cluster: Cluster,
     scheduling: Cluster,
 ) -> Fault | None:
@@ -289,37 +288,32 @@ def _wrong_shard(
     )
 
 
-def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Faults:
+def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield limits of the pod's queue and its ancestors: first all that are too low for the pod
     alone, then all that are reached now.
     """
     scheduling = snapshot.scheduling_cluster(cluster)
-    if not use.gpus:
-        return
-    chain = upwards(scheduling.usage.queues, use.queue)
-    queues = [queue for queue in chain if not is_unlimited_in_spec(queue.limit)]
-    asked = counted(use.gpus, "GPU")
     team = snapshot.team_of(cluster)
     subject = _subject(use, cluster)
-    for queue in queues:
-        if use.gpus > queue.limit + SLACK:
-            most = f"{queue.limit:g}"
+    for exceeded in exceeded_limits(use, scheduling.usage.queues, ["gpu"]):
+        queue = exceeded.queue.name
+        asked = counted(exceeded.requested, "GPU")
+        most = f"{exceeded.limit:g}"
+        raise_limit = _raise_limit(scheduling, team, queue, exceeded.needed)
+        if exceeded.alone:
             yield subject.by_tenant(
-                f"it asks for {asked}, and queue {queue.name} may hold at most {most}: it never"
-                " runs",
+                f"it asks for {asked}, and queue {queue} may hold at most {most}: it never runs",
                 f"ask for at most {most}, or ",
-                *_raise_limit(scheduling, team, queue.name, use.gpus),
-                key=f"never {queue.name}",
+                *raise_limit,
+                key=f"never {queue}",
             )
-    for queue in queues:
-        needed_gpus = use.gpus + queue.in_use
-        if needed_gpus > queue.limit + SLACK:
+        else:
             yield subject.by_tenant(
-                f"it asks for {asked}, and queue {queue.name} holds {queue.in_use:g} of at most"
-                f" {queue.limit:g}",
+                f"it asks for {asked}, and queue {queue} holds {exceeded.in_use:g} of at most"
+                f" {most}",
                 "wait for a pod of that queue to end, ask for less, or ",
-                *_raise_limit(scheduling, team, queue.name, needed_gpus),
-                key=f"full {queue.name}",
+                *raise_limit,
+                key=f"full {queue}",
             )
 
 
@@ -388,7 +382,7 @@ def without_group(cluster: Cluster, _: Snapshot) -> Faults:
         group = pod.annotations.get(POD_GROUP)
         if not group or cluster.named("podgroups", group, pod.namespace) is not None:
             continue
-        if use is not None and use.scheduled_by_kai:
+        if use is not None and use.by_kai:
             yield _subject(pod, cluster).broken(
                 "its PodGroup is gone: KAI does not count the pod any more",
                 cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
@@ -477,19 +471,4 @@ def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
         return True
     if about.kind == "Pod":
         return late or owner.is_true("Ready") or owner.phase == "Succeeded"
-    if owner.is_true("Complete") or owner.is_true("Failed") or owner.spec.get("suspend"):
-        return True
-    return _created_pods(owner) >= _desired_pods(owner)
-
-
-def _created_pods(owner: KubeObject) -> int:
-    """Return the number of pods that a workload has or had."""
-    counts = ("replicas", "currentNumberScheduled", "active", "succeeded")
-    return max(owner.status.get(key) or 0 for key in counts)
-
-
-def _desired_pods(owner: KubeObject) -> int:
-    """Return the number of pods that a workload or DaemonSet asks for; 1 if it does not say."""
-    scheduled: int = owner.status.get("desiredNumberScheduled", 1)
-    replicas: int = owner.spec.get("replicas", scheduled)
-    return replicas
+    return not lacks_pods(owner)

@@ -6,7 +6,6 @@ from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, NODE_POOL
 from kai_fleet_cli.doctor.faults import NAMES, Fault, Faults, Subject, being_deleted
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
-from kai_fleet_cli.doctor.usage import queue_of
 from kai_fleet_policies.model.queues import QueueIndex
 
 
@@ -16,7 +15,7 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     KAI schedules from queues only, and ignores those below a cycle or an absent parent. In a
     cluster that another stack declares no queue counts as undeclared.
     """
-    index = QueueIndex(map(queue_of, cluster.all("queues")))
+    index = QueueIndex(cluster.queues)
     if not index.queues and not cluster.desired.queues:
         yield Subject(cluster, "cluster", cluster.name).warning(
             "has no queue: KAI schedules no pod",

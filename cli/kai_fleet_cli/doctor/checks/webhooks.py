@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, Fault, Faults, Subject
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_usage.keys import KAI_NAMESPACE
 
 # Resources that an update creates, or that controllers create for it. "*" matches all resources.
 _CREATED_RESOURCES: Final = frozenset(

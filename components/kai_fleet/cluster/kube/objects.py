@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kai_fleet.values import pairs, parse_quantity
+from kai_fleet.values import pairs
+from kai_usage import objects
+from kai_usage.quantities import parse_quantity
 
 # JSON from an API server, about which nothing is known.
 Fields = Mapping[str, Any]
@@ -91,11 +92,7 @@ class KubeObject(dict[str, Any]):
 
     def condition(self, kind: str) -> Fields:
         """The first condition of this type; empty without one."""
-        conditions: list[Fields] = self.status.get("conditions") or []
-        for condition in conditions:
-            if condition.get("type") == kind:
-                return condition
-        return {}
+        return objects.condition(self, kind)
 
     def is_true(self, kind: str) -> bool:
         """Whether the condition of this type has the status True."""
@@ -124,11 +121,7 @@ class KubeObject(dict[str, Any]):
     @property
     def waiting(self) -> Iterator[str]:
         """`REASON MESSAGE` of each container of a pod that waits to start, init ones first."""
-        for key in ("initContainerStatuses", "containerStatuses"):
-            for container in self.status.get(key) or []:
-                waiting = (container.get("state") or {}).get("waiting")
-                if waiting:
-                    yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+        return objects.waiting_containers(self)
 
     @property
     def killed_for_memory(self) -> Iterator["Killed"]:
@@ -225,17 +218,13 @@ class KubeObject(dict[str, Any]):
 
     @property
     def last_seen(self) -> str:
-        """The time stamp of an event's last occurrence, as sortable text.
-
-        The first that is set: lastTimestamp, eventTime, firstTimestamp, creationTimestamp; or "".
-        """
-        stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
-        return str(stamp or self["metadata"].get("creationTimestamp") or "")
+        """The time stamp of an event's last occurrence, as sortable text; "" without any."""
+        return objects.last_seen(self)
 
     @property
     def takes_pods(self) -> bool:
         """Whether a node is Ready and not cordoned."""
-        return self.is_true("Ready") and not self.spec.get("unschedulable")
+        return objects.takes_pods(self)
 
     def gpus(self, resource: str) -> float:
         """The allocatable amount of a GPU resource, such as `nvidia.com/gpu`, on a node."""
@@ -246,23 +235,6 @@ class KubeObject(dict[str, Any]):
 def in_pool(labels: Labels, pool: Labels) -> bool:
     """Whether a node with these labels has all labels of a pool."""
     return pool.items() <= labels.items()
-
-
-def seconds_since(stamp: object, now: datetime) -> float:
-    """Seconds from a Kubernetes time stamp until `now`; 0 if `moment` cannot read the stamp."""
-    return (now - (moment(stamp) or now)).total_seconds()
-
-
-def moment(stamp: object) -> datetime | None:
-    """A Kubernetes time stamp; None for one without a time zone, or that Python cannot read.
-
-    API servers accept the year 0, which Python has not.
-    """
-    try:
-        time = datetime.fromisoformat(str(stamp))
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
 
 
 def malformed(error: Exception) -> str:

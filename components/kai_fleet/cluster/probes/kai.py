@@ -21,8 +21,8 @@ from kai_fleet.cluster.probes.wait import (
 )
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases import kai
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.values import get
+from kai_usage.keys import KAI_NAMESPACE
 
 MANAGER: Final = "kai-fleet-shards"
 _SECONDS_A_KIND: Final = 60.0  # for all requests about the objects of one kind

@@ -9,11 +9,14 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
-from kai_fleet.cluster.kube.objects import KubeObject, Labels, seconds_since
+from kai_fleet.cluster.kube.objects import KubeObject, Labels
 from kai_fleet.cluster.kube.taints import closing_taint, toleration_to_write
 from kai_fleet.cluster.probes.wait import NotReadyError
-from kai_fleet.cluster.scheduling import Around, Row, around, claims_of, meaning
 from kai_fleet.wording import listed, plain, plural
+from kai_usage.messages import Row
+from kai_usage.objects import spec_of, takes_pods
+from kai_usage.scheduling import Around, around, claims_of, meaning, names_objects
+from kai_usage.times import seconds_since
 
 # ErrImagePull, ImagePullBackOff
 _UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
@@ -164,17 +167,17 @@ def _no_node(
     """
     about = _around(api, pod)
     known = meaning(pod.unscheduled, about)
-    if known is not None and known[0].is_by_objects:
+    if known is not None and names_objects(known[0]):
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
     with_labels = f" with the labels {selector(labels)}" if labels else ""
-    usable = [node for node in about.candidates if node.takes_pods]
+    usable = [node for node in about.candidates if takes_pods(node)]
     if about.all_nodes and not usable:
         return (
             f"no Ready node{with_labels} takes pods: add or label one, or write others at"
             f" {pool_key}"
         )
-    taints = [node.spec.get("taints") or () for node in usable]
+    taints = [spec_of(node).get("taints") or () for node in usable]
     taint = closing_taint(pod.spec.get("tolerations") or (), taints)
     if taint is not None:
         return (

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kai_fleet.queue_amounts import WORD, means_unlimited
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import QUANTITY, parse_quantity
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
+from kai_usage.quantities import QUANTITY, parse_quantity
 
 _FORMS: Final = (
     {"type": "number", "minimum": 0},

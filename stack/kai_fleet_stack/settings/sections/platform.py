@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.releases import GPU_PROVIDERS, mig, sources
-from kai_fleet.releases.keys import GPU_RESOURCES
+from kai_fleet.releases import GPU_PROVIDERS, sources
 from kai_fleet.releases.sharing import SharingMode, mode_of_switch
 from kai_fleet.releases.sources import InvalidReferenceError
 from kai_fleet.wording import number_in
@@ -26,6 +25,8 @@ from kai_fleet_stack.settings.sections.models import (
     like,
     refuse,
 )
+from kai_usage import mig
+from kai_usage.keys import GPU_RESOURCES
 
 _MOST: Final = 1_000_000  # GPUs
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"

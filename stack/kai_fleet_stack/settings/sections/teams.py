@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
-from kai_fleet.releases import KAI, advised, mig
+from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet_stack.settings.sections.access import Registries
@@ -32,6 +32,7 @@ from kai_fleet_stack.settings.sections.platform import (
 )
 from kai_fleet_stack.settings.sections.queues import QueueName, QueueTree
 from kai_fleet_stack.settings.sections.vcluster import Vcluster
+from kai_usage import mig
 
 REMOVED: Final = (
     "Teams that an update may delete. It refuses to delete a team that is not named here."

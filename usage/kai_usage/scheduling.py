@@ -6,23 +6,25 @@ The meanings are rows of `scheduling.yaml`; nodes and volumes around the pod dec
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Final, NamedTuple
 
-import yaml
-
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
-from kai_fleet.values import value_at
-from kai_fleet.wording import listed, plural
+from kai_usage.messages import Row, quoted, read_part, rows
+from kai_usage.objects import (
+    Object,
+    annotations_of,
+    has_labels,
+    is_cordoned,
+    is_true,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+)
+from kai_usage.words import listed
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on a claim, when its volume is made
 _PREEMPTION: Final = " preemption: "  # the text after it counts the same nodes once more
-# Characters of a message that are read. Tenants write some messages, and patterns take long for
-# more.
-_MOST_READ: Final = 4000
-_MOST_QUOTED: Final = 240  # characters of a message in a cause
 _FIRST_OF_NODES: Final = "no-room"  # this row and all later ones are about some of the nodes
 _ELSEWHERE: Final = "volume-elsewhere"
 _CORDONED: Final = "cordoned"
@@ -30,41 +32,15 @@ _UNNAMED_NODES: Final = "those with SchedulingDisabled in kubectl get nodes"
 _UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 
 
-class Row(NamedTuple):
-    """A row of `scheduling.yaml`.
-
-    `fix` is for the operator of the nodes, `tell` for a user of the cluster alone; "" if both do
-    the same. `{0}` in both stands for the first of `commands`.
-    """
-
-    name: str
-    pattern: str
-    cause: str
-    fix: str
-    tell: str = ""
-    commands: tuple[str, ...] = ()
-
-    @property
-    def is_of_nodes(self) -> bool:
-        """Whether the row is about some of the nodes, so that their objects may explain more."""
-        names = [row.name for row in rows()]
-        return names.index(self.name) >= names.index(_FIRST_OF_NODES)
-
-    @property
-    def is_by_objects(self) -> bool:
-        """Whether the fix names nodes or volumes."""
-        return self.name in (_CORDONED, _ELSEWHERE)
+def is_of_nodes(row: Row) -> bool:
+    """Whether a row is about some of the nodes, so that their objects may explain more."""
+    names = [each.name for each in rows("scheduling")]
+    return names.index(row.name) >= names.index(_FIRST_OF_NODES)
 
 
-@cache
-def rows() -> tuple[Row, ...]:
-    """The rows in order of priority: the first one that fits a message counts."""
-    text = (files(__package__) / "scheduling.yaml").read_bytes()
-    return tuple(_row(**fields) for fields in yaml.load(text, yaml.CSafeLoader))
-
-
-def _row(commands: Sequence[str] = (), **fields: str) -> Row:
-    return Row(**fields, commands=tuple(commands))
+def names_objects(row: Row) -> bool:
+    """Whether the fix of a row names nodes or volumes."""
+    return row.name in (_CORDONED, _ELSEWHERE)
 
 
 @dataclass(frozen=True)
@@ -79,40 +55,40 @@ class Around:
         unread: Why the objects are unknown; "" if they are known.
     """
 
-    all_nodes: Sequence[KubeObject] = ()
-    candidates: Sequence[KubeObject] = ()
-    claims: Sequence[KubeObject] = ()
-    volumes: Sequence[KubeObject] = ()
+    all_nodes: Sequence[Object] = ()
+    candidates: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    volumes: Sequence[Object] = ()
     unread: str = ""
 
     @property
-    def placed(self) -> Iterator[tuple[str, str, KubeObject | None]]:
+    def placed(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
         None for a node that is gone. No volumes if no nodes are known.
         """
         if not self.all_nodes:
             return
-        nodes = {node.name: node for node in self.all_nodes}
+        nodes = {name_of(node): node for node in self.all_nodes}
         for node in self.all_nodes:
-            nodes[node.labels.get(_HOSTNAME, node.name)] = node
-        volumes = {volume.name: volume for volume in self.volumes}
+            nodes[labels_of(node).get(_HOSTNAME, name_of(node))] = node
+        volumes = {name_of(volume): volume for volume in self.volumes}
         for claim in self.claims:
-            name = str(claim.spec.get("volumeName") or "")
-            host = _host_of(volumes.get(name)) or claim.annotations.get(_SELECTED_NODE, "")
+            name = str(spec_of(claim).get("volumeName") or "")
+            host = _host_of(volumes.get(name)) or annotations_of(claim).get(_SELECTED_NODE, "")
             if name and host:
-                yield f"{name} of claim {claim.name}", host, nodes.get(host)
+                yield f"{name} of claim {name_of(claim)}", host, nodes.get(host)
 
 
 NOTHING: Final = Around()
 
 
 def around(
-    pod: KubeObject,
-    nodes: Sequence[KubeObject],
+    pod: Object,
+    nodes: Sequence[Object],
     pool: Mapping[str, str],
-    claims: Iterable[KubeObject],
-    volumes: Sequence[KubeObject],
+    claims: Iterable[Object],
+    volumes: Sequence[Object],
 ) -> Around:
     """The objects around a pod, chosen from all nodes, claims and volumes.
 
@@ -123,26 +99,24 @@ def around(
         claims: Claims of any namespace.
         volumes: All PersistentVolumes.
     """
-    selector = {**pool, **(pod.spec.get("nodeSelector") or {})}
-    names = set(claims_of(pod))
+    selector = {**pool, **(spec_of(pod).get("nodeSelector") or {})}
+    mounted = {(namespace_of(pod), name) for name in claims_of(pod)}
     return Around(
         all_nodes=nodes,
-        candidates=[node for node in nodes if in_pool(node.labels, selector)],
-        claims=[
-            claim for claim in claims if claim.name in names and claim.namespace == pod.namespace
-        ],
+        candidates=[node for node in nodes if has_labels(node, selector)],
+        claims=[claim for claim in claims if (namespace_of(claim), name_of(claim)) in mounted],
         volumes=volumes,
     )
 
 
-def claims_of(pod: KubeObject) -> Iterator[str]:
+def claims_of(pod: Object) -> Iterator[str]:
     """The names of the claims that a pod mounts, those of its ephemeral volumes among them."""
-    for volume in pod.spec.get("volumes") or ():
-        name = value_at(volume, "persistentVolumeClaim.claimName")
-        if name:
-            yield str(name)
+    for volume in spec_of(pod).get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim") or {}
+        if claim.get("claimName"):
+            yield str(claim["claimName"])
         elif "ephemeral" in volume:
-            yield f"{pod.name}-{volume['name']}"
+            yield f"{name_of(pod)}-{volume['name']}"
 
 
 def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
@@ -151,27 +125,30 @@ def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
     Objects decide in two cases: whether a volume's node takes pods, and whether cordoned nodes are
     among those that the pod may use.
     """
-    text = message[:_MOST_READ]
+    text = read_part(message)
     text = text.partition(_PREEMPTION)[0] or text
-    matches = {row: re.search(row.pattern, text, re.DOTALL) for row in rows()}
-    fitting = [row for row, match in matches.items() if match is not None]
-    if not fitting:
+    matches: dict[Row, re.Match[str]] = {}
+    for row in rows("scheduling"):
+        match = re.search(row.pattern, text, re.DOTALL)
+        if match is not None:
+            matches[row] = match
+    if not matches:
         return None
     facts = _facts(about)
-    row = _chosen(fitting, facts)
-    match = matches[row]
-    values = match.groupdict("") if match is not None else {}
-    values["text"] = " ".join(text.split())[:_MOST_QUOTED]
-    values["volume"] = facts.volume
-    return row, values | _cordoned_values(facts.cordoned)
+    row = _chosen(list(matches), facts)
+    values = {"text": quoted(text), "volume": facts.volume, **_cordoned_values(facts.cordoned)}
+    if row in matches:
+        values |= matches[row].groupdict("")
+    return row, values
 
 
 def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
     """Placeholders for cordoned nodes: in words, and as arguments of a command."""
     if not names:
         return {"nodes": _UNNAMED_NODES, "cordoned": "<node>"}
+    noun = "node" if len(names) == 1 else "nodes"
     return {
-        "nodes": f"{plural(len(names), 'node')} {listed(names, 'and')}",
+        "nodes": f"{noun} {listed(names, 'and')}",
         "cordoned": " ".join(names),
     }
 
@@ -191,7 +168,7 @@ class _Facts(NamedTuple):
 
 def _facts(about: Around) -> _Facts:
     """What objects say. The first volume on a node that takes no pods decides."""
-    cordoned = [node.name for node in about.candidates if node.spec.get("unschedulable")]
+    cordoned = [name_of(node) for node in about.candidates if is_cordoned(node)]
     disproved = set[str]()
     if about.candidates and not cordoned:
         disproved.add(_CORDONED)
@@ -200,11 +177,11 @@ def _facts(about: Around) -> _Facts:
         if node is None:
             words = f"{volume} is on node {name}, which is not there"
             return _Facts(cordoned, words, _ELSEWHERE, disproved)
-        if not node.is_true("Ready"):
+        if not is_true(node, "Ready"):
             words = f"{volume} is on node {name}, which is not Ready"
             return _Facts(cordoned, words, _ELSEWHERE, disproved)
-        if not node.takes_pods:
-            return _Facts([node.name], _UNNAMED_VOLUME, _CORDONED, set())
+        if is_cordoned(node):
+            return _Facts([name_of(node)], _UNNAMED_VOLUME, _CORDONED, set())
     if placed:
         disproved.add(_ELSEWHERE)
     return _Facts(cordoned, _UNNAMED_VOLUME, "", disproved)
@@ -218,20 +195,20 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     """
     not_disproved = [row for row in fitting if row.name not in facts.disproved]
     first = not_disproved[0] if not_disproved else fitting[0]
-    if facts.proved and first.is_of_nodes:
-        return next(row for row in rows() if row.name == facts.proved)
+    if facts.proved and is_of_nodes(first):
+        return next(row for row in rows("scheduling") if row.name == facts.proved)
     return first
 
 
-def _host_of(volume: KubeObject | None) -> str:
+def _host_of(volume: Object | None) -> str:
     """The hostname label of the one node that a PersistentVolume is bound to; "" if there is none.
 
     "" as well for a volume that several nodes reach.
     """
-    if volume is None:
-        return ""
+    affinity = spec_of(volume or {}).get("nodeAffinity") or {}
+    required = affinity.get("required") or {}
     hosts: list[object] = []
-    for term in value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms") or ():
+    for term in required.get("nodeSelectorTerms") or ():
         for expression in term.get("matchExpressions") or ():
             if expression.get("key") == _HOSTNAME:
                 hosts += expression.get("values") or ()

@@ -1,0 +1,61 @@
+"""Who holds what of a cluster, and who waits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kai_usage.deployments import kai_version
+from kai_usage.nodes import Node, add_pods, read_nodes
+from kai_usage.objects import Object
+from kai_usage.pods import Pod, read_pods
+from kai_usage.queues import Queue, add_use, count_pods, count_status, read_queues
+
+
+@dataclass(frozen=True)
+class ClusterUsage:
+    """The pods, nodes and queues of a cluster, and the KAI that runs.
+
+    Attributes:
+        version: The version of KAI; None if none runs.
+        pods: Pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
+        nodes: Nodes by name, also those that only pods name.
+        queues: Queues by name, parents before their children.
+        queues_of_pods: Queues that pods name, with what these pods hold and wait for.
+    """
+
+    version: str | None = None
+    pods: Sequence[Pod] = ()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    queues_of_pods: Mapping[str, Queue] = field(default_factory=dict)
+
+
+def count(
+    objects: Mapping[str, Sequence[Object]],
+    *,
+    by_status: bool = False,
+) -> ClusterUsage:
+    """Count what the pods of a cluster hold and wait for.
+
+    `objects` has lists by the plural of their kind. A kind without a list counts as empty. With
+    `by_status`, because not all pods may be listed, queues hold what the status of the Queues says.
+    """
+    pod_items = objects.get("pods", ())
+    queue_items = objects.get("queues", ())
+    version = kai_version(objects.get("deployments", ()))
+    nodes = read_nodes(objects.get("nodes", ()), version)
+    memories = {name: node.kai_memory for name, node in nodes.items()}
+    pods = read_pods(pod_items, objects.get("podgroups", ()), memories)
+    add_pods(nodes, pods, pod_items)
+    queues = read_queues(queue_items)
+    queues_of_pods = count_pods(pods)
+    if by_status:
+        add_use(queues, count_status(queue_items))
+    else:
+        add_use(queues, queues_of_pods)
+    return ClusterUsage(
+        version=version,
+        pods=pods,
+        nodes=nodes,
+        queues=queues,
+        queues_of_pods=queues_of_pods,
+    )

@@ -1,0 +1,40 @@
+"""The Deployments of the KAI that runs in a cluster: its version and its schedulers."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.objects import Object, name_of, namespace_of, spec_of
+
+# Deployments whose image tag is KAI's version. The first one that exists decides.
+_WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
+
+
+def kai_version(deployments: Iterable[Object]) -> str | None:
+    """The image tag of KAI's operator, or else of its scheduler or binder.
+
+    None if none of them is among these Deployments, or if the first one's image has no tag.
+    """
+    in_namespace = [item for item in deployments if namespace_of(item) in (KAI_NAMESPACE, "")]
+    parts = {name_of(item): item for item in in_namespace}
+    for name in _WITH_VERSION:
+        if name in parts:
+            return _image_tag(parts[name])
+    return None
+
+
+def is_scheduler(deployment: Object) -> bool:
+    """Whether a Deployment in KAI's namespace is a scheduler: of the chart, or of a shard."""
+    name = name_of(deployment)
+    return name == "scheduler" or name.startswith("kai-scheduler-")
+
+
+def _image_tag(deployment: Object) -> str | None:
+    template = spec_of(deployment).get("template") or {}
+    containers = spec_of(template).get("containers") or [{}]
+    image = str(containers[0].get("image") or "")
+    without_digest = image.partition("@")[0]
+    tag = without_digest.rpartition(":")[2]
+    if "/" in tag:  # behind the colon is the port of a registry
+        return None
+    return tag or None

@@ -1,0 +1,29 @@
+"""Labels, annotations, resources and names that KAI reads or uses."""
+
+from typing import Final
+
+SCHEDULER: Final = "kai-scheduler"
+KAI_NAMESPACE: Final = "kai-scheduler"
+RESERVATIONS: Final = "kai-resource-reservation"  # the namespace of reservation pods
+# Namespaces of KAI, the GPU operator and Kubernetes: their pods are no user's. In kai-scale-adjust
+# are pods by which an autoscaler notices a pending pod that asks for a share of a GPU.
+RESERVED: Final = frozenset(
+    {
+        KAI_NAMESPACE,
+        RESERVATIONS,
+        "kai-scale-adjust",
+        "gpu-operator",
+        "kube-system",
+    }
+)
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+GPU_GROUP: Final = "runai-gpu-group"  # a label of a pod that shares a GPU, and of its reservation
+GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"  # an annotation of a reservation: its GPU's UUID
+POD_GROUP: Final = "pod-group-name"  # an annotation: the PodGroup of that name has the queue
+# Annotations of a pod: the share of one GPU that it asks for, or MiB of it, and of how many GPUs.
+FRACTION: Final = "gpu-fraction"
+MEMORY: Final = "gpu-memory"
+DEVICES: Final = "gpu-fraction-num-devices"
+GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
+MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
+PRODUCT_LABEL: Final = "nvidia.com/gpu.product"

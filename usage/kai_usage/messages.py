@@ -1,0 +1,71 @@
+"""What messages of KAI, vCluster and Kubernetes about pods mean, by tables of patterns."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final, Literal, NamedTuple
+
+import yaml
+
+# Characters of a message that are read. Tenants write some messages, and patterns take long for
+# more.
+_MOST_READ: Final = 4000
+_MOST_QUOTED: Final = 240  # characters of a message in a cause
+# PyYAML without libyaml, as a user may have built it, has the slow loader only.
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Row(NamedTuple):
+    """A row of a table: what a message with this pattern means, with placeholders.
+
+    `fix` is for the operator of the platform, `tell` for a user of the cluster alone; "" for none.
+    `{0}` in both stands for the first of `commands`.
+    """
+
+    name: str
+    pattern: str
+    cause: str
+    fix: str = ""
+    tell: str = ""
+    commands: tuple[str, ...] = ()
+
+
+@cache
+def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
+    """The rows of a table in order of priority: the first one that fits a message counts."""
+    text = (files(__package__) / f"{table}.yaml").read_bytes()
+    return tuple(_row(**fields) for fields in yaml.load(text, _LOADER))
+
+
+def _row(commands: Sequence[str] = (), **texts: str) -> Row:
+    return Row(**texts, commands=tuple(commands))
+
+
+def read_part(message: str) -> str:
+    """The part of a message that patterns search."""
+    return message[:_MOST_READ]
+
+
+def quoted(message: str) -> str:
+    """The beginning of a message on one line, as a cause quotes it."""
+    return " ".join(message.split())[:_MOST_QUOTED]
+
+
+def meaning(
+    message: str, advice_for: Literal["operator", "user"]
+) -> tuple[Row, dict[str, str]] | None:
+    """The row of `messages.yaml` for a message, and values for its placeholders; None without one.
+
+    A row without advice for this reader is passed over.
+    """
+    text = read_part(message)
+    for row in rows("messages"):
+        advice = row.fix if advice_for == "operator" else row.tell
+        match = re.search(row.pattern, text, re.DOTALL)
+        if advice and match:
+            values = {"what": "", "text": quoted(message)}
+            for group, matched in match.groupdict("").items():
+                values[group] = matched.strip()
+            return row, values
+    return None

@@ -1,0 +1,147 @@
+"""The GPUs of nodes, and the pods on each of them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kai_usage.amounts import rounded
+from kai_usage.gpu_requests import whole_number
+from kai_usage.keys import GPU_INDEX, MEMORY_LABEL, PRODUCT_LABEL, RESERVATIONS
+from kai_usage.objects import (
+    Object,
+    annotations_of,
+    has_ended,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+)
+from kai_usage.pods import Pod, groups_of
+from kai_usage.requests import read_resources, whole_gpus
+
+# No GPU has a TiB: a label with more MiB is in bytes, a known bug of the labeller.
+_TIB_IN_MIB: Final = 2**20
+_MIB: Final = 2**20  # bytes
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+# Before this release the scheduler converted the label's MiB to 10^6 bytes, but not the MiB of a
+# pod's gpu-memory (getNodeGpuMemory in node_info.go).
+_FIRST_RELEASE_IN_MIB: Final = (0, 8, 5)
+
+
+@dataclass(slots=True)
+class SharedGpu:
+    """A GPU that pods share, with the fraction of it that each holds.
+
+    `group` is KAI's name of it, `device` its UUID, or "" until its reservation pod has found it.
+    `reserved`: there is a reservation pod, which holds the GPU.
+    """
+
+    group: str
+    device: str = ""
+    reserved: bool = False
+    holders: list[tuple[Pod, float]] = field(default_factory=list)
+
+    @property
+    def taken(self) -> float:
+        """The sum of the fractions; 1 is the entire GPU."""
+        return rounded(sum(fraction for _, fraction in self.holders))
+
+
+@dataclass(slots=True)
+class Node:
+    """A node with its GPUs.
+
+    Attributes:
+        count: The GPUs that it advertises.
+        memory_mib: MiB of each of its GPUs by the node's label; None without one.
+        kai_memory: The same as KAI counts it, as `kai_memory_of` gives it.
+        whole: Pods that hold entire GPUs here.
+        shared: GPUs that pods share.
+    """
+
+    name: str
+    count: float = 0.0
+    memory_mib: int | None = None
+    kai_memory: int | None = None
+    product: str = ""
+    whole: list[Pod] = field(default_factory=list)
+    shared: list[SharedGpu] = field(default_factory=list)
+
+    @property
+    def free(self) -> float:
+        """The number of GPUs of which no pod has any part."""
+        held = sum(pod.gpu.whole for pod in self.whole) + len(self.shared)
+        return max(0.0, self.count - held)
+
+
+def gpus_of(node: Object) -> float:
+    """The number of GPUs that a node advertises."""
+    return whole_gpus(read_resources(status_of(node).get("allocatable")))
+
+
+def kai_memory_of(node: Object, version: str | None = None) -> int | None:
+    """The memory of each GPU of a node as this version of KAI counts it, by the node's label.
+
+    MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. A version that is no number counts
+    as the newest. None without a label.
+    """
+    memory = whole_number(labels_of(node).get(MEMORY_LABEL, ""))
+    if memory is None:
+        return None
+    if memory >= _TIB_IN_MIB:
+        memory //= _MIB
+    numbers = _VERSION.match(version or "")
+    if numbers and tuple(map(int, numbers.groups())) < _FIRST_RELEASE_IN_MIB:
+        memory = int(memory * _MIB / 10**6)
+    return memory - memory % 100 or None
+
+
+def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
+    """All nodes by name, without pods. `version` is that of the KAI that runs."""
+    read = {}
+    for item in nodes:
+        labels = labels_of(item)
+        read[name_of(item)] = Node(
+            name=name_of(item),
+            count=gpus_of(item),
+            memory_mib=whole_number(labels.get(MEMORY_LABEL, "")),
+            kai_memory=kai_memory_of(item, version),
+            product=labels.get(PRODUCT_LABEL, ""),
+        )
+    return read
+
+
+def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
+    """Fill in `whole` and `shared` of the nodes, by name of the node and of the shared GPU.
+
+    `items` are all pods as objects: reservation pods among them name devices. A node that is not in
+    `nodes`, because it may not be listed, is added to it.
+    """
+    shared = _reserved_gpus(items)
+    for pod in pods:
+        if not pod.node or not pod.gpus:
+            continue
+        node = nodes.setdefault(pod.node, Node(pod.node))
+        if pod.gpu.whole:
+            node.whole.append(pod)
+        for group in pod.groups:
+            gpu = shared.setdefault((pod.node, group), SharedGpu(group))
+            gpu.holders.append((pod, pod.gpu.fraction_of(node.kai_memory)))
+    for node_name, group in sorted(shared):
+        node = nodes.setdefault(node_name, Node(node_name))
+        node.shared.append(shared[node_name, group])
+
+
+def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
+    """The GPUs that KAI's reservation pods hold for sharing, by node and group."""
+    gpus: dict[tuple[str, str], SharedGpu] = {}
+    for item in items:
+        if namespace_of(item) != RESERVATIONS or has_ended(item):
+            continue
+        node_name = spec_of(item).get("nodeName") or ""
+        device = annotations_of(item).get(GPU_INDEX, "")
+        for group in groups_of(labels_of(item)):
+            gpus[node_name, group] = SharedGpu(group, device, reserved=True)
+    return gpus

@@ -1,0 +1,106 @@
+"""Kubernetes objects as JSON; absent fields read as empty.
+
+A malformed object, which a tenant's API server may list, raises KeyError, TypeError,
+AttributeError, ValueError or ArithmeticError, here and in all modules of this package.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+Object: TypeAlias = Mapping[str, Any]
+
+
+def name_of(item: Object) -> str:
+    """The name of an object. Raises TypeError for one that is no text."""
+    name = item["metadata"]["name"]
+    if not isinstance(name, str):
+        raise TypeError("the name of an object is no text")
+    return name
+
+
+def namespace_of(item: Object) -> str:
+    """The namespace of an object; "" for one of the whole cluster."""
+    metadata = item["metadata"]
+    return str(metadata.get("namespace") or "")
+
+
+def labels_of(item: Object) -> Mapping[str, str]:
+    """The labels of an object."""
+    metadata = item["metadata"]
+    return metadata.get("labels") or {}
+
+
+def annotations_of(item: Object) -> Mapping[str, str]:
+    """The annotations of an object."""
+    metadata = item["metadata"]
+    return metadata.get("annotations") or {}
+
+
+def spec_of(item: Object) -> Object:
+    """The spec of an object."""
+    return item.get("spec") or {}
+
+
+def status_of(item: Object) -> Object:
+    """The status of an object."""
+    return item.get("status") or {}
+
+
+def condition(item: Object, type_: str) -> Object:
+    """The first condition of an object that has this type; empty if there is none."""
+    conditions: Iterable[Object] = status_of(item).get("conditions") or ()
+    for each in conditions:
+        if each.get("type") == type_:
+            return each
+    return {}
+
+
+def is_true(item: Object, type_: str) -> bool:
+    """Whether the condition of this type has the status True."""
+    status = condition(item, type_).get("status")
+    return bool(status == "True")
+
+
+def is_cordoned(node: Object) -> bool:
+    """Whether a node takes no new pods because somebody cordoned it."""
+    spec = spec_of(node)
+    return bool(spec.get("unschedulable"))
+
+
+def takes_pods(node: Object) -> bool:
+    """Whether a node is Ready and not cordoned."""
+    return is_true(node, "Ready") and not is_cordoned(node)
+
+
+def has_labels(node: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a node has all these labels."""
+    return labels.items() <= labels_of(node).items()
+
+
+def phase_of(pod: Object) -> str:
+    """The phase of a pod, Pending if its status has none."""
+    status = status_of(pod)
+    return str(status.get("phase") or "Pending")
+
+
+def has_ended(pod: Object) -> bool:
+    """Whether a pod has terminated: it holds nothing any more."""
+    return phase_of(pod) in ("Succeeded", "Failed")
+
+
+def waiting_containers(pod: Object) -> Iterator[str]:
+    """`REASON MESSAGE` of each container of a pod that waits to start, init containers first."""
+    status = status_of(pod)
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(key) or ():
+            waiting = (container.get("state") or {}).get("waiting")
+            if waiting:
+                yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+
+
+def last_seen(event: Object) -> str:
+    """The time stamp of an event's last occurrence. Stamps sort as text; "" without any."""
+    for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
+        if event.get(key):
+            return str(event[key])
+    return str(event["metadata"].get("creationTimestamp") or "")

@@ -1,0 +1,132 @@
+"""Pods that hold something of a cluster, or wait for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kai_usage.amounts import Amounts
+from kai_usage.gpu_requests import GpuRequest, gpu_request
+from kai_usage.keys import GPU_GROUP, POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
+from kai_usage.objects import (
+    Object,
+    annotations_of,
+    has_ended,
+    labels_of,
+    name_of,
+    namespace_of,
+    phase_of,
+    spec_of,
+)
+from kai_usage.requests import amounts_of, requests_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that has not ended: it holds something, or waits.
+
+    Attributes:
+        item: The object.
+        queue: The queue that its PodGroup names, or else its label; None without one.
+        node: The name of its node; None while it waits.
+        amounts: What it takes of its queue. A share of GPU memory that waits counts by the
+            smallest GPUs of the cluster.
+        gpu: The request that the GPUs of `amounts` count.
+        groups: KAI's names of the GPUs that it shares.
+        by_kai: KAI schedules it. Only such pods count in queues.
+        ending: It is being deleted.
+        created: Its time stamp; "" without one.
+    """
+
+    item: Object
+    namespace: str
+    name: str
+    phase: str
+    queue: str | None
+    node: str | None
+    amounts: Amounts
+    gpu: GpuRequest
+    groups: tuple[str, ...]
+    by_kai: bool
+    ending: bool
+    created: str
+
+    @property
+    def spec(self) -> Object:
+        """The spec of the object."""
+        return spec_of(self.item)
+
+    @property
+    def namespaced_name(self) -> str:
+        """`namespace/name`, as Kubernetes writes it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs that it holds or waits for."""
+        return self.amounts["gpu"]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no node yet."""
+        return self.node is None
+
+
+def read_pods(
+    items: Iterable[Object],
+    pod_groups: Iterable[Object] = (),
+    memories: Mapping[str, int | None] | None = None,
+) -> list[Pod]:
+    """The pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
+
+    `memories` has the memory of each node's GPUs by the node's name, as `nodes.kai_memory_of` gives
+    it.
+    """
+    memories = memories or {}
+    smallest = min(filter(None, memories.values()), default=None)
+    queues: dict[tuple[str, str], str | None] = {}
+    for pod_group in pod_groups:
+        key = (namespace_of(pod_group), name_of(pod_group))
+        queues[key] = spec_of(pod_group).get("queue")
+    pods = []
+    for item in items:
+        if namespace_of(item) in RESERVED or has_ended(item):
+            continue
+        node = spec_of(item).get("nodeName")
+        memory = memories.get(node) if node else smallest
+        group = (namespace_of(item), annotations_of(item).get(POD_GROUP, ""))
+        pods.append(_pod(item, queues.get(group), memory))
+    return pods
+
+
+def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
+    """A pod with the queue of its PodGroup, if that has one, and the memory of a GPU."""
+    metadata = item["metadata"]
+    spec = spec_of(item)
+    labels = labels_of(item)
+    requests = requests_of(spec)
+    gpu = gpu_request(annotations_of(item), requests)
+    return Pod(
+        item=item,
+        namespace=namespace_of(item),
+        name=name_of(item),
+        phase=phase_of(item),
+        queue=group_queue or labels.get(QUEUE_LABEL),
+        node=spec.get("nodeName") or None,
+        amounts=amounts_of(requests, gpu.gpus(memory)),
+        gpu=gpu,
+        groups=groups_of(labels),
+        by_kai=spec.get("schedulerName") == SCHEDULER,
+        ending="deletionTimestamp" in metadata,
+        created=str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """KAI's names of the GPUs that a pod shares: in one label, or in a label for each GPU.
+
+    The labels for each GPU count before the single one.
+    """
+    prefix = f"{GPU_GROUP}/"
+    groups = sorted(value for key, value in labels.items() if key.startswith(prefix))
+    if not groups and GPU_GROUP in labels:
+        return (labels[GPU_GROUP],)
+    return tuple(groups)

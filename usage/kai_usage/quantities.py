@@ -1,0 +1,55 @@
+"""Kubernetes quantities: `16`, `"500m"`, `64Gi`."""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+QUANTITY: Final = re.compile(
+    r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
+)
+_SUFFIX: Final = {
+    "": Decimal(1),
+    "m": Decimal("0.001"),
+    **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
+}
+_MOST: Final = Decimal(10) ** 18  # every Kubernetes quantity can hold this much
+_MOST_CHARACTERS: Final = 64
+_TYPES_IN_WORDS: Final = {
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+    type(None): "empty",
+}
+
+
+def parse_quantity(value: object) -> Decimal:
+    """The amount of a Kubernetes quantity in its base unit: cores, bytes or devices.
+
+    Only the first 64 characters of a text are read.
+
+    Raises:
+        ValueError: the value is no quantity, is negative, or is above 10^18. The message is a
+            predicate, such as `'5x' is no Kubernetes quantity`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)
+        raise ValueError(f"is no quantity but {words}")
+    written = _written(value)
+    if written.startswith("-"):
+        raise ValueError(f"{written} is negative")
+    match = QUANTITY.fullmatch(written)
+    if match is None:
+        raise ValueError(f"{written!r} is no Kubernetes quantity")
+    digits, suffix = match.groups(default="")
+    factor = _SUFFIX.get(suffix)  # None for an exponent
+    amount = Decimal(written) if factor is None else Decimal(digits) * factor
+    if amount > _MOST:
+        raise ValueError(f"{written!r} is larger than any cluster")
+    return amount
+
+
+def _written(value: float | str) -> str:
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return str(value)[:_MOST_CHARACTERS].strip()

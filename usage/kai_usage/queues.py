@@ -1,0 +1,224 @@
+"""The queues of a cluster as a tree: quota, limit, use, what is borrowed, lent and waited for."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kai_usage.amounts import RESOURCES, UNLIMITED, Resource, rounded
+from kai_usage.objects import Object, name_of, spec_of, status_of
+from kai_usage.pods import Pod
+from kai_usage.requests import amounts_of, read_resources
+
+_MOST: Final = 1e30  # a larger amount, which a tenant may write, would make sums infinite
+
+
+@dataclass(slots=True)
+class Share:
+    """A queue's share of one resource. -1 is unlimited; what its Queue does not say is 0.
+
+    Attributes:
+        in_use: What pods with a node hold.
+        waiting: What pods without a node ask for.
+        borrowed: What is in use beyond the quota.
+        lent: The part of the unused quota that other queues have borrowed. What siblings borrow
+            beyond what their parent has undivided, and what the parent lends itself, is spread
+            over the siblings with unused quota, in proportion to it.
+    """
+
+    quota: float = 0.0
+    limit: float = 0.0
+    over_quota_weight: float = 0.0
+    in_use: float = 0.0
+    waiting: float = 0.0
+    borrowed: float = 0.0
+    lent: float = 0.0
+
+
+@dataclass
+class Queue:
+    """A queue. Its pods, and what is in use and waiting, are sums over its leaves.
+
+    `level` is 1 at the top. `children` are names; a queue without any is a leaf.
+    """
+
+    name: str
+    shares: dict[Resource, Share]
+    parent: str | None = None
+    level: int = 1
+    children: list[str] = field(default_factory=list)
+    display_name: str = ""
+    pods: int = 0
+    waiting_pods: int = 0
+
+    def add(self, other: "Queue") -> None:
+        """Add the pods of another queue, and what they hold and wait for."""
+        for resource, share in self.shares.items():
+            share.in_use = rounded(share.in_use + other.shares[resource].in_use)
+            share.waiting = rounded(share.waiting + other.shares[resource].waiting)
+        self.pods += other.pods
+        self.waiting_pods += other.waiting_pods
+
+
+Queues = Mapping[str, Queue]  # by name, parents before their children
+
+
+def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
+    """The queues by name, parents before their children, siblings by name.
+
+    Of several queues with one name the first counts. Queues below a parent that is absent, or in a
+    ring, are left out: KAI drops them, too.
+    """
+    by_name: dict[str, Object] = {}
+    for item in items:
+        by_name.setdefault(name_of(item), item)
+    children: dict[str | None, list[str]] = defaultdict(list)
+    for name in sorted(by_name, reverse=True):
+        children[_parent(by_name[name])].append(name)
+    queues: dict[str, Queue] = {}
+    pending = [*children[None]]
+    while pending:
+        name = pending.pop()
+        parent = _parent(by_name[name])
+        spec = spec_of(by_name[name])
+        queues[name] = Queue(
+            name=name,
+            shares=_shares(spec.get("resources") or {}),
+            parent=parent,
+            level=queues[parent].level + 1 if parent else 1,
+            children=children[name][::-1],
+            display_name=spec.get("displayName") or "",
+        )
+        pending += children[name]
+    return queues
+
+
+def _parent(item: Object) -> str | None:
+    return spec_of(item).get("parentQueue") or None
+
+
+def _shares(resources: Object) -> dict[Resource, Share]:
+    """The shares that a Queue's `spec.resources` says."""
+    shares: dict[Resource, Share] = {}
+    for resource in RESOURCES:
+        amounts = resources.get(resource) or {}
+        shares[resource] = Share(
+            quota=_amount(amounts.get("quota")),
+            limit=_amount(amounts.get("limit")),
+            over_quota_weight=_amount(amounts.get("overQuotaWeight")),
+        )
+    return shares
+
+
+def _amount(number: float | str | None) -> float:
+    """An amount that sums stay finite with; 0 if it is not written, or no number."""
+    amount = float(number or 0.0)
+    return max(-_MOST, min(amount, _MOST)) if math.isfinite(amount) else 0.0
+
+
+def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
+    """The queues that pods of KAI name, with what these pods hold and wait for.
+
+    Their quotas and limits are unlimited, because pods say nothing about them. A pod that is
+    deleted before it has a node counts in none.
+    """
+    queues: dict[str, Queue] = {}
+    for pod in pods:
+        if not pod.by_kai or pod.queue is None or (pod.ending and pod.waits):
+            continue
+        if pod.queue not in queues:
+            shares = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}
+            queues[pod.queue] = Queue(pod.queue, shares)
+        queue = queues[pod.queue]
+        if pod.waits:
+            queue.waiting_pods += 1
+        else:
+            queue.pods += 1
+        for resource, share in queue.shares.items():
+            amount = pod.amounts[resource]
+            if pod.waits:
+                share.waiting = rounded(share.waiting + amount)
+            else:
+                share.in_use = rounded(share.in_use + amount)
+    return queues
+
+
+def count_status(items: Iterable[Object]) -> dict[str, Queue]:
+    """The leaf queues, with what they hold and wait for by the status of their Queues.
+
+    For whoever may not list all pods. `requested` is of all pods that have not ended, so what waits
+    is the rest of it. From v0.7 to v0.17 a fraction of several devices counts as one there, MIG
+    devices not at all, and a share of memory waits for no GPU
+    (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
+    """
+    items = list(items)
+    parents = {_parent(item) for item in items}
+    leaves: dict[str, Queue] = {}
+    for item in items:
+        name = name_of(item)
+        if name in parents:
+            continue
+        status = status_of(item)
+        held = amounts_of(read_resources(status.get("allocated")))
+        requested = amounts_of(read_resources(status.get("requested")))
+        leaves[name] = Queue(name, _shares({}))
+        for resource, share in leaves[name].shares.items():
+            share.in_use = held[resource]
+            share.waiting = rounded(max(0.0, requested[resource] - held[resource]))
+    return leaves
+
+
+def add_use(queues: Queues, uses: Queues) -> None:
+    """Fill in pods, `in_use`, `waiting`, `borrowed` and `lent` of all queues.
+
+    `uses` are the queues that hold something themselves, as `count_pods` gives them.
+    """
+    for queue in reversed(list(queues.values())):  # children before their parents
+        if queue.name in uses:
+            queue.add(uses[queue.name])
+        if queue.parent:
+            queues[queue.parent].add(queue)
+        for share in queue.shares.values():
+            share.borrowed = borrowed(share.in_use, share.quota)
+    _lend(queues)
+
+
+def borrowed(in_use: float, quota: float) -> float:
+    """What is in use beyond the quota; 0 if the quota is unlimited."""
+    if quota == UNLIMITED:
+        return 0.0
+    return rounded(max(0.0, in_use - quota))
+
+
+def _lend(queues: Queues) -> None:
+    """Fill in `lent` of all queues, from the top down: children lend what their parent lends."""
+    tops = [queue for queue in queues.values() if queue.parent is None]
+    for resource in RESOURCES:
+        _lend_among([queue.shares[resource] for queue in tops], Share())
+    for parent in queues.values():
+        for resource in RESOURCES:
+            siblings = [queues[name].shares[resource] for name in parent.children]
+            _lend_among(siblings, parent.shares[resource])
+
+
+def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
+    """Spread what siblings borrow, and what their parent lends, over their unused quotas."""
+    quotas = sum(max(0.0, share.quota) for share in siblings)
+    undivided = max(0.0, parent.quota - quotas)
+    all_borrowed = sum(share.borrowed for share in siblings)
+    to_lend = max(0.0, parent.lent + all_borrowed - undivided)
+    unused = [max(0.0, share.quota - share.in_use) for share in siblings]
+    all_unused = sum(unused)
+    if not all_unused:
+        return
+    lent_fraction = min(1.0, to_lend / all_unused)
+    for share, unused_quota in zip(siblings, unused, strict=True):
+        share.lent = rounded(unused_quota * lent_fraction)
+
+
+def upwards(queues: Queues, name: str | None) -> Iterator[Queue]:
+    """A queue and those above it, nearest first; nothing for a name that no queue has."""
+    while name is not None and name in queues:
+        yield queues[name]
+        name = queues[name].parent

@@ -1,0 +1,68 @@
+"""A pod's requests of CPU, memory and devices, added up as Kubernetes does."""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from kai_usage.amounts import Amounts, rounded
+from kai_usage.keys import GPU_RESOURCES
+from kai_usage.objects import Object
+from kai_usage.quantities import parse_quantity
+
+# By name in Kubernetes, in thousandths of a core, a byte or a device: sums of integers are exact.
+Requests: TypeAlias = Counter[str]
+
+
+def requests_of(spec: Object) -> Requests:
+    """The requests of a pod.
+
+    For each resource the larger of two amounts: that of all containers together, and that of the
+    largest init container. Init containers that keep running (`restartPolicy: Always`) add to both.
+    A limit counts as the request if only the limit is written. The pod's overhead is added.
+    """
+    sidecars = Requests()
+    starting = Requests()
+    for container in spec.get("initContainers") or ():
+        with_sidecars = sidecars + _container(container)
+        starting |= with_sidecars  # the larger amount of each resource
+        if container.get("restartPolicy") == "Always":
+            sidecars = with_sidecars
+    running = sum(map(_container, spec.get("containers") or ()), sidecars)
+    return (running | starting) + read_resources(spec.get("overhead"))
+
+
+def read_resources(resources: Mapping[str, str] | None) -> Requests:
+    """Quantities by resource, such as a node's `allocatable`; 0 for what is no quantity."""
+    return Requests({name: _thousandths(text) for name, text in (resources or {}).items()})
+
+
+def whole_gpus(requests: Requests) -> float:
+    """The number of entire GPUs of all vendors."""
+    return sum(requests[name] for name in GPU_RESOURCES) / 1000
+
+
+def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
+    """Requests as queues count them. `gpus` takes the place of the entire GPUs in the requests."""
+    if gpus is None:
+        gpus = whole_gpus(requests)
+    return {
+        "gpu": rounded(gpus),
+        "cpu": float(requests["cpu"]),
+        "memory": rounded(requests["memory"] / 10**9),
+    }
+
+
+@lru_cache(maxsize=4096)  # pods of one workload request the same
+def _thousandths(quantity: str) -> int:
+    try:
+        return int(parse_quantity(quantity) * 1000)
+    except ValueError:
+        return 0
+
+
+def _container(container: Object) -> Requests:
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    requests = resources.get("requests") or {}
+    return read_resources({**limits, **requests})
