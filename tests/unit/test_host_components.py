@@ -107,7 +107,7 @@ def test_a_namespace_waits_for_the_guards_and_what_is_in_it_for_its_bounds(previ
 
 
 def test_an_isolated_namespace_without_guards_is_refused():
-    with pytest.raises(pulumi.RunError, match=r'write "guards": guards\.ready, or isolation'):
+    with pytest.raises(pulumi.RunError, match=r'write "guards": guards, or isolation'):
         declared(lambda: TeamNamespace("ml", {}))
     created = declared(lambda: TeamNamespace("ml", {"isolation": {"level": "off"}, "gpus": 2}))
     assert {*created} == {"TeamNamespace ml", "Namespace ml-namespace", "ResourceQuota ml-gpus"}

@@ -101,11 +101,7 @@ class Arguments:
             args["kai"] = self.kai(name)
             args["queues"] = self.queues(name)
             if settings.guard.mode != "off":
-                args["guard"] = {
-                    "mode": settings.guard.mode,
-                    "outside": settings.guard.outside([*section.queues]),
-                    "gpu_resource": settings.gpu.resource,
-                }
+                args["guard"] = team.guard(settings, name)
         elif section.scheduler.mode == "host" and section.queues:
             args["host_queues"] = {**self.queues(name), **self.host}
         return args

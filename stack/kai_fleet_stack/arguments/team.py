@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.monitoring import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
+    from kai_fleet.team import QueueGuardArgs
     from kai_fleet.team_namespace import BoundsArgs, IsolationArgs, NetworkArgs, TeamNamespaceArgs
     from kai_fleet.virtual_cluster import AccessArgs, OidcArgs, StoreArgs, VirtualClusterArgs
 
@@ -132,6 +133,15 @@ def kai(settings: Settings, name: str) -> KaiSchedulerArgs:
         **kai_args(settings, team.scheduler, team, team.registries),
         "labels": {**team.labels},
         "isolation": team.isolation.level,
+    }
+
+
+def guard(settings: Settings, name: str) -> QueueGuardArgs:
+    """Arguments of the guard of a team's queues inside its vCluster."""
+    return {
+        "mode": settings.guard.mode,
+        "outside": settings.guard.outside([*settings.teams[name].queues]),
+        "gpu_resource": settings.gpu.resource,
     }
 
 

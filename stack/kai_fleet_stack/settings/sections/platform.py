@@ -191,7 +191,7 @@ class Gpu(Strict):
 class KaiRelease(Strict):
     """Keys of a KAI on the host and inside a vCluster."""
 
-    described_by = ("kai_scheduler.KaiSchedulerArgs",)
+    described_by = ("kai_scheduler.KaiArgs",)
 
     fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
     shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = NO_KEYS
