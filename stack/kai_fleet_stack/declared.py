@@ -20,7 +20,8 @@ from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import UNLIMITED, UNLIMITED_SHARES, DeclaredQueue, QueueShare
-from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import host as host_arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Access
 from kai_fleet_stack.settings.sections.kubernetes import in_domains
@@ -45,12 +46,11 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
 
 def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     """The host with its teams; in a team's own stack only what that team may know of it."""
-    arguments = Arguments(settings)
     deployed = state or Deployed()
     host = DeclaredHost(
         HOST,
         path=key_path(("cluster",)),
-        teams=tuple(_team(arguments, name, deployed) for name in settings.teams),
+        teams=tuple(_team(settings, name, deployed) for name in settings.teams),
         sources=settings.known_sources,
         registry_users=_registry_users(settings),
         gpu_resource=settings.gpu.resource,
@@ -58,13 +58,13 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         platform=settings.platform_stack,
     )
     if settings.platform_facts is not None:
-        return _with_granted_queues(host, arguments)
+        return _with_granted_queues(host, settings)
     queues_key = key_path(("queues",))
     return replace(
         host,
         declared=True,
-        queues=_queues(arguments.host_queues(), walk(settings.queues, f"{queues_key}.")),
-        grants=tuple(_grant(arguments, name) for name in settings.team_stacks),
+        queues=_queues(host_arguments.queues(settings), walk(settings.queues, f"{queues_key}.")),
+        grants=tuple(_grant(settings, name) for name in settings.team_stacks),
         charts=tuple(_host_charts(settings)),
         objects=tuple(_device_plugin(settings)),
     )
@@ -133,7 +133,7 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
         )
 
 
-def _with_granted_queues(host: DeclaredHost, arguments: Arguments) -> DeclaredHost:
+def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost:
     """The host of a team's own stack, with the queue that the platform grants it.
 
     The queue has the team's GPUs, the queues above it are unlimited; in mode host the team's queues
@@ -141,7 +141,7 @@ def _with_granted_queues(host: DeclaredHost, arguments: Arguments) -> DeclaredHo
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
-    facts = arguments.settings.platform_facts
+    facts = settings.platform_facts
     grant = facts.teams.get(team.name) if facts else None
     if grant is None or grant.parent_queue is None:
         return replace(host, queues_key=path)
@@ -154,20 +154,19 @@ def _with_granted_queues(host: DeclaredHost, arguments: Arguments) -> DeclaredHo
         queues.append(queue)
         parent = name
     if team.mode == "host":
-        written = arguments.settings.teams[team.name].queues
+        written = settings.teams[team.name].queues
         placed = walk(written, f"{path}.", (grant.parent_queue,), grant.shard)
-        queues += _queues(arguments.queues(team.name), placed)
+        queues += _queues(team_arguments.queues(settings, team.name), placed)
     return replace(host, queues=tuple(queues), queues_key=path)
 
 
-def _grant(arguments: Arguments, name: str) -> DeclaredTeam:
+def _grant(settings: Settings, name: str) -> DeclaredTeam:
     """The namespace and bounds of a team with a stack of its own.
 
     That stack chooses the mode: this one assumes the mode that needs most of the host.
     """
-    settings = arguments.settings
     return replace(
-        _namespace(arguments, name),
+        _namespace(settings, name),
         path=key_path(("teamStacks", name)),  # also if this stack has a team of the same name
         mode="virtual" if settings.kai is None else "host",
         parent_queue=settings.team_stacks[name].parent_queue,
@@ -175,17 +174,16 @@ def _grant(arguments: Arguments, name: str) -> DeclaredTeam:
     )
 
 
-def _team(arguments: Arguments, name: str, state: Deployed) -> DeclaredTeam:
+def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     """A team that this stack runs, with its vCluster."""
-    settings = arguments.settings
     team = settings.teams[name]
     vcluster = team.vcluster
     facts = settings.platform_facts
-    values = argument_values(arguments.vcluster(name))
+    values = argument_values(team_arguments.vcluster(settings, name))
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
     running_version = state.versions.get(release)
     return replace(
-        _namespace(arguments, name),
+        _namespace(settings, name),
         chart=vcluster.chart,
         values=vcluster.values,
         licensed=vcluster.licensed,
@@ -203,7 +201,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> DeclaredTeam:
         running_version=f"v{running_version}" if running_version else None,  # a chart's has no v
         running_store=state.stores.get(release),
         running_kubernetes=state.kubernetes_in(name),
-        inside=_inside(arguments, name),
+        inside=_inside(settings, name),
     )
 
 
@@ -230,9 +228,8 @@ def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str
     }
 
 
-def _namespace(arguments: Arguments, name: str) -> DeclaredTeam:
+def _namespace(settings: Settings, name: str) -> DeclaredTeam:
     """A team with its namespace and its bounds, which the host's stack makes in any case."""
-    settings = arguments.settings
     team = settings.own_of(name)
     return DeclaredTeam(
         name,
@@ -276,9 +273,8 @@ def _is_internal(host: str) -> bool:
     return "." not in host or host.endswith(_INTERNAL)
 
 
-def _inside(arguments: Arguments, name: str) -> Cluster:
+def _inside(settings: Settings, name: str) -> Cluster:
     """What is declared in a team's vCluster: in mode virtual KAI and queues, and its workloads."""
-    settings = arguments.settings
     path = settings.team_path(name)
     team = settings.teams[name]
     cluster = Cluster(
@@ -299,7 +295,7 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
     return replace(
         cluster,
         kai=(_kai(settings, team.scheduler, cluster.key, find_key),),
-        queues=_queues(arguments.queues(name), placed),
+        queues=_queues(team_arguments.queues(settings, name), placed),
     )
 
 

@@ -9,6 +9,7 @@ from kai_fleet.releases import vcluster
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_policies.model.cluster import Team
 from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import Loaded, Settings, load
 from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
@@ -42,8 +43,21 @@ def settings_of(raw: Mapping[str, Any]) -> Settings:
     return loaded.settings
 
 
-def arguments(raw: Mapping[str, Any]) -> Arguments:
-    return Arguments(settings_of(raw))
+class Lookups(Arguments):
+    """The arguments of a stack, with those inside its teams at hand."""
+
+    def vcluster(self, name: str) -> Any:
+        return team_arguments.vcluster(self.settings, name)
+
+    def kai(self, name: str) -> Any:
+        return team_arguments.kai(self.settings, name)
+
+    def queues(self, name: str) -> Any:
+        return team_arguments.queues(self.settings, name)
+
+
+def arguments(raw: Mapping[str, Any]) -> Lookups:
+    return Lookups(settings_of(raw))
 
 
 def team_of(raw: Mapping[str, Any]) -> Team:

@@ -12,6 +12,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.finding import Level
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import load
 from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.doctor_samples import SETTINGS
@@ -84,7 +85,7 @@ def test_a_team_stack_has_the_mirror_without_its_password():
     file = {"platform": {"stack": "lab"}, "team": team}
     verdict = validation.validate(file, facts_of=lambda _: facts)
     assert not verdict.refused
-    kai = Arguments(verdict.settings).kai("nlp")
+    kai = team_arguments.kai(verdict.settings, "nlp")
     assert kai["chart"] == f"oci://{REGISTRY}/charts/kai-scheduler"
     assert kai["values"]["global"]["registry"] == f"{REGISTRY}/nvidia/kai-scheduler"
 

@@ -9,6 +9,7 @@ from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import load
 from tests.unit.component_samples import declared
 from tests.unit.stack_arguments import settings_of, stack, team_stack
@@ -44,7 +45,7 @@ def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     assert labels.items() >= both.items()
     loaded = team_stack(stack(**SITE), grant=GRANT)
     assert loaded.mistakes == ()
-    assert Arguments(loaded.settings).vcluster("nlp")["labels"] == both
+    assert team_arguments.vcluster(loaded.settings, "nlp")["labels"] == both
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import yaml
 from kai_fleet.guards.queue_guard import inside
 from kai_fleet.releases import VCLUSTER
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import load
 from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
@@ -124,7 +124,7 @@ def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     platform = vcluster_stack(oidc=ISSUER, groups={"audit": "view"})
     loaded = team_stack(platform, vcluster={"groups": {"nlp": "edit"}})
     assert loaded.mistakes == ()
-    found = Arguments(loaded.settings).vcluster("nlp")
+    found = team_arguments.vcluster(loaded.settings, "nlp")
     assert found["oidc"]["client_id"] == "kubernetes"
     assert found["groups"] == {"audit": "view", "nlp": "edit"}
 

@@ -11,7 +11,7 @@ from kai_fleet.options import docker_config
 from kai_fleet.releases import KAI, kai
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_stack import validation
-from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import load
 from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.doctor_samples import SETTINGS
@@ -168,7 +168,7 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
 def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     tenant = team_stack(platform(), "ml", GRANT, registries={OWN: account()})
     assert tenant.mistakes == ()
-    own = Arguments(tenant.settings).vcluster("ml")
+    own = team_arguments.vcluster(tenant.settings, "ml")
     assert own["image_pull_secrets"] == [STACK_PULL_SECRET, TEAM_PULL_SECRET]
     assert [*own["registries"]] == [OWN]
 

@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.vcluster_values import vcluster_values
-from kai_fleet_stack.arguments import Arguments
+from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings import load
 from tests.unit.stack_arguments import arguments, stack, team_stack
 
@@ -74,7 +74,7 @@ def test_an_affinity_stands_in_place_of_that_of_all_teams():
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     tenant = team_stack(stack(), grant={"tolerations": [OWN]})
     assert tenant.mistakes == ()
-    assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [OWN]
+    assert team_arguments.vcluster(tenant.settings, "nlp")["tolerations"] == [OWN]
     (mistake,) = team_stack(stack(), tolerations=[GPU]).mistakes
     assert mistake.path == "kai-fleet:team.tolerations" and mistake.cause == "is an unknown key"
 

@@ -20,10 +20,9 @@ from kai_fleet_stack.settings import Settings
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
-    from kai_fleet.queue_tree import QueueTreeArgs, TreeArgs
+    from kai_fleet.queue_tree import QueueTreeArgs
     from kai_fleet.team import TeamArgs
     from kai_fleet.team_namespace import TeamNamespaceArgs
-    from kai_fleet.virtual_cluster import VirtualClusterArgs
 
 
 class Connection(TypedDict):
@@ -94,29 +93,17 @@ class Arguments:
         """Arguments of a team; in a team's own stack without the platform's namespace."""
         settings = self.settings
         section = settings.teams[name]
-        args: TeamArgs = {"vcluster": {**self.vcluster(name), **self.host}}
+        args: TeamArgs = {"vcluster": {**team.vcluster(settings, name), **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if section.scheduler.mode == "virtual":
-            args["kai"] = self.kai(name)
-            args["queues"] = self.queues(name)
+            args["kai"] = team.kai(settings, name)
+            args["queues"] = team.queues(settings, name)
             if settings.guard.mode != "off":
                 args["guard"] = team.guard(settings, name)
         elif section.scheduler.mode == "host" and section.queues:
-            args["host_queues"] = {**self.queues(name), **self.host}
+            args["host_queues"] = {**team.queues(settings, name), **self.host}
         return args
-
-    def vcluster(self, name: str) -> VirtualClusterArgs:
-        """Arguments of a team's vCluster, without kubeconfig or context of the host."""
-        return team.vcluster(self.settings, name)
-
-    def kai(self, name: str) -> KaiSchedulerArgs:
-        """Arguments of a team's KAI, without its cluster."""
-        return team.kai(self.settings, name)
-
-    def queues(self, name: str) -> TreeArgs:
-        """Arguments of a team's queues, without their cluster."""
-        return team.queues(self.settings, name)
 
 
 def _lines(refused: Mapping[str, str], used_queues: Container[str | None]) -> str:
