@@ -12,10 +12,10 @@ import pulumi
 from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
+from kai_fleet.chart_stores import ChartStore, kubernetes_of, store_of
 from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE, VIRTUAL_CLUSTER
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.urns import read_urn
-from kai_fleet.vcluster_values import ChartStore, kubernetes_of, store_of
 
 # Functions of the engine. The first reads the outputs of a stack, as StackReference does; the
 # second the resources in the last checkpoint of a stack.

@@ -5,10 +5,9 @@ Their content is in the YAML files in the folder `monitoring`.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pulumi
 import yaml
@@ -19,11 +18,9 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
+from kai_fleet.namespace_args import MonitoringArgs, TeamNamespaceArgs
 from kai_fleet.options import child_options, component_options
 from kai_fleet.releases import KAI, version_key
-
-if TYPE_CHECKING:
-    from kai_fleet.team_namespace import TeamNamespaceArgs
 
 # Name of the host's scheduler in metrics.
 HOST: Final = "host"
@@ -48,29 +45,6 @@ class Rule(TypedDict):
 
 # A group of rules, or the `spec` of an object of the Prometheus operator.
 Spec: TypeAlias = dict[str, Any]
-
-
-class MonitoringArgs(TypedDict):
-    """How the host's Prometheus finds a team's metrics."""
-
-    namespace: NotRequired[str]
-    """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
-    Default: `monitoring`.
-    """
-    certificates: NotRequired[bool]
-    """Alert before the certificate of a vCluster expires. Prometheus then gets
-    the client certificate of the vCluster's administrator. Default: true.
-    """
-    interval: NotRequired[Input[str]]
-    """Scrape interval, such as `30s` or `1m`. Default: `30s`."""
-    labels: NotRequired[Mapping[str, Input[str]]]
-    """Labels by which Prometheus selects monitors and rules, such as `{release:
-    kube-prometheus-stack}`. Default: none.
-    """
-    scheduler: NotRequired[bool]
-    """Alert if no KAI inside the vCluster answers. Default: false."""
-    parent_queues: NotRequired[Sequence[Input[str]]]
-    """Names of that KAI's queues with children, which alerts leave out. Default: none."""
 
 
 class FleetMonitoringArgs(MonitoringArgs):
@@ -125,7 +99,7 @@ class TeamMonitoring(ComponentResource):
         self,
         name: str,
         namespace: str,
-        args: "TeamNamespaceArgs",
+        args: TeamNamespaceArgs,
         inside: ResourceOptions,
         opts: ResourceOptions,
     ) -> None:
@@ -172,7 +146,7 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
-def team_facts(team: str, args: "TeamNamespaceArgs") -> list[Rule]:
+def team_facts(team: str, args: TeamNamespaceArgs) -> list[Rule]:
     """Recording rules of one team with what no metric has, such as which queues have children."""
     facts = list[Rule]()
     monitoring = args.get("monitoring", {})

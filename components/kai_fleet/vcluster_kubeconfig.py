@@ -14,13 +14,14 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed
 from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
+from kai_fleet.chart_stores import store_of
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import FLEET, SECRET, VIRTUAL_CLUSTER
-from kai_fleet.vcluster_values import PREFIX, context_name, store_of
+from kai_fleet.vcluster_values import PREFIX, context_name
 
 ROLES: Final = ("view", "edit", "admin")
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -1,4 +1,4 @@
-"""Chart values of a vCluster's release, and the backing store that chart values configure.
+"""Chart values of a vCluster's release.
 
 The values follow from VirtualClusterArgs, the scheduling mode and the version of vCluster.
 """
@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pulumi import Input
 
+from kai_fleet.chart_stores import EMBEDDED
 from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested, values_of
-from kai_fleet.values import pairs, value_at
-
-if TYPE_CHECKING:
-    from kai_fleet.virtual_cluster import OidcArgs, VirtualClusterArgs
+from kai_fleet.values import value_at
+from kai_fleet.virtual_cluster_args import OidcArgs, VirtualClusterArgs
 
 # Key of the ConfigMap with the issuer's CA.
 AUTHORITY: Final = "ca.crt"
@@ -27,26 +25,8 @@ PREFIX: Final = "oidc:"
 _OIDC_VOLUME: Final = "kai-fleet-oidc"
 _OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
 # Keys of chart values.
-CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 _PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
-ETCD: Final = "controlPlane.backingStore.etcd.deploy"
-REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 _API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
-# Versions of Kubernetes. The first, which vCluster calls deprecated, wins in its chart.
-KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
-EMBEDDED: Final = "embedded"
-# The key that switches each type of store on, in the order in which vCluster checks them
-# (BackingStoreType in its config/config.go).
-SWITCHES: Final = {
-    "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
-    "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
-    "etcd": f"{ETCD}.enabled",
-    EMBEDDED: "controlPlane.backingStore.database.embedded.enabled",
-    "external": "controlPlane.backingStore.database.external.enabled",
-}
-# Types of store that keep their state on the control plane's volume: the chart makes a StatefulSet.
-_ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
-
 Values: TypeAlias = dict[str, Any]
 
 
@@ -180,60 +160,3 @@ def authority_name(name: str, ca: Input[str]) -> Input[str]:
         return f"{name}-oidc-{digest[:8]}"
 
     return resolved(hashed, ca)
-
-
-def kubernetes_of(values: object) -> Any:
-    """The version of Kubernetes that chart values name, as it is written there.
-
-    None if they leave it to the chart, UNKNOWN if only the update knows it.
-    """
-    for key in KUBERNETES:
-        if version := value_at(values, key):
-            return version
-    return None
-
-
-@dataclass(frozen=True)
-class ChartStore:
-    """The backing store of a vCluster's release.
-
-    Args:
-        type: as in a stack file, or `externalEtcd`.
-        members: number of etcd members; 1 for other types.
-        claim: `storageClass` and `size` of its volume claim, those that are set.
-    """
-
-    type: str = EMBEDDED
-    members: int = 1
-    claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def workload(self) -> str:
-        """The control plane's resource for kubectl: without a volume it is a Deployment."""
-        return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
-
-
-def store_of(values: object) -> ChartStore:
-    """The backing store that chart values configure; embedded if they switch none on."""
-    store = _store_type(values)
-    if store == "etcd":
-        members = value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas")
-        # A plugin's outputs have no integers.
-        count = int(members) if isinstance(members, int | float) else 1
-        claim = _claim(values, f"{ETCD}.statefulSet.persistence.volumeClaim")
-        return ChartStore(store, count, claim)
-    if store in _ON_ITS_VOLUME:
-        return ChartStore(store, claim=_claim(values, CLAIM))
-    return ChartStore(store)
-
-
-def _store_type(values: object) -> str:
-    for store, key in SWITCHES.items():
-        if value_at(values, key) in (True, "true"):
-            return store
-    return EMBEDDED
-
-
-def _claim(values: object, key: str) -> dict[str, Any]:
-    claim = pairs(value_at(values, key))
-    return {name: claim[name] for name in ("storageClass", "size") if name in claim}

@@ -5,11 +5,12 @@ import json
 
 import pytest
 
+from kai_fleet.chart_stores import CLAIM
 from kai_fleet.deployed import of_resources
 from kai_fleet.guards import rights
 from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases.chart_values import nested
-from kai_fleet.vcluster_values import CLAIM, argument_values
+from kai_fleet.vcluster_values import argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record

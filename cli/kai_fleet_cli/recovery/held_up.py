@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import psutil
 from pulumi import automation
 
+from kai_fleet.chart_stores import store_of
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import HOST_FAILED
@@ -22,7 +23,6 @@ from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
-from kai_fleet.vcluster_values import store_of
 from kai_fleet.wording import ending, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, state

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from kai_fleet.chart_stores import ChartStore
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED, Fields, KubeObject
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_values import ChartStore
 from kai_usage.quantities import parse_quantity
 
 _TOTAL: Final = "etcd_mvcc_db_total_size_in_bytes"

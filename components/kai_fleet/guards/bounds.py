@@ -12,17 +12,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import pulumi
 
 from kai_fleet.guards.policies import Object, binding, content, policy_name
 from kai_fleet.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.namespace_args import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
-
-if TYPE_CHECKING:  # team_namespace imports this module
-    from kai_fleet.team_namespace import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 
 Args = Mapping[str, object]
 Text = pulumi.Input[str]
@@ -54,7 +52,7 @@ _GPU_NAME: Final = re.compile(
 
 def namespace_args(args: Args) -> TeamNamespaceArgs:
     """The arguments with their type: some callers have them as a plain mapping."""
-    return cast("TeamNamespaceArgs", args)
+    return cast(TeamNamespaceArgs, args)
 
 
 def isolation(args: Args) -> IsolationArgs:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv6Address, ip_network
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pulumi
 
@@ -24,10 +24,8 @@ from kai_fleet.guards.bounds import (
 )
 from kai_fleet.guards.policies import NAME_LABEL, SYSTEM_SCOPE, content
 from kai_fleet.inputs import resolved
+from kai_fleet.namespace_args import NetworkArgs, TeamNamespaceArgs
 from kai_usage.keys import GPU_RESOURCES
-
-if TYPE_CHECKING:  # team_namespace imports this module
-    from kai_fleet.team_namespace import NetworkArgs, TeamNamespaceArgs
 
 Spec = dict[str, object]
 Quantity = pulumi.Input[float | str]

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from kai_fleet.chart_stores import store_of
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, version_key
 from kai_fleet.releases.charts import named
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, flag, mapping, text, value_at
-from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.adapters.resource import Declared, Properties
 from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.device_sharing import device_sharing

@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Final
 
-from kai_fleet import vcluster_values as stores
+from kai_fleet import chart_stores as stores
+from kai_fleet.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
-from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory

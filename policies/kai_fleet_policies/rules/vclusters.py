@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
+from kai_fleet.chart_stores import KUBERNETES, kubernetes_of
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_values import KUBERNETES, kubernetes_of
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import advised_against, not_in_table
 from kai_fleet_policies.rules.rule import (

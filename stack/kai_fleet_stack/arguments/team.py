@@ -29,11 +29,12 @@ from kai_usage import mig
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
-    from kai_fleet.monitoring import MonitoringArgs
+    from kai_fleet.namespace_args import BoundsArgs, IsolationArgs, MonitoringArgs, NetworkArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs
-    from kai_fleet.team_namespace import BoundsArgs, IsolationArgs, NetworkArgs, TeamNamespaceArgs
-    from kai_fleet.virtual_cluster import AccessArgs, OidcArgs, StoreArgs, VirtualClusterArgs
+    from kai_fleet.team_namespace import TeamNamespaceArgs
+    from kai_fleet.virtual_cluster import VirtualClusterArgs
+    from kai_fleet.virtual_cluster_args import AccessArgs, OidcArgs, StoreArgs
 
 
 def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:

@@ -96,7 +96,7 @@ _TYPES_BY_KEY: Final = {
 class Access(Strict):
     """How the API of the vCluster is reached from the machine that runs Pulumi."""
 
-    described_by = ("virtual_cluster.AccessArgs",)
+    described_by = ("virtual_cluster_args.AccessArgs",)
 
     type: Literal["LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"] = "LoadBalancer"
     host: Host | None = None

@@ -1,0 +1,85 @@
+"""What chart values of a vCluster's release configure: its version of Kubernetes and its store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kai_fleet.values import pairs, value_at
+
+# Keys of chart values.
+CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
+ETCD: Final = "controlPlane.backingStore.etcd.deploy"
+REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
+# Versions of Kubernetes. The first, which vCluster calls deprecated, wins in its chart.
+KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
+EMBEDDED: Final = "embedded"
+# The key that switches each type of store on, in the order in which vCluster checks them
+# (BackingStoreType in its config/config.go).
+SWITCHES: Final = {
+    "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
+    "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
+    "etcd": f"{ETCD}.enabled",
+    EMBEDDED: "controlPlane.backingStore.database.embedded.enabled",
+    "external": "controlPlane.backingStore.database.external.enabled",
+}
+# Types of store that keep their state on the control plane's volume: the chart makes a StatefulSet.
+_ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
+
+
+def kubernetes_of(values: object) -> Any:
+    """The version of Kubernetes that chart values name, as it is written there.
+
+    None if they leave it to the chart, UNKNOWN if only the update knows it.
+    """
+    for key in KUBERNETES:
+        if version := value_at(values, key):
+            return version
+    return None
+
+
+@dataclass(frozen=True)
+class ChartStore:
+    """The backing store of a vCluster's release.
+
+    Args:
+        type: as in a stack file, or `externalEtcd`.
+        members: number of etcd members; 1 for other types.
+        claim: `storageClass` and `size` of its volume claim, those that are set.
+    """
+
+    type: str = EMBEDDED
+    members: int = 1
+    claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def workload(self) -> str:
+        """The control plane's resource for kubectl: without a volume it is a Deployment."""
+        return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
+
+
+def store_of(values: object) -> ChartStore:
+    """The backing store that chart values configure; embedded if they switch none on."""
+    store = _store_type(values)
+    if store == "etcd":
+        members = value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas")
+        # A plugin's outputs have no integers.
+        count = int(members) if isinstance(members, int | float) else 1
+        claim = _claim(values, f"{ETCD}.statefulSet.persistence.volumeClaim")
+        return ChartStore(store, count, claim)
+    if store in _ON_ITS_VOLUME:
+        return ChartStore(store, claim=_claim(values, CLAIM))
+    return ChartStore(store)
+
+
+def _store_type(values: object) -> str:
+    for store, key in SWITCHES.items():
+        if value_at(values, key) in (True, "true"):
+            return store
+    return EMBEDDED
+
+
+def _claim(values: object, key: str) -> dict[str, Any]:
+    claim = pairs(value_at(values, key))
+    return {name: claim[name] for name in ("storageClass", "size") if name in claim}
