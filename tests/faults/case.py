@@ -82,8 +82,11 @@ class Ran:
 
     @property
     def last(self) -> str:
-        """Its last line, where the sentence for a user is."""
-        return next((line for line in reversed(self.reported.splitlines()) if line.strip()), "")
+        """Its last line, where the sentence for a user is, but for how a shell finds pulumi."""
+        lines = [line for line in self.reported.splitlines() if line.strip()]
+        if lines and lines[-1].startswith("pulumi is not on the PATH"):
+            lines.pop()
+        return lines[-1] if lines else ""
 
 
 @dataclass
