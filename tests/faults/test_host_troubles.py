@@ -131,6 +131,30 @@ def test_a_webhook_of_others_is_away(case, reference, foreign, host):
     assert reference.differences(case, "added") == []
 
 
+def test_somebody_elses_object_has_the_name(case, reference, foreign, host):
+    """It is left to its owner, who gives it another name; the namespace was there, too."""
+    case.edit(without_ml)
+    converge(case)
+    host.post("/api/v1/namespaces", {"metadata": {"name": "team-ml"}})
+    theirs = f"{SPACE}/resourcequotas/gpus"
+    host.post(f"{SPACE}/resourcequotas", {"metadata": {"name": "gpus"}, "spec": {}})
+    uid = host.get(theirs)["metadata"]["uid"]
+    case.edit(with_ml)
+    ran = case.fleet("up")
+    assert ran.code == 1
+    assert "the update is done, but for team ml" in ran.reported
+    assert "something of that name is in the cluster, and this stack did not make it" in ran.last
+    assert host.get(theirs)["metadata"]["uid"] == uid
+    host.ask("DELETE", theirs)
+    converge(case)
+    assert host.get(theirs)["metadata"]["uid"] != uid
+    assert "Nothing changed" in case.up().reported
+    case.edit(without_ml)
+    converge(case)
+    host.ask("DELETE", "/api/v1/namespaces/team-ml")
+    until(lambda: reference.differences(case, "removed") == [])
+
+
 @pytest.mark.parametrize("lost", [f"{SPACE}/services/ml", STATEFUL_SET], ids=["Service", "plane"])
 def test_a_part_of_a_vcluster_is_deleted_by_hand(case, reference, foreign, host, lost):
     case.edit(with_ml)
