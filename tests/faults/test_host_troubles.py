@@ -6,11 +6,13 @@ import json
 import re
 import shutil
 import signal
+import subprocess
 from datetime import UTC, datetime
 
 import pytest
 
 from kai_fleet_cli.recovery import failures
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.attacks.http import Http
 from tests.engine.broken_things import dead_webhook
 from tests.engine.sandbox_commands import until
@@ -131,27 +133,29 @@ def test_a_webhook_of_others_is_away(case, reference, foreign, host):
     assert reference.differences(case, "added") == []
 
 
-def test_somebody_elses_object_has_the_name(case, reference, foreign, host):
-    """It is left to its owner, who gives it another name; the namespace was there, too."""
+def test_somebody_elses_release_has_the_name(case, reference, foreign, host):
+    """It is left to its owner, who gives it another name."""
     case.edit(without_ml)
     converge(case)
-    host.post("/api/v1/namespaces", {"metadata": {"name": "team-ml"}})
-    theirs = f"{SPACE}/resourcequotas/gpus"
-    host.post(f"{SPACE}/resourcequotas", {"metadata": {"name": "gpus"}, "spec": {}})
-    uid = host.get(theirs)["metadata"]["uid"]
+    helm = (str(case.tool("helm")), "--kubeconfig", str(case.host), "-n", "team-ml")
+    chart = str(ROOT / "sandbox" / "charts" / "nvidia-device-plugin")
+    subprocess.run([*helm, "install", "ml", chart, "--create-namespace"], check=True)
     case.edit(with_ml)
     ran = case.fleet("up")
     assert ran.code == 1
     assert "the update is done, but for team ml" in ran.reported
-    assert "something of that name is in the cluster, and this stack did not make it" in ran.last
-    assert host.get(theirs)["metadata"]["uid"] == uid
-    host.ask("DELETE", theirs)
+    assert (
+        "Helm release ml of namespace team-ml is there already, and this stack did not" in ran.last
+    )
+    assert "this stack did not make it: it is of chart nvidia-device-plugin" in ran.last
+    assert "delete" not in ran.last
+    subprocess.run([*helm, "get", "manifest", "ml"], check=True)
+    subprocess.run([*helm, "uninstall", "ml"], check=True)
     converge(case)
-    assert host.get(theirs)["metadata"]["uid"] != uid
     assert "Nothing changed" in case.up().reported
     case.edit(without_ml)
     converge(case)
-    host.ask("DELETE", "/api/v1/namespaces/team-ml")
+    host.ask("DELETE", SPACE)
     until(lambda: reference.differences(case, "removed") == [])
 
 

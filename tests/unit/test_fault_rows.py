@@ -63,7 +63,7 @@ WALKS = {
     "a run was killed while it wrote": (
         f"{STATE}::test_attributes_that_a_kill_left_empty_are_no_broken_state"
     ),
-    "something of that name exists": f"{TROUBLES}::test_somebody_elses_object_has_the_name",
+    "something of that name exists": f"{TROUBLES}::test_somebody_elses_release_has_the_name",
     # As messages only, which the page says.
     "a vCluster's release was uninstalled": (
         "tests/unit/test_held_up.py::test_a_team_is_named_with_what_refused_and_the_command"

@@ -68,7 +68,7 @@ class Failure:
     refreshed: str = ""
     anew: str = ""
     commands: Sequence[str] = ()
-    finds: Literal["", "store", "namespace", "release"] = ""
+    finds: Literal["", "store", "namespace", "release", "record"] = ""
     inside: bool = False
     api: bool = False
     release: bool = False

@@ -16,16 +16,18 @@ from pulumi import automation
 
 from kai_fleet.chart_stores import store_of
 from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
+from kai_fleet.releases.charts import named
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import ending, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
-from kai_fleet_cli.recovery import failures, full_store, state
+from kai_fleet_cli.recovery import failures, full_store, helm_record, state
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.times import moment
@@ -353,7 +355,36 @@ def _find_release(error: _Error) -> Repair:
     return Repair(f"somebody deleted namespace {name}, and the state still has it", error.again)
 
 
-_FINDS: Final = {"store": _find_store, "namespace": _find_namespace, "release": _find_release}
+def _find_record(error: _Error) -> Repair:
+    """Of a Helm release that has our name and another chart: it is somebody else's.
+
+    If its records cannot be read no command is given. Raises KeyError if the chart is ours, or if
+    there is no record.
+    """
+    release = error.inputs["name"]
+    namespace = error.inputs["namespace"]
+    chart = named(error.inputs["chart"]).name
+    there = f"Helm release {release} of namespace {namespace} is there already"
+    try:
+        with closing(error.open_cluster()) as api:
+            charts = helm_record.charts_of(api, release, namespace)
+    except (KubeError, ValueError) as problem:
+        return Repair(f"{there}, and its record cannot be read: {problem}", "")
+    if charts <= {chart}:
+        raise KeyError(release)
+    return Repair(
+        f"{there}, and this stack did not make it: it is of chart {listed(sorted(charts), 'and')}."
+        " Leave it to its owner, and give the team another name, or have its owner uninstall it",
+        "",
+    )
+
+
+_FINDS: Final = {
+    "store": _find_store,
+    "namespace": _find_namespace,
+    "release": _find_release,
+    "record": _find_record,
+}
 
 
 def _webhook(error: _Error, name: str) -> _Webhook:
