@@ -30,6 +30,7 @@ CHANGING = {
     "healthCheckNodePort",
     "caBundle",
     "uid",
+    "kubectl.kubernetes.io/restartedAt",  # what a printed `rollout restart` leaves
 }
 ANNOTATIONS = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/", "kwok.x-k8s.io/")
 HELM_REVISION = re.compile(r"(sh\.helm\.release\.v1\..+)\.v(\d+)$")
