@@ -18,6 +18,8 @@ from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
 from tests.temporary import temporary
 
+pytest_plugins = ["tests.golden_texts"]
+
 # The tools that the tests with a marker need.
 NEEDED = {
     "engine": lifecycle.TOOLS,
