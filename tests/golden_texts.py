@@ -5,7 +5,7 @@ and level itself and gives what a user reads to the fixture `texts`, once. `make
 files anew, so that another wording is one command and one diff to read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +18,8 @@ _HEAD: Final = f"# What users read, by test module and test. Written by `{WRITE}
 _OPTION: Final = "--write-texts"
 _TABLES: Final = pytest.StashKey["Tables"]()
 
-Lines = list[str]
-Texts = dict[str, dict[str, Lines]]  # by module and test
+Text = str | list[str]  # one line, or several
+Texts = dict[str, dict[str, Text]]  # by module and test
 
 
 @dataclass
@@ -162,8 +162,9 @@ def texts(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def hold(*said: object) -> None:
         assert test not in given, "give all texts of a test at once"
-        given[test] = [line for each in said for line in str(each).splitlines()]
-        expected = _stored(table.stored, module, test)
+        lines = [line for each in said for line in str(each).splitlines()]
+        given[test] = lines[0] if len(lines) == 1 else lines
+        expected = table.stored.get(module, {}).get(test)
         if expected is None and not writing:
             pytest.fail(f"{table.file.name} has no text of {module}.py::{test}; run: {WRITE}")
         assert writing or given[test] == expected, f"another text; if it is meant, run: {WRITE}"
@@ -179,7 +180,3 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         module, test = key_of(item)
         table = item.config.stash[_TABLES].table(_table_of(item))
         assert test in table.given.get(module, {}), "this test asks for texts and gave none"
-
-
-def _stored(stored: Mapping[str, Mapping[str, Lines]], module: str, test: str) -> Lines | None:
-    return stored.get(module, {}).get(test)
