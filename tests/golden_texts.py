@@ -17,6 +17,7 @@ WRITE: Final = "make texts"
 _HEAD: Final = f"# What users read, by test module and test. Written by `{WRITE}`: read its diff.\n"
 _OPTION: Final = "--write-texts"
 _TABLES: Final = pytest.StashKey["Tables"]()
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Text = str | list[str]  # one line, or several
 Texts = dict[str, dict[str, Text]]  # by module and test
@@ -35,7 +36,7 @@ class Table:
     def of_file(cls, file: Path) -> "Table":
         """The table in a file; empty where there is none yet."""
         text = file.read_text() if file.exists() else ""
-        return cls(file, yaml.load(text, Loader=yaml.CSafeLoader) or {})
+        return cls(file, yaml.load(text, Loader=_LOADER) or {})
 
     def write(self) -> None:
         """Write what was given over what was stored, without what is stale."""

@@ -1,5 +1,6 @@
 """Small clusters that are right, for tests that make one thing wrong."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,9 @@ from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
+from kai_fleet_stack.validation import validate
 from kai_usage.keys import QUEUE_LABEL, SCHEDULER
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
@@ -86,6 +90,24 @@ def open_question(rule: str, *clusters: Cluster) -> Finding:
     assert (problem.check, problem.level) == (rule, Level.ADVISORY), problem
     assert problem.undecided
     return problem
+
+
+def refused_keys(
+    rule: str, raw: Mapping[str, Any], facts: Facts | None = None
+) -> dict[str, Finding]:
+    """What a rule refuses of a stack file, or of a team's by its platform's facts, by key."""
+    problems = validate(raw, facts_of=lambda _: facts).problems
+    found = [each for each in problems if (each.check, each.level) == (rule, Level.MANDATORY)]
+    assert all(each.fix for each in found)
+    return {each.path: each for each in found}
+
+
+def granted(team_stacks: Mapping[str, Any], **platform: Any) -> Facts:
+    """What the teams' own stacks read of a platform that grants them this."""
+    raw = {"cluster": {"name": "lab", "context": "lab"}, "teamStacks": team_stacks, **platform}
+    settings = load(raw).settings
+    assert settings is not None
+    return Facts.read(json.loads(json.dumps(Facts.of(settings).output())))
 
 
 def refused_by(problems: Iterable[Finding]) -> set[str]:

@@ -1,7 +1,6 @@
 """chart-of-its-part: a chart is the one that its section or component is for, however spelled."""
 
 import copy
-import json
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,7 @@ from kai_fleet_policies.finding import Level
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.rules import check
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
-from kai_fleet_stack.settings.team_stack import Facts
+from tests.policies.samples import granted, refused_keys
 from tests.policies.test_pack import reported
 from tests.policies.test_sources_known import CLUSTER, DIGEST, TEAM
 from tests.unit.doctor_samples import SETTINGS
@@ -40,12 +38,8 @@ def stack(part, section):
     return raw
 
 
-def refused(raw, **more):
-    """What is refused, by its key."""
-    problems = validation.validate(raw, **more).problems
-    of_rule = [each for each in problems if each.check == NAME and each.level is Level.MANDATORY]
-    assert all(each.fix for each in of_rule)
-    return {each.path: each for each in of_rule}
+def refused(raw, facts=None):
+    return refused_keys(NAME, raw, facts)
 
 
 PLACES = {
@@ -127,15 +121,13 @@ def test_chart_of_its_part_refuses_a_package_for_a_team_of_another_version(texts
 
 
 def test_chart_of_its_part_is_asked_of_team_stacks_and_mirrors():
-    granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
-    platform = load({"cluster": CLUSTER, "teamStacks": granted, "mirror": MIRROR}).settings
-    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+    facts = granted({"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}, mirror=MIRROR)
     team = {"name": "nlp", "scheduler": {**TEAM["scheduler"]}}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    assert refused(raw, facts_of=lambda _: facts) == {}
+    assert refused(raw, facts) == {}
     team["vcluster"] = {"chart": f"oci://{MIRROR}/charts/gpu-operator"}
     team["scheduler"]["chart"] = f"oci://{MIRROR}/charts/vcluster"
-    assert sorted(refused(raw, facts_of=lambda _: facts)) == [
+    assert sorted(refused(raw, facts)) == [
         "kai-fleet:team.scheduler.chart",
         "kai-fleet:team.vcluster.chart",
     ]

@@ -116,7 +116,9 @@ def shares(**more):
 
 P4 = gpu_queue("p", None, 4)
 P_QUOTA, TEAM_QUEUES = "kai-fleet:queues.p.gpu.quota", "kai-fleet:teams.ml.queues"
-OVER_TOP = of(gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, UNLIMITED), gpu_queue("a", "p", 1, 8))
+OVER_TOP = of(
+    gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, UNLIMITED), gpu_queue("a", "p", 1, 8)
+)
 NO_MEMORY = of(queue("a", None, {r: FREE[r] for r in ("cpu", "gpu")}))
 BEYOND_TEAM = within(gpu_queue("a", None, 3, 4), gpu_queue("b", None, 2, 4))
 QUOTA = [
@@ -164,8 +166,14 @@ PASSING = {
     "queue-depth": [cluster(version=OLD), of(*THREE, queue("lone"), version=NEW)],
     "queue-quota": [
         of(P4, gpu_queue("a", "p", 2), gpu_queue("b", "p", 2)),
-        of(gpu_queue("p", None, UNLIMITED), gpu_queue("a", "p", UNLIMITED), gpu_queue("b", "p", 100)),
-        of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, UNLIMITED)),  # the parent's limit holds
+        of(
+            gpu_queue("p", None, UNLIMITED),
+            gpu_queue("a", "p", UNLIMITED),
+            gpu_queue("b", "p", 100),
+        ),
+        of(
+            gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, UNLIMITED)
+        ),  # the parent's limit holds
         of(gpu_queue("p", None, 0.3), gpu_queue("a", "p", 0.1), gpu_queue("b", "p", 0.2)),
         of(gpu_queue("p", None, 0, 0)),
         of(queue("a", None, {r: FREE[r] for r in ("cpu", "memory")})),  # for pods without GPUs

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from kai_fleet.releases import KAI, sources
-from kai_fleet_policies.finding import Level
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import load
-from kai_fleet_stack.settings.team_stack import Facts
+from tests.policies.samples import granted, refused_keys
 
 pytestmark = pytest.mark.texts("rules")
 
@@ -36,12 +35,8 @@ def at(path, value, **more):
     return raw
 
 
-def refused(raw, **more):
-    """What is refused, by its key."""
-    problems = validation.validate(raw, **more).problems
-    found = {each.path: each for each in problems if each.check == NAME and not each.undecided}
-    assert all(each.level is Level.MANDATORY and each.fix for each in found.values())
-    return found
+def refused(raw, facts=None):
+    return refused_keys(NAME, raw, facts)
 
 
 ELSEWHERE = [
@@ -240,16 +235,14 @@ def test_sources_known_a_node_image_is_kinds_own_or_a_sources():
 
 
 def test_sources_known_a_team_stack_has_its_platforms_and_writes_none(texts):
-    granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
-    platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+    facts = granted({"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}, sources=MIRRORED)
     assert facts.sources.images == ["mirror.corp"]
     team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    assert refused(raw, facts_of=lambda _: facts) == {}
+    assert refused(raw, facts) == {}
     team["vcluster"] = {"chart": "oci://evil.example/vcluster"}
-    found = refused(raw, facts_of=lambda _: facts)
+    found = refused(raw, facts)
     texts(found["kai-fleet:team.vcluster.chart"])
     own = validation.validate({**raw, "sources": MIRRORED}, facts_of=lambda _: facts).refused
     assert "kai-fleet:sources" in [p.path for p in own]

@@ -14,10 +14,8 @@ from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
-from kai_fleet_stack.settings.team_stack import Facts
 from tests import chart_keys
-from tests.policies.samples import found, open_question
+from tests.policies.samples import found, granted, open_question
 
 pytestmark = pytest.mark.texts("rules")
 
@@ -238,13 +236,12 @@ def test_kai_values_what_the_program_switched_off_stays_off(level, section, key,
 
 
 def test_values_of_a_team_stack_are_held_to_the_same_lists():
-    grant = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
-    platform = load({"cluster": {"name": "lab", "context": "lab"}, "teamStacks": grant}).settings
+    facts = granted({"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}})
     scheduler = {"mode": "virtual", "version": "v0.16.8", "values": {"operator": {"args": ["x"]}}}
     team = {"name": "nlp", "scheduler": scheduler, "queues": {"a": {"gpu": 2}}}
     team["vcluster"] = {"values": {"rbac": {"role": {"enabled": True}}}}
     raw = {"platform": {"stack": "lab"}, "team": team}
-    found = validation.validate(raw, facts_of=lambda _: Facts.of(platform)).refused
+    found = validation.validate(raw, facts_of=lambda _: facts).refused
     assert [(item.check, item.path) for item in found] == [
         ("kai-values", "kai-fleet:team.scheduler.values.operator.args"),
         ("vcluster-values", "kai-fleet:team.vcluster.values.rbac"),

@@ -37,15 +37,14 @@ VCLUSTER_KNOWN = "vcluster-version-known"
 LAB = {"cluster": {"name": "c", "context": "c"}}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def on(monkeypatch):
-    """The day on which a version is judged."""
+    """Sets the day on which a version is judged."""
 
     def on(year, month, day):
         fixed = SimpleNamespace(today=lambda: date(year, month, day))
         monkeypatch.setattr(releases, "date", fixed)
 
-    on(2026, 11, 24)
     return on
 
 
