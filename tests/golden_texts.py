@@ -31,12 +31,19 @@ class Table:
     stored: Texts
     given: Texts = field(default_factory=dict)
     stale: set[tuple[str, str]] = field(default_factory=set)
+    modules: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
     def of_file(cls, file: Path) -> "Table":
         """The table in a file; empty where there is none yet."""
         text = file.read_text() if file.exists() else ""
         return cls(file, yaml.load(text, Loader=_LOADER) or {})
+
+    def add_module(self, path: Path) -> None:
+        """Refuse two modules with one name: their texts would stand under one key."""
+        first = self.modules.setdefault(path.stem, path)
+        if first != path:
+            raise pytest.UsageError(f"{first} and {path} have one table; rename one of them")
 
     def write(self) -> None:
         """Write what was given over what was stored, without what is stale."""
@@ -128,7 +135,7 @@ def pytest_collection_modifyitems(
     tables = config.stash[_TABLES]
     for item in items:
         if _has_texts(item):
-            tables.table(_table_of(item))
+            tables.table(_table_of(item)).add_module(item.path)
     tables.mark_stale(items, config.args)
     if config.getoption(_OPTION):
         return

@@ -138,7 +138,7 @@ def printed_by(row, *, refreshed):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
+def test_row_after_a_refresh_is_not_sent_to_refresh_again(part, row):
     """What only refreshes has done all that it can."""
     if "wait for it" in row.do:
         return  # what is cancelled is another run's, and then no lock is in the way
@@ -151,7 +151,7 @@ def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_no_row_removes_a_team_or_a_volume(part, row):
+def test_row_removes_no_team_and_no_volume(part, row):
     said = " ".join([row.run, row.do, row.run_kai, row.refreshed, row.anew, *row.commands])
     assert not re.search("team remove|delete (pvc|pv|statefulset)|helm.* uninstall|give_up", said)
     for space in re.findall(r"delete namespace (\S+)", said):
@@ -159,14 +159,14 @@ def test_no_row_removes_a_team_or_a_volume(part, row):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_a_text_has_its_commands_beside_it(part, row):
+def test_row_has_its_commands_beside_it(part, row):
     texts = " ".join([row.do, row.refreshed, row.anew])
     assert {*re.findall(r"\{(\d)\}", texts)} == {str(number) for number in range(len(row.commands))}
     assert not re.search(r"\{(again|cancel|login)\}|\b(kubectl|helm|pulumi) (-|[a-z]+ -)", texts)
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_what_makes_kai_anew_says_what_a_run_says_that_made_it(part, row):
+def test_row_that_makes_kai_anew_says_what_a_second_run_says(part, row):
     assert ("delete namespace kai-scheduler" in row.run + row.run_kai) == bool(row.anew)
 
 

@@ -96,3 +96,12 @@ def test_texts_are_not_written_by_several_processes(run):
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     assert "--write-texts writes from one process" in said
     assert not run.file.exists()
+
+
+def test_texts_of_two_modules_with_one_name_are_refused(run):
+    other = run.file.parents[1] / "more"
+    other.mkdir()
+    (other / "test_it.py").write_text(MODULE)
+    ran, said = run("--import-mode=importlib")
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    assert "have one table; rename one of them" in said
