@@ -32,6 +32,7 @@ class Table:
     given: Texts = field(default_factory=dict)
     stale: set[tuple[str, str]] = field(default_factory=set)
     modules: dict[str, Path] = field(default_factory=dict)
+    collected: set[tuple[str, str]] = field(default_factory=set)
 
     @classmethod
     def of_file(cls, file: Path) -> "Table":
@@ -39,11 +40,12 @@ class Table:
         text = file.read_text() if file.exists() else ""
         return cls(file, yaml.load(text, Loader=_LOADER) or {})
 
-    def add_module(self, path: Path) -> None:
-        """Refuse two modules with one name: their texts would stand under one key."""
-        first = self.modules.setdefault(path.stem, path)
-        if first != path:
-            raise pytest.UsageError(f"{first} and {path} have one table; rename one of them")
+    def collect(self, item: pytest.Item) -> None:
+        """Note a test, and refuse a second module with the name, and so the keys, of another."""
+        first = self.modules.setdefault(item.path.stem, item.path)
+        if first != item.path:
+            raise pytest.UsageError(f"{first} and {item.path} have one table; rename one of them")
+        self.collected.add(key_of(item))
 
     def write(self) -> None:
         """Write what was given over what was stored, without what is stale."""
@@ -85,11 +87,10 @@ class Tables:
         """
         in_part = {Path(each.partition("::")[0]).stem for each in arguments if "::" in each}
         whole = {item.path.stem for item in items} - in_part
-        with_texts = {key_of(item) for item in items if _has_texts(item)}
         for table in self.used():
             for module, tests in table.stored.items():
                 if module in whole or not any(self.tests.rglob(f"{module}.py")):
-                    gone = {(module, test) for test in tests} - with_texts
+                    gone = {(module, test) for test in tests} - table.collected
                     table.stale |= gone
 
 
@@ -135,7 +136,7 @@ def pytest_collection_modifyitems(
     tables = config.stash[_TABLES]
     for item in items:
         if _has_texts(item):
-            tables.table(_table_of(item)).add_module(item.path)
+            tables.table(_table_of(item)).collect(item)
     tables.mark_stale(items, config.args)
     if config.getoption(_OPTION):
         return

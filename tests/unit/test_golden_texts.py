@@ -3,6 +3,8 @@
 import pytest
 import yaml
 
+from kai_fleet_cli.stack_file.reading import ROOT
+
 pytest_plugins = ["pytester"]
 
 MODULE = """
@@ -105,3 +107,9 @@ def test_texts_of_two_modules_with_one_name_are_refused(run):
     ran, said = run("--import-mode=importlib")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     assert "have one table; rename one of them" in said
+
+
+def test_texts_each_file_is_a_modules_table():
+    modules = [file.read_text() for file in (ROOT / "tests").rglob("test_*.py")]
+    for file in (ROOT / "tests/texts").iterdir():
+        assert any(f'pytest.mark.texts("{file.stem}")' in text for text in modules), file
