@@ -58,27 +58,31 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("chart", ELSEWHERE)
-@pytest.mark.parametrize("key", ["vcluster", "scheduler", "gpu", "kai"])
-def test_sources_known_refuses_a_chart_from_elsewhere_at_its_key(key, chart):
+def refused_chart(key, chart):
+    """What is refused where a part's chart is this one."""
     raw = at(f"{key}.chart", chart)
     if key == "kai":
         raw["kai"]["version"] = "v0.16.8"
         raw["teams"] = {}
-    place = "kai-fleet:teams.ml.scheduler" if key == "scheduler" else f"kai-fleet:{key}"
-    assert f"{place}.chart" in refused(raw)
+    part = "teams.ml.scheduler" if key == "scheduler" else key
+    return refused(raw)[f"kai-fleet:{part}.chart"]
+
+
+@pytest.mark.parametrize("chart", ELSEWHERE)
+@pytest.mark.parametrize("key", ["vcluster", "scheduler", "gpu", "kai"])
+def test_sources_known_refuses_a_chart_from_elsewhere_at_its_key(key, chart):
+    assert "kai-fleet:sources.charts" in refused_chart(key, chart).fix
 
 
 def test_sources_known_refusals_in_words(texts):
-    charts = [
-        problem for chart in ELSEWHERE for problem in refused(at("gpu.chart", chart)).values()
-    ]
+    parts = [refused_chart(key, ELSEWHERE[0]) for key in ("vcluster", "scheduler", "kai")]
+    charts = [refused_chart("gpu", chart) for chart in ELSEWHERE]
     values = [
         problem
         for part, key, value in flat(VALUES)
         for problem in refused(at(f"{part}.values.{key}", value)).values()
     ]
-    texts(*charts, *values)
+    texts(*parts, *charts, *values)
 
 
 def test_sources_known_charts_of_the_tables_places_pass():

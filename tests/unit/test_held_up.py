@@ -504,7 +504,7 @@ def test_explain_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster(text
     texts(explained(DENIED, SPACE, space), full)
 
 
-def test_kubeconfig_of_a_state_is_used_for_its_certificates_only():
+def test_kubeconfig_of_a_state_is_used_for_its_certificates_only(texts):
     """It may be what a tenant wrote, where the stack is the team's own."""
     document = vcluster_secrets.config(server="https://10.0.0.1:443")
 
@@ -516,8 +516,9 @@ def test_kubeconfig_of_a_state_is_used_for_its_certificates_only():
         return state.kubeconfig(SimpleNamespace(name="prod", workspace=workspace), "ml")
 
     assert yaml.safe_load(read({}))["users"] == document["users"]
-    with pytest.raises(TenantKubeconfigError):
+    with pytest.raises(TenantKubeconfigError) as refused:
         read({"exec": vcluster_secrets.USER["exec"]})
+    texts(refused.value)
 
 
 def test_explain_a_server_that_answers_what_no_kubernetes_does_is_one_that_refuses(vcluster, texts):
