@@ -6,7 +6,7 @@ CHARTS ?=
 FLEET := .venv/bin/fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit test-all bench reference
+.PHONY: up preview down setup check format test unit test-all bench reference texts
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -58,3 +58,6 @@ bench: setup       ## the program beside bare helm and kubectl, in one run, into
 
 reference: setup   ## write what is generated from the code: the schema of stack files, pages of docs/
 	@.venv/bin/python docs/reference.py
+
+texts: setup       ## write anew the sentences that tests expect, in tests/texts: read the diff
+	.venv/bin/python -m pytest -m texts --write-texts

@@ -4,8 +4,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -13,10 +15,13 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from docs.reference import schema
+from kai_fleet import releases
 from sandbox import lifecycle
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
 from tests.temporary import temporary
+
+pytest_plugins = ["tests.golden_texts"]
 
 # The tools that the tests with a marker need.
 NEEDED = {
@@ -28,6 +33,7 @@ NEEDED = {
 # Of KAI's charts the keys of their defaults, and the CRD of queues, in which versions differ by
 # descriptions only; of vCluster's the schema of values, without descriptions and defaults.
 FACTS = Path(__file__).with_name("facts")
+DAY = date(2026, 11, 24)  # of the texts in tests/texts
 
 
 # Modules that use one stack, or one host: the worker that has one of them runs them all in a row.
@@ -82,6 +88,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             toolbox.ensure(needed, reporter.write_line if reporter else print)
         except toolbox.ToolError as why:
             raise pytest.UsageError(str(why)) from why
+
+
+@pytest.fixture(autouse=True)
+def fixed_day(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which version a sentence advises, and until when it is supported, depends on the day."""
+    if request.node.get_closest_marker("texts"):
+        monkeypatch.setattr(releases, "date", SimpleNamespace(today=lambda: DAY))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """Small clusters that are right, for tests that make one thing wrong."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME
+from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.team_stack import Facts
+from kai_fleet_stack.validation import validate
 from kai_usage.keys import QUEUE_LABEL, SCHEDULER
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
@@ -76,18 +80,34 @@ def found(rule: str, *clusters: Cluster) -> list[Finding]:
 def refusal(rule: str, *clusters: Cluster) -> Finding:
     """The one mandatory problem of a rule."""
     (problem,) = found(rule, *clusters)
-    assert problem.level is Level.MANDATORY, problem
-    assert problem.check == rule
+    assert (problem.check, problem.level) == (rule, Level.MANDATORY), problem
     return problem
 
 
 def open_question(rule: str, *clusters: Cluster) -> Finding:
     """The one advisory that says that a rule cannot decide yet."""
     (problem,) = found(rule, *clusters)
-    assert problem.level is Level.ADVISORY, problem
+    assert (problem.check, problem.level) == (rule, Level.ADVISORY), problem
     assert problem.undecided
-    assert problem.message.startswith("cannot decide until ")
     return problem
+
+
+def refused_keys(
+    rule: str, raw: Mapping[str, Any], facts: Facts | None = None
+) -> dict[str, Finding]:
+    """What a rule refuses of a stack file, or of a team's by its platform's facts, by key."""
+    problems = validate(raw, facts_of=lambda _: facts).problems
+    found = [each for each in problems if (each.check, each.level) == (rule, Level.MANDATORY)]
+    assert all(each.fix for each in found)
+    return {each.path: each for each in found}
+
+
+def granted(team_stacks: Mapping[str, Any], **platform: Any) -> Facts:
+    """What the teams' own stacks read of a platform that grants them this."""
+    raw = {"cluster": {"name": "lab", "context": "lab"}, "teamStacks": team_stacks, **platform}
+    settings = load(raw).settings
+    assert settings is not None
+    return Facts.read(json.loads(json.dumps(Facts.of(settings).output())))
 
 
 def refused_by(problems: Iterable[Finding]) -> set[str]:
@@ -116,30 +136,45 @@ def manifest(document: Mapping[str, Any], provider: str = "") -> Declared:
     return resource(type_, document["metadata"]["name"], document, provider)
 
 
-def passes(*clusters: Cluster) -> list[Any]:
-    """Cases of which a rule has nothing to report."""
-    return [pytest.param(each, None, "") for each in clusters]
+@dataclass(frozen=True)
+class Case:
+    """A cluster in which a rule finds one problem."""
+
+    name: str
+    cluster: Cluster
+    path: str
+    finding: Callable[..., Finding]
+
+    def reported_by(self, rule: str, texts: Callable[..., None]) -> None:
+        """Hold the rule to level and path, and its sentence to the table of texts."""
+        problem = self.finding(rule, self.cluster)
+        assert problem.path == self.path
+        texts(problem)
 
 
-def refuses(cluster: Cluster, message: str) -> Any:
-    """A case that a rule refuses, with a part of what it says."""
-    return pytest.param(cluster, "refused", message)
+def refuses(name: str, cluster: Cluster, path: str) -> Case:
+    """A case that a rule refuses at a path."""
+    return Case(name, cluster, path, refusal)
 
 
-def waits(cluster: Cluster, message: str) -> Any:
+def waits(name: str, cluster: Cluster, path: str) -> Case:
     """A case that a rule decides in the update."""
-    return pytest.param(cluster, "undecided", message)
+    return Case(name, cluster, path, open_question)
 
 
-def cases(tables: Mapping[str, Iterable[Any]]) -> list[Any]:
+def cases(tables: Mapping[str, Iterable[Case]]) -> list[Any]:
     """Cases by the names of their rules, as one list."""
-    return [pytest.param(rule, *case.values) for rule, table in tables.items() for case in table]
+    return [
+        pytest.param(rule, case, id=f"{rule} {case.name}")
+        for rule, table in tables.items()
+        for case in table
+    ]
 
 
-def judged(rule: str, cluster: Cluster, level: str | None, message: str) -> None:
-    """Hold a rule to one case."""
-    if level is None:
-        assert found(rule, cluster) == []
-    else:
-        problem = (refusal if level == "refused" else open_question)(rule, cluster)
-        assert message in problem.message
+def passing(tables: Mapping[str, Iterable[Cluster]]) -> list[Any]:
+    """Clusters in which a rule finds nothing, by the names of the rules, as one list."""
+    return [
+        pytest.param(rule, seen, id=f"{rule} {number}")
+        for rule, clusters in tables.items()
+        for number, seen in enumerate(clusters)
+    ]

@@ -66,7 +66,7 @@ def _blur_maybe(value: Any, chance: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("right", RIGHT, ids=["v0.7.11", "v0.16.8", "inside"])
-def test_what_is_not_known_makes_open_questions_and_never_refusals(right):
+def test_check_unknown_values_make_open_questions_and_never_refusals(right):
     assert [p for p in check([right]) if p.level is Level.MANDATORY] == []
     for seed in range(60):
         chance = random.Random(seed)

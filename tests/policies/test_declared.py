@@ -35,7 +35,7 @@ GROUPS = {"headGroupSpec": PODS, "workerGroupSpecs": [{"groupName": "gpu", **POD
         ("SomebodysTrainer", {"worker": PODS}, [""]),
     ],
 )
-def test_pod_templates_are_found_in_every_kind(kind, spec, parts):
+def test_clusters_finds_pod_templates_in_every_kind(kind, spec, parts):
     cluster = one(
         resource(f"kubernetes:x/v1:{kind}", "a", {"metadata": {"namespace": "t"}, "spec": spec})
     )
@@ -47,7 +47,7 @@ def test_pod_templates_are_found_in_every_kind(kind, spec, parts):
         assert [c.name for c in workload.containers] == ["main"]
 
 
-def test_a_pod_that_is_not_known_is_an_open_question():
+def test_check_an_unknown_pod_is_an_open_question():
     problems = check(clusters([resource("kubernetes:core/v1:Pod", "a", {"spec": UNKNOWN})]))
     assert problems and all(problem.undecided for problem in problems)
 
@@ -62,7 +62,7 @@ def test_a_pod_that_is_not_known_is_an_open_question():
         (None, None, ("", None)),
     ],
 )
-def test_charts_are_known_by_reference_url_and_path(chart, version, found):
+def test_chart_of_reference_url_and_path(chart, version, found):
     assert chart_of({"chart": chart, "version": version}) == found
 
 
@@ -94,7 +94,7 @@ def pool(name: object) -> dict[str, object]:
     return {"sync": {"fromHost": {"nodes": {"selector": {"labels": {"pool": name}}}}}}
 
 
-def test_each_provider_is_a_cluster_and_vclusters_are_found_by_name():
+def test_clusters_one_for_each_provider_with_vclusters_by_name():
     hard = {"hard": {"requests.nvidia.com/gpu": "4"}}
     props = {"metadata": {"namespace": "team-ml"}, "spec": hard}
     quota = resource("kubernetes:core/v1:ResourceQuota", "gpus", props, "host")
@@ -106,18 +106,19 @@ def test_each_provider_is_a_cluster_and_vclusters_are_found_by_name():
     assert (ml.gpus, ml.kai[0].version, ml.kai[0].sharing) == (4, "v0.9.3", "NonMemoryEnforced")
 
 
-def test_a_vcluster_whose_pods_have_no_owner_is_scheduled_by_the_host():
+def test_clusters_pods_without_an_owner_are_scheduled_by_the_host():
     inside = resource("kubernetes:core/v1:Pod", "p", {"spec": POD}, "a")
     host, team = clusters([kai("host"), vcluster("a", **NO_OWNER), inside])
     assert host.teams[0].mode == "host"
     assert team.scheduling is host
 
 
-def test_the_traps_of_teams_are_found_in_declared_resources():
+def test_check_team_rules_judge_declared_resources():
     two = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool("x"))]
     assert refused_by(check(clusters(two))) == {"team-node-pools"}
     unknown = check(clusters([two[0], vcluster("b", **OWN, **pool(UNKNOWN))]))
-    assert [(p.check, p.undecided) for p in unknown] == [("team-node-pools", True)]
+    of_teams = [(p.check, p.undecided) for p in unknown if p.check.startswith("team-")]
+    assert of_teams == [("team-node-pools", True)]
     apart = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool("y"))]
     assert refused_by(check(clusters(apart))) == set()
     assert refused_by(check(clusters([*apart, kai("host")]))) == {"team-one-mode"}
@@ -125,7 +126,7 @@ def test_the_traps_of_teams_are_found_in_declared_resources():
     assert refused_by(check(clusters(twice))) == {"team-unique"}
 
 
-def test_default_providers_of_several_versions_are_one_cluster():
+def test_clusters_default_providers_of_several_versions_are_one():
     providers = ("default_4_31_0", "default_4_32_0", "")
     pods = [resource("kubernetes:core/v1:Pod", name, {"spec": {}}, name) for name in providers]
     assert one(*pods).name == "default"
@@ -136,7 +137,7 @@ def pod(labels=LABELS, annotations=None):
     return resource("kubernetes:core/v1:Pod", "p", {"metadata": metadata, "spec": POD}, "host")
 
 
-def test_the_default_queues_of_newer_charts_count_as_declared():
+def test_check_default_queues_of_newer_charts_count_as_declared():
     created = pod({QUEUE_LABEL: "default-queue"})
     assert refused_by(check(clusters([kai("host", "v0.12.23"), created]))) == set()
     off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
@@ -145,13 +146,13 @@ def test_the_default_queues_of_newer_charts_count_as_declared():
     }
 
 
-def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():
+def test_check_a_release_with_unknown_namespace_and_chart_is_an_open_question():
     props = {"chart": UNKNOWN, "namespace": UNKNOWN}
     problems = check(clusters([resource(RELEASE, "x", props)]))
     assert [(p.check, p.undecided) for p in problems] == [("namespace-reserved", True)]
 
 
-def test_a_provider_without_the_crd_may_fill_in_its_namespace():
+def test_queue_cluster_scoped_a_provider_may_fill_in_its_namespace():
     spec = {"resources": {r: {"quota": -1, "limit": -1} for r in ("cpu", "memory", "gpu")}}
     props = {"metadata": {"name": "q", "namespace": "team-x"}, "spec": spec}
     queue = resource("kubernetes:scheduling.run.ai/v2:Queue", "q", props)
@@ -160,7 +161,7 @@ def test_a_provider_without_the_crd_may_fill_in_its_namespace():
     assert check(clusters([filled])) == []
 
 
-def test_values_in_files_leave_a_question_open_and_refuse_nothing():
+def test_check_values_in_files_leave_a_question_open_and_refuse_nothing():
     def by_files(release):
         files = {"valueYamlFiles": ["values.yaml"], "values": {}}
         return resource(RELEASE, release.name, {**release.props, **files}, "host")

@@ -32,7 +32,7 @@ def verdict(version, *documents):
 
 
 @pytest.mark.parametrize(("version", "example"), SHOWN)
-def test_an_example_passes(version, example):
+def test_check_examples_of_kai_pass(version, example):
     assert refused_by(verdict(version, *TREES["free"], *example.documents)) == set()
 
 
@@ -46,7 +46,7 @@ IN_QUEUES = [param for param in DOCS if "kai.scheduler/queue" in str(param.value
 
 @pytest.mark.parametrize("version", ["v0.7.11", "v0.17.0"])
 @pytest.mark.parametrize("document", IN_QUEUES)
-def test_what_our_own_page_has_people_apply_passes(document, version):
+def test_check_examples_of_our_page_pass(document, version):
     problems = verdict(version, *OWN_TREE, document)
     assert {problem.check for problem in problems} <= {"kai-version-supported"}
     strayed = json.loads(json.dumps(document).replace('/queue"', '/queues"'))
@@ -70,7 +70,7 @@ def pods_of(document):
 
 
 @pytest.mark.parametrize("document", IN_QUEUES)
-def test_the_guards_let_the_pods_of_our_own_page_in(document):
+def test_guards_let_the_pods_of_our_page_in(document):
     asked = creation("pods", "default", account("default", "default"), "p")
     pods = list(pods_of(document))
     for guard in ("queues", "outside-queues"):
@@ -81,5 +81,5 @@ def test_the_guards_let_the_pods_of_our_own_page_in(document):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_their_queues_pass(tree):
+def test_check_queues_of_kais_examples_pass(tree):
     assert refused_by(verdict("v0.16.8", *TREES[tree])) == set()

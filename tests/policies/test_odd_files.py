@@ -54,7 +54,7 @@ FILES = st.lists(
 
 @settings(SAME_EACH_TIME, max_examples=300)
 @given(FILES)
-def test_a_file_ends_with_settings_or_with_sentences(keys):
+def test_parse_any_file_ends_with_settings_or_with_sentences(keys):
     lines = [f"  {json.dumps(prefix + key)}: {value}" for prefix, key, value in keys]
     text = "\n".join(["config:", "  kai-fleet:cluster: {name: c, context: c}", *lines])
     begun = time.process_time()
@@ -93,7 +93,7 @@ def places(value):
 @pytest.mark.long
 @settings(SAME_EACH_TIME, max_examples=40)
 @given(st.sampled_from(sorted(GOOD)), st.lists(st.tuples(st.integers(0), VALUES), min_size=1))
-def test_a_good_file_with_odd_values_is_planned_or_refused_in_words(name, changes):
+def test_plan_odd_values_are_planned_or_refused_in_words(name, changes):
     document = yaml.safe_load(GOOD[name])
     for number, value in changes:
         found = list(places(document["config"]))

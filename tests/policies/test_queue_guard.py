@@ -12,6 +12,8 @@ from kai_usage.keys import QUEUE_LABEL
 from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
 from tests.policy_evaluation import account, creation, refusals, refusals_by
 
+pytestmark = pytest.mark.texts("guards")
+
 CLUSTER = {"name": "lab", "context": "lab"}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "ml"}}
 QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}, "serve": {}}}}
@@ -47,7 +49,7 @@ def bound(found, guard, part="binding"):
     return found[(f"{POLICY}Binding", f"{guard}-{part}")].inputs["spec"]
 
 
-def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
+def test_queue_guard_in_virtual_mode_is_inside_for_every_namespace():
     found = declared(**VIRTUAL)
     created, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
@@ -58,7 +60,7 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     assert "namespaceSelector" not in binding["matchResources"]
 
 
-def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about():
+def test_queue_guard_templates_of_pods_are_only_warned_about():
     found = declared(**HOST)
     spec = bound(found, "nlp-queue-guard", "templates-binding")
     assert spec["policyName"] == bound(found, "nlp-queue-guard")["policyName"]
@@ -69,7 +71,7 @@ def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about()
     assert spec["matchResources"]["namespaceSelector"] == of_pods["namespaceSelector"]
 
 
-def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
+def test_queue_guard_in_host_mode_is_the_hosts_for_the_teams_namespace():
     found = declared(**HOST)
     created = found[(POLICY, "host-guards-queues")]
     assert created.provider.endswith("kubernetes::host")
@@ -85,7 +87,7 @@ def of_queues(item):
 
 
 @pytest.mark.parametrize("team", [VIRTUAL, HOST])
-def test_audit_warns_and_off_declares_nothing(team):
+def test_queue_guard_audit_warns_and_off_declares_nothing(team):
     def actions(mode):
         found = declared(guard={"mode": mode}, **team)
         of_guard = [i for (kind, _), i in found.items() if kind.startswith(POLICY) and of_queues(i)]
@@ -106,7 +108,7 @@ def judged(body, queues=("test",), **args):
     ("version", "passes"),
     [("v0.15.3", True), ("v0.14.7", False)],
 )
-def test_a_pod_group_stands_for_a_queue_where_kai_reads_it(version, passes):
+def test_queue_guard_a_pod_group_stands_for_a_queue_where_kai_reads_it(version, passes):
     scheduler = {**ML["scheduler"], "version": version}
     found = declared(teams={"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}})
     bounds = bounds_of(found[(POLICY, "ml-guard-policy")].inputs)
@@ -116,23 +118,30 @@ def test_a_pod_group_stands_for_a_queue_where_kai_reads_it(version, passes):
     assert "guard.kai-fleet/podGroups" not in of_host, "its queues are of all teams"
 
 
+@pytest.mark.parametrize("scheduler", ["kai-scheduler", "default-scheduler"])
 @pytest.mark.parametrize(
-    ("body", "write"),
+    "body",
     [
-        (pod(labels={f"{NO_DOMAIN}/preemptibility": "x"}), "kai.scheduler/preemptibility"),
-        (pod(annotations={"nvidia.com/gpu-fraction": "0.5"}), "the annotation gpu-fraction"),
-        (pod(limits={"nvidia.com/gpu-fraction": "1"}), "the annotation gpu-fraction"),
+        pod(labels={f"{NO_DOMAIN}/preemptibility": "x"}),
+        pod(annotations={"nvidia.com/gpu-fraction": "0.5"}),
+        pod(limits={"nvidia.com/gpu-fraction": "1"}),
     ],
+    ids=["label", "annotation", "limit"],
 )
-def test_look_alikes_of_nvidias_domains_are_denied_with_what_is_meant(body, write):
-    for scheduler in ("kai-scheduler", "default-scheduler"):
-        one = {**body, "spec": {**body["spec"], "schedulerName": scheduler}}
-        assert any(f"which KAI does not read; write {write}" in each for each in judged(one))
+def test_queue_guard_denies_look_alikes_of_nvidias_domains_with_what_is_meant(
+    body, scheduler, texts
+):
+    denied = judged({**body, "spec": {**body["spec"], "schedulerName": scheduler}})
+    assert denied
+    texts(*denied)
+
+
+def test_queue_guard_whole_gpus_are_no_look_alike():
     assert judged(pod(labels=IN_TEST, limits={"nvidia.com/gpu": "1"})) == []
 
 
 @pytest.mark.parametrize("kind", ["queues", "outside-queues"])
-def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
+def test_queue_guard_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
     labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
     scaling = pod("default-half", labels, None, None, {"nvidia.com/gpu": "1"})
     adjuster = account("kai-scheduler", "node-scale-adjuster")
@@ -145,13 +154,13 @@ def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
     assert bool(refused("default")) == (kind == "outside-queues")
 
 
-def test_a_name_cannot_leave_its_quotes():
+def test_inside_a_name_cannot_leave_its_quotes():
     policies, _ = inside("a' || true || 'b\\", ["x"], {})
     bounds = bounds_of(policies["policy"])
     assert "'a\\' || true || \\'b\\\\'" in bounds
 
 
-def test_the_guard_looks_for_what_the_rule_calls_wrong():
+def test_queue_guard_looks_for_what_the_rule_calls_wrong():
     declared_by_the_guard = policy("queues")["spec"]
     conditions = [condition["expression"] for condition in declared_by_the_guard["matchConditions"]]
     found = [set(re.findall(r"k\.matches\('([^']+)'\)", condition)) for condition in conditions]
@@ -184,7 +193,7 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
     ],
     ids=str,
 )
-def test_inside_everybodys_queues_have_specs_that_kai_can_read(spec, passes):
+def test_queue_guard_specs_inside_are_what_kai_can_read(spec, passes):
     found = declared(**VIRTUAL)
     created = found[(POLICY, "ml-guard-specs-policy")]
     assert created.provider == found[(POLICY, "ml-guard-policy")].provider

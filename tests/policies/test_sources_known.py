@@ -8,7 +8,9 @@ from kai_fleet.releases import KAI, sources
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import load
-from kai_fleet_stack.settings.team_stack import Facts
+from tests.policies.samples import granted, refused_keys
+
+pytestmark = pytest.mark.texts("rules")
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"
@@ -33,9 +35,8 @@ def at(path, value, **more):
     return raw
 
 
-def refused(raw, **more):
-    problems = validation.validate(raw, **more).problems
-    return {p.path: p.message for p in problems if p.check == NAME and not p.undecided}
+def refused(raw, facts=None):
+    return refused_keys(NAME, raw, facts)
 
 
 ELSEWHERE = [
@@ -57,20 +58,34 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("chart", ELSEWHERE)
-@pytest.mark.parametrize("key", ["vcluster", "scheduler", "gpu", "kai"])
-def test_a_chart_from_anywhere_else_is_refused_at_its_key(key, chart):
-    raw = at(f"{'vcluster' if key == 'vcluster' else key}.chart", chart)
+def refused_chart(key, chart):
+    """What is refused where a part's chart is this one."""
+    raw = at(f"{key}.chart", chart)
     if key == "kai":
         raw["kai"]["version"] = "v0.16.8"
         raw["teams"] = {}
-    place = "kai-fleet:teams.ml.scheduler" if key == "scheduler" else f"kai-fleet:{key}"
-    message = refused(raw)[f"{place}.chart"]
-    assert "drop it" in message
-    assert "kai-fleet:sources.charts" in message
+    part = "teams.ml.scheduler" if key == "scheduler" else key
+    return refused(raw)[f"kai-fleet:{part}.chart"]
 
 
-def test_charts_of_the_tables_places_pass():
+@pytest.mark.parametrize("chart", ELSEWHERE)
+@pytest.mark.parametrize("key", ["vcluster", "scheduler", "gpu", "kai"])
+def test_sources_known_refuses_a_chart_from_elsewhere_at_its_key(key, chart):
+    assert "kai-fleet:sources.charts" in refused_chart(key, chart).fix
+
+
+def test_sources_known_refusals_in_words(texts):
+    parts = [refused_chart(key, ELSEWHERE[0]) for key in ("vcluster", "scheduler", "kai")]
+    charts = [refused_chart("gpu", chart) for chart in ELSEWHERE]
+    values = [
+        problem
+        for part, key, value in flat(VALUES)
+        for problem in refused(at(f"{part}.values.{key}", value)).values()
+    ]
+    texts(*parts, *charts, *values)
+
+
+def test_sources_known_charts_of_the_tables_places_pass():
     for chart in (
         f"oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler@{DIGEST}",
         "https://charts.loft.sh/charts/vcluster-0.36.1.tgz",
@@ -80,7 +95,7 @@ def test_charts_of_the_tables_places_pass():
     assert all(sources.in_any(sources.chart_place(kai.chart), places) for kai in KAI.values())
 
 
-def test_a_message_repeats_no_value_which_may_be_a_secret():
+def test_sources_known_repeats_no_value_which_may_be_a_secret():
     raw = at("vcluster.chart", "oci://user:hunter2@evil.example/vcluster")
     raw["teams"]["ml"]["scheduler"]["values"] = {"global": {"registry": "hunter2.example/kai"}}
     assert len(refused(raw)) == 2
@@ -139,13 +154,12 @@ def flat(values):
 
 
 @pytest.mark.parametrize(("part", "key", "value"), flat(VALUES))
-def test_an_image_or_registry_in_a_value_is_refused_at_its_key(part, key, value):
+def test_sources_known_refuses_an_image_or_registry_in_a_value_at_its_key(part, key, value):
     raw = at(f"{part}.values.{key}", value)
     found = refused(raw)
     place = "kai-fleet:teams.ml.scheduler" if part == "scheduler" else f"kai-fleet:{part}"
     assert found
     assert all(path.startswith(f"{place}.values.{key}") for path in found)
-    assert all("drop it" in text or "write a tag" in text for text in found.values())
 
 
 RIGHT = {
@@ -171,7 +185,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize(("part", "key", "value"), flat(RIGHT))
-def test_what_the_charts_name_themselves_and_what_names_nothing_passes(part, key, value):
+def test_sources_known_what_the_charts_name_and_what_names_nothing_passes(part, key, value):
     assert refused(at(f"{part}.values.{key}", value)) == {}
 
 
@@ -185,12 +199,12 @@ def test_what_the_charts_name_themselves_and_what_names_nothing_passes(part, key
         ("gpu", "values.validator", {"repository": "mirror.corp/nvidia", "image": "v"}),
     ],
 )
-def test_a_mirror_passes_once_the_platform_names_it(part, key, value):
+def test_sources_known_a_mirror_passes_once_the_platform_names_it(part, key, value):
     assert refused(at(f"{part}.{key}", value))
     assert refused(at(f"{part}.{key}", value, sources=MIRRORED)) == {}
 
 
-def test_a_mirror_is_no_more_than_its_own_paths_and_host():
+def test_sources_known_a_mirror_is_no_more_than_its_own_paths_and_host():
     for chart in (
         "oci://mirror.corp.evil/charts/x",
         "https://mirror.corp/x",
@@ -201,45 +215,44 @@ def test_a_mirror_is_no_more_than_its_own_paths_and_host():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("kind", "source"),
     [
-        ({"charts": ["/srv/charts"]}, "write oci://mirror.example.com/charts"),
-        ({"charts": ["http://mirror.corp"]}, "neither oci:// nor https://"),
-        ({"charts": ["oci://mirror.corp/x:1"]}, "names one version"),
-        ({"images": ["u:p@mirror.corp"]}, "no plain name"),
+        ("charts", "/srv/charts"),
+        ("charts", "http://mirror.corp"),
+        ("charts", "oci://mirror.corp/x:1"),
+        ("images", "u:p@mirror.corp"),
     ],
 )
-def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
-    problems = validation.validate({"cluster": CLUSTER, "sources": wrong}).refused
-    assert any(says in p.message for p in problems)
-    assert all(p.path.startswith("kai-fleet:sources") for p in problems)
+def test_sources_a_wrong_one_is_refused_with_what_to_write(kind, source, texts):
+    problems = validation.validate({"cluster": CLUSTER, "sources": {kind: [source]}}).refused
+    assert problems
+    assert all(each.path.startswith(f"kai-fleet:sources.{kind}") for each in problems)
     assert "u:p" not in str(problems)
+    texts(*problems)
 
 
-def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
+def test_sources_known_a_node_image_is_kinds_own_or_a_sources():
     raw = {"cluster": {"name": "lab", "kind": {"image": f"kindest/node:v1.34.0@{DIGEST}"}}}
     assert refused(raw) == {}
     raw["cluster"]["kind"]["image"] = "evil/node:v1"
     assert list(refused(raw)) == ["kai-fleet:cluster.kind.image"]
 
 
-def test_a_team_stack_has_its_platforms_sources_and_writes_none():
-    granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
-    platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+def test_sources_known_a_team_stack_has_its_platforms_and_writes_none(texts):
+    facts = granted({"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}, sources=MIRRORED)
     assert facts.sources.images == ["mirror.corp"]
     team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    assert refused(raw, facts_of=lambda _: facts) == {}
+    assert refused(raw, facts) == {}
     team["vcluster"] = {"chart": "oci://evil.example/vcluster"}
-    message = refused(raw, facts_of=lambda _: facts)["kai-fleet:team.vcluster.chart"]
-    assert "kai-fleet:sources.charts of the platform's stack" in message
+    found = refused(raw, facts)
+    texts(found["kai-fleet:team.vcluster.chart"])
     own = validation.validate({**raw, "sources": MIRRORED}, facts_of=lambda _: facts).refused
     assert "kai-fleet:sources" in [p.path for p in own]
 
 
-def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_teams_values():
+def test_arguments_kai_images_are_of_tables_and_sources_and_of_no_teams_values():
     registry = {"global": {"registry": "mirror.corp/kai"}}
     raw = at("scheduler.values", registry, sources={"images": ["mirror.corp/kai"]})
     raw["teamStacks"] = {"nlp": {"nodePool": {"pool": "nlp"}}}

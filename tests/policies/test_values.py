@@ -10,13 +10,14 @@ from kai_fleet.releases import KAI
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
-from kai_fleet_stack.settings.team_stack import Facts
 from tests import chart_keys
-from tests.policies.samples import found, open_question
+from tests.policies.samples import found, granted, open_question
+
+pytestmark = pytest.mark.texts("rules")
 
 RULE = "vcluster-values"
 ON = {"enabled": True}
@@ -30,7 +31,9 @@ def refused(key, value, level="baseline", **more):
     """What is refused of one value, by its key."""
     team = Team("ml", path="ml", namespace="team-ml", level=level, **more)
     host = Cluster("host", teams=(Team(**vars(team) | {"values": nested(key, value)}),))
-    return {each.path.partition("values.")[2]: each.message for each in found(RULE, host)}
+    problems = found(RULE, host)
+    assert all(each.level is Level.MANDATORY and each.fix for each in problems)
+    return {each.path.partition("values.")[2]: each for each in problems}
 
 
 BEYOND = [
@@ -65,14 +68,14 @@ BEYOND = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), BEYOND)
-def test_a_value_outside_the_allow_list_is_refused_and_off_lets_it_by(key, value):
-    messages = refused(key, value)
-    assert messages
-    assert all(place.startswith(key) or key.startswith(place) for place in messages)
-    assert all("drop it" in text or "write " in text for text in messages.values())
-    assert "evil.example" not in str(messages), "a value may be a secret"
+@pytest.mark.parametrize(("key", "value"), BEYOND, ids=[key for key, _ in BEYOND])
+def test_vcluster_values_refuses_what_is_not_allowed(key, value, texts):
+    problems = refused(key, value)
+    assert problems
+    assert all(place.startswith(key) or key.startswith(place) for place in problems)
+    assert "evil.example" not in str(problems), "a value may be a secret"
     assert "level: off" not in str(refused(key, value, level="off"))
+    texts(*problems.values())
 
 
 @pytest.mark.parametrize(
@@ -88,14 +91,15 @@ def test_a_value_outside_the_allow_list_is_refused_and_off_lets_it_by(key, value
         ("telemetry.enabled", False),
     ],
 )
-def test_a_value_of_the_allow_list_passes(key, value):
+def test_vcluster_values_allowed_passes(key, value):
     assert refused(key, value) == {}
 
 
-def test_the_message_names_the_key_that_says_the_same():
-    ingress = refused("controlPlane.ingress.enabled", True)
-    assert "write access in the stack file instead" in str(ingress)
-    assert "write nodePool of the team" in str(refused("sync.fromHost.nodes.selector.all", True))
+@pytest.mark.parametrize(
+    "key", ["controlPlane.ingress.enabled", "sync.fromHost.nodes.selector.all"]
+)
+def test_vcluster_values_names_the_key_that_says_the_same(key, texts):
+    texts(*refused(key, True).values())
 
 
 FLAGS = [
@@ -122,14 +126,21 @@ SPELT = [
 ODD = [["true"], ["--"], [{"a": 1}], [["--v=2"]], {"v": "2"}, ["--=x"]]
 
 
-@pytest.mark.parametrize("flags", [*([f"--{flag}"] for flag in FLAGS), *SPELT, *ODD])
+WRONG_FLAGS = [*([f"--{flag}"] for flag in FLAGS), *SPELT, *ODD]
+
+
+@pytest.mark.parametrize("flags", WRONG_FLAGS)
 @pytest.mark.parametrize("program", [API, "controlPlane.distro.k3s.extraArgs"])
 @pytest.mark.parametrize("level", ["off", None])
-def test_a_flag_that_may_open_a_control_plane_is_refused_of_every_team(program, flags, level):
-    message = refused(program, flags, level=level)[program]
-    assert "drop it" in message
-    assert "evil.example" not in message
-    assert flags not in SPELT or "--anonymous-auth" in message
+def test_vcluster_values_refuses_flags_that_may_open_a_control_plane(program, flags, level):
+    problem = refused(program, flags, level=level)[program]
+    assert "evil.example" not in problem.message
+    assert flags not in SPELT or "--anonymous-auth" in problem.message
+
+
+def test_vcluster_values_flags_are_named_in_words(texts):
+    groups = refused(API, ["--oidc-groups-claim=groups"], level="off")[API]
+    texts(groups, *(refused(API, flags, level="off")[API] for flags in WRONG_FLAGS))
 
 
 @pytest.mark.parametrize(
@@ -146,10 +157,8 @@ def test_a_flag_that_may_open_a_control_plane_is_refused_of_every_team(program, 
         None,
     ],
 )
-def test_flags_that_open_nothing_pass_where_it_is_off(flags):
+def test_vcluster_values_flags_that_open_nothing_pass(flags):
     assert refused(API, flags, level="off") == {}
-    groups = refused(API, ["--oidc-groups-claim=groups"], level="off")[API]
-    assert "add --oidc-groups-prefix=oidc:" in groups
 
 
 @pytest.mark.parametrize(
@@ -161,28 +170,32 @@ def test_flags_that_open_nothing_pass_where_it_is_off(flags):
         ("controlPlane.backingStore.etcd.deploy.statefulSet.env", [{"name": "ETCD_X"}]),
     ],
 )
-def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
-    message = refused(key, value, level="off")[key]
-    assert "drop it" in message
-    assert "evil" not in message
+def test_vcluster_values_commands_and_variables_are_the_control_planes_own(key, value, texts):
+    problem = refused(key, value, level="off")[key]
+    assert "evil" not in problem.message
+    texts(problem)
+
+
+def test_vcluster_values_a_proxy_passes():
     proxy = [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}, {"name": "no_proxy"}]
     assert refused(f"{STATEFUL}.env", proxy, level="off") == {}
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "by_licence"),
     [
-        ("sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
-        ("sleep.auto.afterInactivity", "1h", "licence; drop it"),
+        ("sync.fromHost.customResources", {"podgroups.x": {}}, False),
+        ("sleep.auto.afterInactivity", "1h", True),
     ],
+    ids=["podgroups", "licence"],
 )
-def test_what_breaks_a_vcluster_is_refused_of_any_program(key, value, says):
-    assert says in str(refused(key, value, None))
-    assert bool(refused(key, value, None, licensed=True)) is ("licence" not in says)
+def test_vcluster_values_refuses_what_breaks_a_vcluster(key, value, by_licence, texts):
+    assert (refused(key, value, None, licensed=True) == {}) is by_licence
+    texts(*refused(key, value, None).values())
 
 
 @pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])
-def test_values_not_known_yet_are_an_open_question(value):
+def test_vcluster_values_waits_for_unknown_ones(value):
     host = Cluster("host", teams=(Team("ml", values=value),))
     assert open_question(RULE, host)
 
@@ -191,10 +204,10 @@ def kai(level, /, version="v0.16.8", **values):
     own = Kai(version, path="kai", values=values)
     team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
     host = Cluster("host", "", teams=(team,))
-    return {item.path: item.message for item in found("kai-values", *host.with_insides)}
+    return {item.path: item for item in found("kai-values", *host.with_insides)}
 
 
-def test_a_teams_kai_takes_values_of_the_allow_list():
+def test_kai_values_allowed_passes_and_others_are_refused(texts):
     own = {"global": {"registry": "x", "tolerations": []}, "binder": {"runtimeClassName": ""}}
     assert kai("baseline", **own, scheduler={"resources": {"limits": {"cpu": 1}}}) == {}
     wrong = {"operator": {"image": {"name": "x"}}, "binder": {"additionalArgs": ["--x"]}}
@@ -204,28 +217,31 @@ def test_a_teams_kai_takes_values_of_the_allow_list():
     ]
     assert kai("off", **wrong) == {}
     sharing = {"global": {"gpuSharing": False}}
-    assert "write gpuSharing in the stack file" in str(kai("baseline", **sharing))
+    texts(*kai("baseline", **wrong).values(), *kai("baseline", **sharing).values())
 
 
 @pytest.mark.parametrize("level", ["baseline", "off"])
-def test_what_the_program_switched_off_stays_off(level):
-    for section, key in (
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
         ("defaultQueue", "createDefaultQueue"),
         ("topologyMigration", "enabled"),
         ("postCleanup", "enabled"),
-    ):
-        (message,) = kai(level, **{section: {key: True}}).values()
-        assert f"has {section}.{key}: true, which" in message
+    ],
+)
+def test_kai_values_what_the_program_switched_off_stays_off(level, section, key, texts):
+    ((path, problem),) = kai(level, **{section: {key: True}}).items()
+    assert (path, problem.level) == (f"kai.values.{section}.{key}", Level.MANDATORY)
+    texts(problem)
 
 
-def test_a_teams_own_stack_is_held_to_the_same_lists():
-    grant = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
-    platform = load({"cluster": {"name": "lab", "context": "lab"}, "teamStacks": grant}).settings
+def test_values_of_a_team_stack_are_held_to_the_same_lists():
+    facts = granted({"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}})
     scheduler = {"mode": "virtual", "version": "v0.16.8", "values": {"operator": {"args": ["x"]}}}
     team = {"name": "nlp", "scheduler": scheduler, "queues": {"a": {"gpu": 2}}}
     team["vcluster"] = {"values": {"rbac": {"role": {"enabled": True}}}}
     raw = {"platform": {"stack": "lab"}, "team": team}
-    found = validation.validate(raw, facts_of=lambda _: Facts.of(platform)).refused
+    found = validation.validate(raw, facts_of=lambda _: facts).refused
     assert [(item.check, item.path) for item in found] == [
         ("kai-values", "kai-fleet:team.scheduler.values.operator.args"),
         ("vcluster-values", "kai-fleet:team.vcluster.values.rbac"),
@@ -233,7 +249,7 @@ def test_a_teams_own_stack_is_held_to_the_same_lists():
 
 
 @pytest.mark.parametrize("chart", ["vcluster", "kai"])
-def test_every_allowed_path_is_a_key_of_some_version_of_the_chart(chart):
+def test_allowed_values_are_keys_of_some_version_of_the_chart(chart):
     groups = json.loads((Path(chart_keys.__file__).with_name(f"{chart}.json")).read_text())["keys"]
     keys = [key.split(".") for group in groups for key in group["keys"]]
     for path in READ[chart]["allowed"]:
@@ -243,36 +259,37 @@ def test_every_allowed_path_is_a_key_of_some_version_of_the_chart(chart):
 
 
 @pytest.mark.parametrize("version", list(KAI))
-def test_a_teams_kai_takes_what_the_chart_of_its_version_reads_and_nothing_else(version):
+def test_kai_values_of_a_version_are_what_its_chart_reads(version):
     """The catalogue is that of the charts' own templates."""
     for path in READ["kai"]["allowed"]:
         values = nested(path, {"limits": {"memory": "4Gi"}})
         keys = chart_keys.keys_of("kai", version)
         reads = path in keys or any(key.startswith(f"{path}.") for key in keys)
-        messages = kai("baseline", version, **values)
-        assert list(messages) == ([] if reads else [f"kai.values.{path}"]), path
-        assert all(f"the chart of {version} does not read" in m for m in messages.values())
+        problems = kai("baseline", version, **values)
+        assert list(problems) == ([] if reads else [f"kai.values.{path}"]), path
+        assert all(version in each.cause for each in problems.values())
 
 
 @pytest.mark.parametrize("level", ["baseline", "off"])
 @pytest.mark.parametrize(
-    ("version", "key", "says"),
+    ("version", "key"),
     [
-        ("v0.12.23", "podgrouper.resources", "drop it; charts read it from v0.7.11 to before"),
-        ("v0.9.20", "pod-grouper.resources", "no KAI has such a part; drop it"),
-        ("v0.16.8", "pod-grouper.resources", "no KAI has such a part; write podgrouper.resources"),
-        ("v0.16.8", "schedulr.resources", "write scheduler.resources"),
-        ("v0.9.8", "schedulr.affinity", "no KAI has such a part; drop it"),
-        ("v0.16.9", "webhookmanager.resources", "read it from v0.7.11 to before v0.9.3"),
-        ("v0.14.7", "operator.logLevel", "charts read it from v0.15.3 on"),
+        ("v0.12.23", "podgrouper.resources"),
+        ("v0.9.20", "pod-grouper.resources"),
+        ("v0.16.8", "pod-grouper.resources"),
+        ("v0.16.8", "schedulr.resources"),
+        ("v0.9.8", "schedulr.affinity"),
+        ("v0.16.9", "webhookmanager.resources"),
+        ("v0.14.7", "operator.logLevel"),
     ],
 )
-def test_a_value_that_helm_would_drop_is_refused_by_name(level, version, key, says):
-    ((path, message),) = kai(level, version, **nested(key, {"limits": {}})).items()
-    assert path == f"kai.values.{key}" and says in message
+def test_kai_values_that_helm_would_drop_are_refused_by_name(level, version, key, texts):
+    ((path, problem),) = kai(level, version, **nested(key, {"limits": {}})).items()
+    assert (path, problem.level) == (f"kai.values.{key}", Level.MANDATORY)
+    texts(problem)
 
 
-def test_a_host_has_the_same_parts():
+def test_kai_values_of_a_host_have_the_same_parts():
     own = Kai("v0.12.23", path="kai", values={"podgrouper": {"resources": {"limits": {}}}})
     (found_once,) = found("kai-values", Cluster("host", "", kai=(own,)))
     assert found_once.path == "kai.values.podgrouper.resources"

@@ -8,6 +8,8 @@ from pulumi.automation import CommandResult, errors
 
 from kai_fleet_cli.recovery import failures
 
+pytestmark = pytest.mark.texts("failures")
+
 LOCK = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to"
     " end or delete the lock file with `pulumi cancel`.\n  file:///state/x.json: created by"
@@ -25,114 +27,84 @@ def explained(what="the update", environment=None, again=AGAIN, errors=None, **p
     return failures.explain(what, "dev", failed(**printed), environment or {}, again, errors)
 
 
-@pytest.mark.parametrize(
-    ("printed", "words"),
-    [
-        ("etcdserver: mvcc: database space exceeded", "alarm disarm"),
-        ("write /state/x.json: no space left on device", "a disk is full"),
-        (
-            "error: PULUMI_ACCESS_TOKEN must be set for login during non-inter",
-            "context: kai-fleet-sandbox at",
-        ),
-        ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
-        ("the API does not answer: it does not answer in time", "the etcd behind it is away"),
-        ("the API does not answer: it cannot be connected to: x", "see that kubectl reaches it"),
-        ("unable to return a response in the time allotted", "the etcd behind it is away"),
-        ("is unreachable: Read timed out. (read timeout=60.0)", "the etcd behind it is away"),
-        ("cannot be read: the API answers 500 Internal Server Error", "the etcd behind it is away"),
-        ("from server: rpc error: code = Unavailable desc = closing", "the etcd behind it is away"),
-        ("code = Unavailable desc = error reading from server: EOF", "a provider plugin ended"),
-        ('namespaces "team-a" already exists', "leave it to its owner"),
-        ('failed calling webhook "queue": connect: connection refused', "kai-scheduler get pods"),
-        ("dial tcp 127.0.0.1:6443: connect: connection refused", "API server does not answer"),
-        ("x exited prematurely. dial tcp: connection refused", "a provider plugin ended"),
-        ('failed to perform "Push" on destination: mismatched digest', "other content for that"),
-        ("failed to fetch https://x/index.yaml : 500 Internal Server Error", "KAI_FLEET_CHARTS"),
-        ("fork/exec /x/pulumi-resource-y: argument list too long", "at most 128 KiB"),
-        ("error: uninstall: Release not loaded: ml: release: not found", AGAIN + DONE),
-        (
-            "install resource plugin 'pulumi-resource-a' at version v4.1.0, x",
-            "install resource a v4.1.0",
-        ),
-        ('error: RoleBinding ml-rights: namespaces "team-ml" not found', AGAIN + DONE),
-    ],
+WITHOUT_PASSPHRASE = (
+    'error: could not deserialize deployment: constructing secrets manager of type "passphrase":'
+    " constructing secrets manager: "
 )
-def test_a_known_error_says_what_to_do(printed, words):
-    reported = explained(stdout=printed)
-    assert reported.startswith("the update failed: ")
-    assert words in reported
+PRINTED = {
+    "full etcd": "etcdserver: mvcc: database space exceeded",
+    "full disk": "write /state/x.json: no space left on device",
+    "no login": "error: PULUMI_ACCESS_TOKEN must be set for login during non-inter",
+    "stream error": "Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer",
+    "no answer in time": "the API does not answer: it does not answer in time",
+    "no connection": "the API does not answer: it cannot be connected to: x",
+    "no response in time": "unable to return a response in the time allotted",
+    "read timeout": "is unreachable: Read timed out. (read timeout=60.0)",
+    "server error": "cannot be read: the API answers 500 Internal Server Error",
+    "etcd away": "from server: rpc error: code = Unavailable desc = closing",
+    "plugin ended": "code = Unavailable desc = error reading from server: EOF",
+    "already there": 'namespaces "team-a" already exists',
+    "webhook": 'failed calling webhook "queue": connect: connection refused',
+    "connection refused": "dial tcp 127.0.0.1:6443: connect: connection refused",
+    "plugin exited": "x exited prematurely. dial tcp: connection refused",
+    "digest": 'failed to perform "Push" on destination: mismatched digest',
+    "chart server": "failed to fetch https://x/index.yaml : 500 Internal Server Error",
+    "long argument": "fork/exec /x/pulumi-resource-y: argument list too long",
+    "release gone": "error: uninstall: Release not loaded: ml: release: not found",
+    "plugin missing": "install resource plugin 'pulumi-resource-a' at version v4.1.0, x",
+    "namespace gone": 'error: RoleBinding ml-rights: namespaces "team-ml" not found',
+    "namespace of others gone": 'error: x: namespaces "ml" not found',
+    "unknown": "something new",
+    "cut checkpoint": "error: failed to load checkpoint: unexpected end of JSON input",
+    "wrong passphrase": f"{WITHOUT_PASSPHRASE}incorrect passphrase",
+    "no passphrase": f"{WITHOUT_PASSPHRASE}passphrase must be set with PULUMI_CONFIG_PASSPHRASE",
+    "one mistake": "error: the stack's configuration has 1 mistake:\n      a: b\n\n    Duration",
+    "two mistakes": "error: the stack's configuration has 2 mistakes:\n      a: b\n      c: d\n",
+    "of the program": "error: team ml is declared twice",
+    "unhandled": (
+        "error: an unhandled error occurred: Exception calling application: team ml is declared"
+        " twice"
+    ),
+    "control characters": "error: resource x: the server says \x1b[2J\x9b1mno\u202e",
+}
+REFRESHED = ("release gone", "namespace gone", "plugin ended", "plugin exited")
 
 
-def test_a_namespace_that_no_stack_of_ours_made_is_not_repaired():
-    assert "--refresh" not in explained(stdout='error: x: namespaces "ml" not found')
+@pytest.mark.parametrize("case", PRINTED)
+def test_explain_says_what_to_do(case, texts, monkeypatch):
+    monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
+    reported = explained(stderr=PRINTED[case])
+    assert reported.startswith("the update failed") and reported.isprintable()
+    assert ("--refresh" in reported) == (case in REFRESHED)
+    texts(reported)
 
 
 @pytest.mark.parametrize(
-    ("printed", "words"),
+    "printed",
     [
-        ({"code": -9}, "exit code -9"),
-        ({"code": 137, "stderr": "error reading from server: EOF"}, "exit code 137"),
-        ({"stderr": LOCK}, "process 530 of ann on build-3, since 2026-11-21T15:22:18"),
-        ({"stderr": "error: [409] Conflict: Another update is currently in progress."}, "the lock"),
+        {"code": -9},
+        {"code": 137, "stderr": "error reading from server: EOF"},
+        {"stderr": LOCK},
+        {"stderr": "error: [409] Conflict: Another update is currently in progress."},
     ],
+    ids=["killed", "killed plugin", "lock", "conflict"],
 )
-def test_after_a_kill_the_lock_is_taken_off_and_the_state_refreshed(printed, words):
+def test_explain_after_a_kill_takes_the_lock_off_and_refreshes(printed, texts):
     reported = explained(**printed)
-    assert words in reported.replace("the stack's lock", "the lock")
     assert reported.endswith(f"run: pulumi cancel --yes --stack dev && {AGAIN}")
+    texts(reported)
 
 
-def test_after_a_plugin_was_killed_the_first_command_is_the_one_that_works():
+def test_explain_after_a_plugin_was_killed_refreshes_first():
     assert explained(stderr="error: plugin exited: EOF").endswith(f"run: {AGAIN}")
 
 
-def test_the_error_is_named_and_not_what_a_wait_printed_before():
+def test_explain_names_the_error_and_not_what_a_wait_printed_before():
     waited = "vCluster ml: waiting for its API: connection refused (5 s)"
     conflict = "Apply failed with 1 conflict: conflict with kubectl: .spec.matchConstraints"
     errors = {"a": f"{conflict}\n", "": "update failed\n"}
     reported = explained(stdout=waited, stderr="error: update failed", errors=errors)
     assert reported == f"the update failed: {conflict}"
-
-
-def test_an_unknown_error_points_at_the_engines_own_words():
-    reported = explained(stdout="something new")
-    assert reported == "the update failed; the lines above say where and why"
-
-
-@pytest.mark.parametrize(
-    "lead",
-    ["", "an unhandled error occurred: Exception calling application: "],
-)
-def test_what_the_program_says_is_said_as_it_says_it(lead):
-    reported = explained("the preview", stderr=f"error: {lead}team ml is declared twice")
-    assert reported == "the preview failed: team ml is declared twice"
-
-
-def test_one_mistake_in_a_stack_file_is_named_at_the_end():
-    printed = "error: the stack's configuration has {}:\n      teams.ml: is gone{}\n\n    Duration"
-    ends = [
-        explained(stderr=printed.format(*each))
-        for each in (("1 mistake", ""), ("2 mistakes", "\n      b: c"))
-    ]
-    assert ends == [
-        "the update failed: the stack's configuration has 1 mistake: teams.ml: is gone",
-        "the update failed; the lines above say where and why",
-    ]
-
-
-@pytest.mark.parametrize(
-    "why", ["incorrect passphrase", "passphrase must be set with PULUMI_CONFIG_PASSPHRASE"]
-)
-def test_a_state_without_its_passphrase_is_not_replaced(why):
-    manager = 'constructing secrets manager of type "passphrase": constructing secrets manager'
-    reported = explained(stderr=f"error: could not deserialize deployment: {manager}: {why}")
-    assert "the secrets of stack dev cannot be read" in reported
-    assert reported.endswith(why)
-
-
-def test_what_a_clusters_api_server_says_commands_no_terminal():
-    reported = explained(stderr="error: resource x: the server says \x1b[2J\x9b1mno\u202e")
-    assert reported == "the update failed: resource x: the server says [2J1mno"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +114,7 @@ def test_what_a_clusters_api_server_says_commands_no_terminal():
         ("EOF", {"a.attrs": "", "b.attrs": "{}", "a.json": ""}, {"b.attrs": "{}", "a.json": ""}),
     ],
 )
-def test_the_command_for_a_checkpoint_that_a_kill_cut_mends_it(tmp_path, reason, before, after):
+def test_explain_the_command_for_a_cut_checkpoint_mends_it(tmp_path, reason, before, after):
     stacks = tmp_path / ".pulumi/stacks/kai-fleet"
     stacks.mkdir(parents=True)
     for name, text in before.items():
@@ -156,12 +128,6 @@ def test_the_command_for_a_checkpoint_that_a_kill_cut_mends_it(tmp_path, reason,
     assert left == after
 
 
-def test_elsewhere_an_older_version_is_imported(monkeypatch):
-    monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
-    reported = explained(stderr="error: failed to load checkpoint: unexpected end of JSON input")
-    assert "pulumi stack export --stack dev --version <number> | pulumi stack import" in reported
-
-
 ROWS = [(part, row) for part, rows in failures.table().items() for row in rows]
 
 
@@ -172,7 +138,7 @@ def printed_by(row, *, refreshed):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
+def test_row_after_a_refresh_is_not_sent_to_refresh_again(part, row):
     """What only refreshes has done all that it can."""
     if "wait for it" in row.do:
         return  # what is cancelled is another run's, and then no lock is in the way
@@ -185,7 +151,7 @@ def test_a_run_that_refreshed_is_not_sent_to_refresh_again(part, row):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_no_row_removes_a_team_or_a_volume(part, row):
+def test_row_removes_no_team_and_no_volume(part, row):
     said = " ".join([row.run, row.do, row.run_kai, row.refreshed, row.anew, *row.commands])
     assert not re.search("team remove|delete (pvc|pv|statefulset)|helm.* uninstall|give_up", said)
     for space in re.findall(r"delete namespace (\S+)", said):
@@ -193,14 +159,14 @@ def test_no_row_removes_a_team_or_a_volume(part, row):
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_a_text_has_its_commands_beside_it(part, row):
+def test_row_has_its_commands_beside_it(part, row):
     texts = " ".join([row.do, row.refreshed, row.anew])
     assert {*re.findall(r"\{(\d)\}", texts)} == {str(number) for number in range(len(row.commands))}
     assert not re.search(r"\{(again|cancel|login)\}|\b(kubectl|helm|pulumi) (-|[a-z]+ -)", texts)
 
 
 @pytest.mark.parametrize(("part", "row"), ROWS, ids=lambda value: str(value)[:60])
-def test_what_makes_kai_anew_says_what_a_run_says_that_made_it(part, row):
+def test_row_that_makes_kai_anew_says_what_a_second_run_says(part, row):
     assert ("delete namespace kai-scheduler" in row.run + row.run_kai) == bool(row.anew)
 
 
@@ -213,7 +179,7 @@ def test_what_makes_kai_anew_says_what_a_run_says_that_made_it(part, row):
         "failed to read resource state due to unreachable cluster",
     ],
 )
-def test_a_second_refresh_says_what_is_left(message):
+def test_explain_a_second_refresh_says_what_is_left(message):
     why, about = failed(stderr=f"error: {message}"), ({}, AGAIN)
     assert AGAIN in failures.explain("the update", "dev", why, *about)
     second = failures.explain("the update", "dev", why, *about, refreshed=True)
@@ -226,24 +192,19 @@ KAI |= {"inputs": {"name": "kai-scheduler", "namespace": "kai-scheduler"}}
 
 
 @pytest.mark.parametrize(
-    ("message", "command"),
+    "message",
     [
-        (
-            'failed pre-upgrade: 1 error occurred:\n\t* jobs.batch "crd-upgrader" already exists',
-            "kubectl -n kai-scheduler delete jobs.batch/crd-upgrader && kubectl -n kai-scheduler"
-            " delete secret -l owner=helm,name=kai-scheduler",
-        ),
-        (
-            "another operation (install/upgrade/rollback) is in progress",
-            "kubectl -n kai-scheduler delete secret -l owner=helm,name=kai-scheduler &&"
-            " kubectl -n kai-scheduler delete jobs --all",
-        ),
+        'failed pre-upgrade: 1 error occurred:\n\t* jobs.batch "crd-upgrader" already exists',
+        "another operation (install/upgrade/rollback) is in progress",
     ],
+    ids=["job", "operation"],
 )
-def test_hooks_of_a_killed_release_on_the_host_go_with_its_record(message, command):
+def test_explain_hooks_of_a_killed_release_go_with_its_record(message, texts):
     errors = {"urn": f"Helm Release kai-scheduler/kai-scheduler: {message}"}
     why = failed(stderr="error: update failed")
     reported = failures.explain("the update", "dev", why, {}, AGAIN, errors, {"urn": KAI})
-    assert f"Repair it with: {command} && {AGAIN}" in reported
+    assert "kubectl -n kai-scheduler delete secret -l owner=helm,name=kai-scheduler" in reported
+    assert reported.endswith(f" && {AGAIN}{DONE}")
     of_no_release = failures.explain("the update", "dev", why, {}, AGAIN, errors)
     assert "delete" not in of_no_release
+    texts(reported, of_no_release)

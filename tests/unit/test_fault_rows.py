@@ -66,11 +66,11 @@ WALKS = {
     "something of that name exists": f"{TROUBLES}::test_somebody_elses_release_has_the_name",
     # As messages only, which the page says.
     "a vCluster's release was uninstalled": (
-        "tests/unit/test_held_up.py::test_a_team_is_named_with_what_refused_and_the_command"
+        "tests/unit/test_held_up.py::test_explain_names_the_team_what_refused_and_the_command"
     ),
-    "the stack file is too large": f"{MESSAGES}::test_a_known_error_says_what_to_do",
-    "a chart registry fails": f"{MESSAGES}::test_a_known_error_says_what_to_do",
-    "a chart registry gives other content": f"{MESSAGES}::test_a_known_error_says_what_to_do",
+    "the stack file is too large": f"{MESSAGES}::test_explain_says_what_to_do",
+    "a chart registry fails": f"{MESSAGES}::test_explain_says_what_to_do",
+    "a chart registry gives other content": f"{MESSAGES}::test_explain_says_what_to_do",
 }
 
 

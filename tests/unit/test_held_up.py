@@ -1,6 +1,7 @@
 """What a run says of the teams that held it up: whose cluster refused, what there, the repair."""
 
 import json
+import re
 import time
 from types import SimpleNamespace
 
@@ -22,6 +23,8 @@ from kai_fleet_cli.recovery.state import PendingOperation, State
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
+pytestmark = pytest.mark.texts("failures")
+
 STACK = "urn:pulumi:prod::kai-fleet::"
 ROOT = f"{STACK}pulumi:pulumi:Stack::kai-fleet-prod"
 TEAM = f"{STACK}kai-fleet:index:Team"
@@ -36,11 +39,8 @@ PROVIDER = f"{TEAM}$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes::
 VCLUSTER = f"{TEAM}$kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release::ml-release"
 WAIT = f"{TEAM}$kai-fleet:index:KaiScheduler$command:local:Command::ml-kai-ready"
 PARENTS = {WAIT: KAI, RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
-LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
-KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
-ROLLOUT = "kubectl -n team-ml rollout {} statefulset,deployment -l app=vcluster,release=ml"
-RESTART = ROLLOUT.format("restart")
-MAKE_AGAIN = "helm -n team-ml get manifest ml | kubectl -n team-ml apply -f -"
+AGAIN = ".venv/bin/fleet up --refresh --stack prod"
+INSIDE = "kubectl --kubeconfig ml.kubeconfig "
 DENIED = (
     "queues.scheduling.run.ai \"train\" is forbidden: ValidatingAdmissionPolicy 'no-queues' with"
     " binding 'all' denied request: no"
@@ -49,14 +49,13 @@ DENIED = (
 
 def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, refreshed=False):
     """The explanation for team ml, whose vCluster is at `url`, on a host at `host`."""
-    again = ".venv/bin/fleet up --refresh --stack prod"
     stack, known = SimpleNamespace(name="prod", workspace=None), known_of(*resources)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
         patch.setattr(hosts, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
         teams = {"ml": {urn: message}}
-        return held_up.explain("done, but for", stack, again, teams, {}, refreshed=refreshed)
+        return held_up.explain("done, but for", stack, AGAIN, teams, {}, refreshed=refreshed)
 
 
 def known_of(*resources):
@@ -71,75 +70,36 @@ def line_of(message, urn=QUEUES, resources=(), **more):
     return line.removesuffix(", then run the same command again")
 
 
-@pytest.mark.parametrize(
-    ("message", "cause", "repair"),
-    [
-        (
-            DENIED,
-            "ValidatingAdmissionPolicy no-queues in its vCluster refuses it",
-            f"{LOGIN}{KUBECTL} delete ValidatingAdmissionPolicy/no-queues"
-            " ValidatingAdmissionPolicyBinding/all",
-        ),
-        (
-            another("ml", "prod"),
-            "its vCluster is another one than the last update saw, its store is new, and everything"
-            " that was in the old one is lost. If there is a backup, restore it; else have this one"
-            " filled, which names what is lost and asks",
-            ".venv/bin/fleet up --refresh --stack prod",
-        ),
-        (
-            "exit status 1: Service ml is gone with namespace team-ml",
-            "namespace team-ml is gone, and the state still has it: somebody deleted it, or a"
-            " removal was cut off",
-            ".venv/bin/fleet up --refresh --stack prod",
-        ),
-        (
-            "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",
-            "its KAI does not get ready",
-            f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
-            " .venv/bin/fleet up --refresh --stack prod",
-        ),
-        (
-            "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall what",
-            "ConfigMap scheduler-config of its KAI is gone, as after somebody uninstalled its"
-            " vCluster",
-            f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
-            " .venv/bin/fleet up --refresh --stack prod",
-        ),
-        (
-            'secrets "x" is forbidden: exceeded quota: nothing, requested: secrets=1',
-            "ResourceQuota nothing in its vCluster leaves no room",
-            f"{LOGIN}{KUBECTL} delete resourcequota -A --field-selector metadata.name=nothing",
-        ),
-        (
-            "Secret vc-ml of namespace team-ml is not there. Look with: x",
-            "somebody deleted Secret vc-ml of namespace team-ml",
-            RESTART,
-        ),
-        (
-            "Secret vc-ml of namespace team-ml has in its key config what vCluster does not",
-            "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
-            f"kubectl -n team-ml delete secret vc-ml && {RESTART}",
-        ),
-        (
-            "still there after 60 s: serve, train. Look with: kubectl get queues serve -o yaml",
-            "finalizers keep queue/serve queue/train",
-            "kubectl patch queue/serve queue/train --type merge -p"
-            ' \'{"metadata":{"finalizers":null}}\'',
-        ),
-        (
-            "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
-            "the API of its vCluster does not answer as Kubernetes does",
-            f"{MAKE_AGAIN} && {RESTART} && {ROLLOUT.format('status')}",
-        ),
-    ],
-)
-def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repair):
-    assert line_of(message) == f"team ml: {cause}. Repair it with: {repair}"
+REFUSED = {
+    "policy": DENIED,
+    "another vCluster": another("ml", "prod"),
+    "namespace gone": "exit status 1: Service ml is gone with namespace team-ml",
+    "KAI not ready": "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",
+    "ConfigMap gone": "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall",
+    "quota": 'secrets "x" is forbidden: exceeded quota: nothing, requested: secrets=1',
+    "Secret gone": "Secret vc-ml of namespace team-ml is not there. Look with: x",
+    "Secret of others": "Secret vc-ml of namespace team-ml has in its key config what vCluster",
+    "finalizers": "still there after 60 s: serve, train. Look with: kubectl get queues serve",
+    "no answer": "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
+    "queue of others": (
+        "queue b is in the cluster already and was made by somebody else. Give yours another"
+        " name; or: kubectl label queue b kai-fleet/tree=ml-queues"
+    ),
+    "unknown": "something new\nhappened",
+}
+REPAIRED_INSIDE = ("policy", "KAI not ready", "ConfigMap gone", "quota", "queue of others")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_explain_names_the_team_what_refused_and_the_command(case, texts):
+    line = line_of(REFUSED[case])
+    assert line.startswith("team ml: ")
+    assert (INSIDE in line) == (case in REPAIRED_INSIDE)
+    texts(line)
 
 
 @pytest.mark.parametrize("words", ["uninstall: Release not loaded: ml", "ml: release: not found"])
-def test_helm_does_not_know_that_the_namespace_is_gone_and_the_host_does(words):
+def test_explain_a_release_is_gone_by_hand_or_with_its_namespace(words, texts):
     release = {"urn": VCLUSTER, "type": "kubernetes:helm.sh/v3:Release"}
     release["inputs"] = {"name": "ml", "namespace": "team-ml"}
     with serving() as (api, url):
@@ -148,60 +108,39 @@ def test_helm_does_not_know_that_the_namespace_is_gone_and_the_host_does(words):
         after = line_of(words, VCLUSTER, [release], host=url, refreshed=True)
         api.answers = {"/api/v1/namespaces/team-ml": (200, {})}
         there = line_of(words, VCLUSTER, [release], host=url)
-    lead = "team ml: somebody deleted namespace team-ml"
-    assert gone.startswith(f"{lead}, and the state") and gone.endswith("up --refresh --stack prod")
-    assert after == f"{lead} while this ran. See who deletes it"
-    assert "somebody uninstalled a release by hand" in there
+    assert gone.endswith(AGAIN) and "--refresh" not in after
+    texts(gone, after, there)
 
 
-def test_a_queue_of_somebody_else_is_taken_over_where_it_is():
-    words = "queue b is in the cluster already and was made by somebody else. Give yours another"
-    line = line_of(f"{words} name; or: kubectl label queue b kai-fleet/tree=ml-queues")
-    assert line == (
-        "team ml: somebody else made queue b: give yours another name; or, to take it over, run:"
-        f" {LOGIN}{KUBECTL} label queue b --overwrite kai-fleet/tree=ml-queues"
-    )
-
-
-def test_a_queue_of_somebody_else_on_the_host_holds_up_the_team_that_uses_it():
+def test_explain_a_queue_of_others_on_the_host_holds_up_its_team(texts):
     check = f"{TEAM}$kai-fleet:index:TeamNamespace$kai-fleet:index:QueueCheck::ml-queue"
     space = f"{TEAM}$kai-fleet:index:TeamNamespace::ml"
     words = "queue ml-eu is in the cluster already and belongs to the tree lab-queues. Give yours"
     words += " another name; or: kubectl label queue ml-eu --overwrite kai-fleet/tree=host-queues"
     assert held_up.by_team({check: words}, {**PARENTS, check: space}, {}) == {"ml": {check: words}}
-    assert line_of(words, check) == (
-        "team ml: somebody else made queue ml-eu on the host: write another name at"
-        " kai-fleet:queues and for the team; or, to take it over, run: kubectl label queue ml-eu"
-        " --overwrite kai-fleet/tree=host-queues"
-    )
     below = f"queue ml is left as it is, for it is below this: {words}"
-    assert "somebody else made queue ml-eu on the host" in line_of(below, check)
+    texts(line_of(words, check), line_of(below, check))
 
 
-def test_what_a_wait_found_is_named_with_the_key():
-    why = 'pod b-1: each node has a taint: write tolerations: [{key: "gpu"}] at kai-fleet:teams.ml'
-    ended = (
-        f"KAI v0.16.8 is not ready after 300 s. Missing: deployment b; {why}. Look with: kubectl"
-    )
+TAINT = 'pod b-1: each node has a taint: write tolerations: [{key: "gpu"}] at kai-fleet:teams.ml'
+NOT_READY = "KAI v0.16.8 is not ready after 300 s. Missing: deployment b"
+ENDED = {
+    "taint": f"{NOT_READY}; {TAINT}. Look with: kubectl",
+    "no class": (
+        "StorageClass fast, which claim data-ml-0 names, is not there (there are: a). Make it, and"
+        " run the update again"
+    ),
+    "no Service": ("Service ml of namespace team-ml is gone, and release ml stands. Make it again"),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_explain_names_what_a_wait_found(case, texts):
     before = "KAI v0.16.8: waiting for the API does not answer (5 s)"
-    assert line_of(f'exit status 1: running "x":\n{before}\n{ended}') == f"team ml: {why}"
-    absent = "StorageClass fast, which claim data-ml-0 names, is not there (there are: a). Make it"
-    ended = f"{absent}, and run the update again"
-    assert line_of(f'exit status 1: running "x":\n{before}\n{ended}') == f"team ml: {absent}"
-    lost = "Service ml of namespace team-ml"
-    assert line_of(f"x:\n{before}\n{lost} is gone, and release ml stands. Make it again") == (
-        f"team ml: somebody deleted {lost}. Repair it with: helm -n team-ml get manifest ml |"
-        " kubectl -n team-ml apply -f -"
-    )
+    texts(line_of(f'exit status 1: running "x":\n{before}\n{ENDED[case]}'))
 
 
-def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
-    assert line_of("something new\nhappened") == (
-        "team ml: ml-queues: something new happened. Put that right"
-    )
-
-
-def test_of_a_long_message_the_end_is_said_where_the_cause_stands():
+def test_explain_says_the_end_of_a_long_message_where_the_cause_stands():
     """Helm's begin with what it tried: `failed pre-install: 1 error occurred: …`."""
     line = line_of(f"Helm Release kai: {'x ' * 400} the cause of it all")
     assert line.endswith("the cause of it all. Put that right")
@@ -210,17 +149,17 @@ def test_of_a_long_message_the_end_is_said_where_the_cause_stands():
 
 
 @pytest.mark.parametrize("name", ["x; rm -rf .", "$(x)", "-x", "x y", "`x`"])
-def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
+def test_explain_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
     for words in (
         f"ValidatingAdmissionPolicy '{name}' with binding 'b' denied",
         f"ValidatingAdmissionPolicy 'b' with binding '{name}' denied",
         f'admission webhook "{name}" denied the request',
         f"still there after 60 s: {name}. Look with",
     ):
-        assert "Repair it with" not in line_of(words), words
+        assert not re.search("kubectl|helm|fleet", line_of(words)), words
 
 
-def test_errors_belong_to_teams_or_to_nobody_in_particular():
+def test_by_team_errors_are_a_teams_or_nobodys():
     """A part of team ml's KAI, not a part of a team that is called ml-kai."""
     ends = {"": "update failed", ROOT: "Resource monitor has terminated, shutting down"}
     assert held_up.by_team({RELEASE: "a", QUEUES: "b", **ends}, PARENTS, {}) == {
@@ -233,7 +172,7 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
 
 
 @pytest.mark.parametrize("name", ["x::pulumi:pulumi:Stack::y", f"x::{TEAM[len(STACK) :]}::nlp"])
-def test_a_refusal_is_its_teams_whatever_the_name_and_the_words(name):
+def test_by_team_a_refusal_is_its_teams_whatever_name_and_words(name):
     urn = f"{TEAM}$kubernetes:core/v1:ConfigMap::{name}"
     for message in ("no", "exit status 75: running x"):
         found = held_up.by_team({urn: message}, {**PARENTS, urn: ML}, {})
@@ -248,7 +187,7 @@ def test_a_refusal_is_its_teams_whatever_the_name_and_the_words(name):
         (PROVIDER, "kubernetes:core/v1:Namespace", {"ml"}),
     ],
 )
-def test_an_api_server_without_answers_belongs_to_the_team_that_it_serves(provider, kind, teams):
+def test_by_team_an_api_server_without_answers_is_the_teams_that_it_serves(provider, kind, teams):
     resource = {"type": kind, "provider": f"{provider}::id"}
     error = {RELEASE: 'Get "https://x": net/http: request canceled (Client.Timeout exceeded)'}
     assert held_up.by_team(error, PARENTS, {RELEASE: resource}).keys() == teams
@@ -268,32 +207,33 @@ def hooks(kind, name, hook, service=None):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "cause"),
+    ("kind", "words"),
     [
-        ("validating", 'admission webhook \\"a.b\\" denied the request: no', "refuses it"),
-        ("mutating", 'failed calling webhook "a.b": x509: unknown authority', "is not trusted"),
-        ("mutating", 'failed calling webhook "a.b": connection refused', "does not answer"),
+        ("validating", 'admission webhook \\"a.b\\" denied the request: no'),
+        ("mutating", 'failed calling webhook "a.b": x509: unknown authority'),
+        ("mutating", 'failed calling webhook "a.b": connection refused'),
     ],
+    ids=["refuses", "not trusted", "no answer"],
 )
-def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
+def test_explain_finds_a_webhook_by_its_name(vcluster, kind, words, texts):
     api, url = vcluster
     kind = f"{kind}webhookconfiguration"
     for name in ("x; rm -rf .", "--all"):  # a tenant's server gets no name of its own into it
         path, api.answers[path] = hooks(kind, name, "a.b")
         assert name not in line_of(words, url=url)
     path, api.answers[path] = hooks(kind, "theirs", "a.b")
-    assert line_of(words, url=url) == (
-        f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
-        f" {LOGIN}{KUBECTL} delete {kind}/theirs"
-    )
+    line = line_of(words, url=url)
+    assert line.endswith(f"{INSIDE}delete {kind}/theirs")
+    texts(line)
 
 
-def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster):
+def test_explain_a_webhook_of_kais_own_is_never_taken_away(vcluster, texts):
     api, url = vcluster
     service = {"namespace": "kai-scheduler", "name": "queue-controller"}
     path, api.answers[path] = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
-    message = line_of('failed calling webhook "a.b": no endpoints', url=url)
-    assert f"{KUBECTL} delete namespace kai-scheduler && " in message
+    line = line_of('failed calling webhook "a.b": no endpoints', url=url)
+    assert f"{INSIDE}delete namespace kai-scheduler && " in line
+    texts(line)
 
 
 def going(message, kind="NamespaceContentRemaining", **metadata):
@@ -311,7 +251,7 @@ STAYING = {
 }
 
 
-def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
+def test_explain_says_what_keeps_a_namespace(vcluster, texts):
     api, url = vcluster
     mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
     stuck = going("configmaps. has 2 resource instances", finalizers=mine)
@@ -322,16 +262,12 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
         {"metadata": {"name": "b", "finalizers": kubernetes, **deleted}},
     ]
     api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": items})
-    message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
-    assert message.endswith(
-        f"finalizers keep configmaps a; finalizer tenant.example/stay keeps the namespace itself."
-        f" Repair it with: {LOGIN}{KUBECTL} patch configmaps/a -n team-ml --type merge -p"
-        f' \'{{"metadata":{{"finalizers":null}}}}\' && {KUBECTL} patch namespace/team-ml --type'
-        ' merge -p \'{"metadata":{"finalizers":null}}\''
-    )
+    line = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
+    assert " configmaps a;" in line and " b" not in line
+    texts(line)
 
 
-def test_a_namespace_that_names_kinds_without_end_is_looked_at_for_a_while(vcluster, monkeypatch):
+def test_explain_looks_for_a_while_at_a_namespace_with_kinds_without_end(vcluster, monkeypatch):
     monkeypatch.setattr(hosts, "SECONDS", 1.0)
     api, url = vcluster
     kinds = " ".join(f"kind{n}. has 1 resource instances" for n in range(2000))
@@ -341,10 +277,10 @@ def test_a_namespace_that_names_kinds_without_end_is_looked_at_for_a_while(vclus
     begun = time.monotonic()
     message = line_of("timed out waiting for the condition", SPACE, [STAYING], url=url)
     assert time.monotonic() - begun < 10
-    assert "namespace team-ml does not go: kind0. has 1 resource" in message
+    assert "team-ml" in message and "kind0. " in message
 
 
-def test_a_command_names_some_of_what_stays(vcluster):
+def test_explain_a_command_names_some_of_what_stays(vcluster):
     api, url = vcluster
     api.answers["/api/v1/namespaces/team-ml"] = (
         200,
@@ -411,7 +347,7 @@ def updated(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("teams", [["ml"], ["ml", "nlp"]])
-def test_what_tenants_refuse_fails_alone_in_one_run(updated, teams):
+def test_up_what_tenants_refuse_fails_alone_in_one_run(updated, teams):
     message, left_out = updated(*map(queues_of, teams))
     assert left_out == [[]]
     assert message.startswith("the update is done, but for team ml")
@@ -419,20 +355,20 @@ def test_what_tenants_refuse_fails_alone_in_one_run(updated, teams):
 
 
 @pytest.mark.parametrize("op", ["", "delete-replaced"])
-def test_what_the_engine_cannot_go_on_beside_is_left_out(updated, op):
+def test_up_leaves_out_what_the_engine_cannot_go_on_beside(updated, op):
     message, left_out = updated(queues_of("ml"), op=op)
     assert left_out == [[], [queues_of("ml")]]
     assert message.startswith("the update is done, but for team ml\nteam ml: ")
 
 
-def test_what_is_beside_it_in_its_vcluster_is_left_out_with_it():
+def test_beside_is_what_is_in_its_vcluster():
     inside = [{"urn": urn, "type": "x", "deletedWith": PROVIDER} for urn in (QUEUES, RELEASE)]
     known = known_of(*inside, {"urn": VCLUSTER, "type": "x"}, {"urn": WAIT, "type": "x"})
     assert held_up.beside([QUEUES], known.resources) == {QUEUES, RELEASE}
     assert held_up.beside([VCLUSTER], known.resources) == {VCLUSTER}
 
 
-def test_the_error_itself_is_named_and_not_what_the_plugin_says_before_it(updated):
+def test_up_names_the_error_and_not_what_the_plugin_says_before_it(updated, texts):
     """The closing line has room for 300 characters."""
     see = f"See https://www.pulumi.com/{'x' * 300} for troubleshooting help\n"
     lead = (
@@ -441,16 +377,17 @@ def test_the_error_itself_is_named_and_not_what_the_plugin_says_before_it(update
     conflict = 'Apply failed with 1 conflict: conflict with "pulumi-kubernetes-1": .spec.x'
     named = f"{lead}Server-Side Apply field conflict detected. {see}{conflict}"
     message, _ = updated(queues_of("ml"), message=named)
-    assert f"team ml: ml-queues: {conflict}. Put that right" in message
+    assert conflict in message
+    texts(message)
 
 
-def test_a_host_that_fails_the_wait_of_a_team_is_no_fault_of_the_team(updated):
+def test_up_a_host_that_fails_a_teams_wait_is_no_fault_of_the_team(updated, texts):
     message, left_out = updated(WAIT, message="exit status 75: the API answers 500")
     assert left_out == [[]]
-    assert "the etcd behind it is away" in message
+    texts(message)
 
 
-def test_what_is_of_no_team_ends_the_update(updated):
+def test_up_ends_at_what_is_of_no_team(updated):
     message, left_out = updated(queues_of("ml"), f"{STACK}a:b:C::own-queues")
     assert left_out == [[]]
     assert message.startswith("the update failed")
@@ -460,18 +397,17 @@ def refresh(engine):
     runs._prepare(Operation(engine, "", Signals(), Deletions(engine)), refresh=True)
 
 
-def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
+def test_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys, texts):
     """What the team has on the host is refreshed all the same."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
     monkeypatch.setattr(state, "exported", lambda *_: known_of(inside, {"urn": ML, "type": "x"}))
     engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
     refresh(engine)
     assert engine.left_out == [[], [queues_of("ml")]]
-    message = capsys.readouterr().err
-    assert message == "vCluster ml does not answer, and is not refreshed\n"
+    texts(capsys.readouterr().err)
 
 
-def test_a_vcluster_whose_name_begins_like_anothers_is_refreshed(tmp_path, monkeypatch, capsys):
+def test_refresh_a_name_that_begins_like_anothers(tmp_path, monkeypatch, capsys, texts):
     longer = f"{PROVIDER}-2"
     feigned = f"{TEAM}$kubernetes:core/v1:ConfigMap::x:VirtualCluster$pulumi:providers:y"
     known = known_of(*({"urn": urn, "type": "x"} for urn in (PROVIDER, longer, feigned)))
@@ -485,10 +421,12 @@ def test_a_vcluster_whose_name_begins_like_anothers_is_refreshed(tmp_path, monke
     engine = Engine(tmp_path, [])
     engine.refresh = run
     refresh(engine)
-    assert capsys.readouterr().err == "vCluster ml-2 does not answer, and is not refreshed\n"
+    said = capsys.readouterr().err
+    assert said.startswith("vCluster ml-2 ")
+    texts(said)
 
 
-def test_what_a_failed_refresh_dropped_is_not_named_to_the_next(tmp_path, monkeypatch):
+def test_refresh_what_a_failed_one_dropped_is_not_named_to_the_next(tmp_path, monkeypatch):
     """The engine refuses an `--exclude` of a URN that its state does not have."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
     gone = {"urn": RELEASE, "type": "x", "deletedWith": PROVIDER}
@@ -500,7 +438,7 @@ def test_what_a_failed_refresh_dropped_is_not_named_to_the_next(tmp_path, monkey
 
 
 @pytest.mark.parametrize("needed", [False, True])
-def test_a_removal_that_a_kill_cut_off_is_finished_first(tmp_path, monkeypatch, needed):
+def test_refresh_finishes_first_a_removal_that_a_kill_cut_off(tmp_path, monkeypatch, needed):
     """Helm upgrades no release that it was uninstalling."""
     half = {"urn": VCLUSTER, "type": "kubernetes:helm.sh/v3:Release"}
     half |= {"outputs": {"status": {"status": "uninstalling"}}}
@@ -512,10 +450,8 @@ def test_a_removal_that_a_kill_cut_off_is_finished_first(tmp_path, monkeypatch, 
     assert finished == ([] if needed else [VCLUSTER])
 
 
-@pytest.mark.parametrize(
-    ("there", "words"), [(True, "it is in the state now"), (False, "it will be now")]
-)
-def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there, words):
+@pytest.mark.parametrize("there", [True, False])
+def test_refresh_imports_what_a_killed_run_made(tmp_path, monkeypatch, capsys, there, texts):
     created = {"urn": SPACE, "type": "kubernetes:core/v1:ConfigMap", "parent": ML}
     created |= {"provider": f"{PROVIDER}::id"}
     created["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
@@ -533,55 +469,43 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
     engine.import_resources = take
     refresh(engine)
     assert imported == ["team-ml/limits"]
-    assert words in capsys.readouterr().err
+    texts(capsys.readouterr().err)
 
 
-def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path, monkeypatch):
+def test_up_after_a_run_that_was_cut_off_begins_nothing(tmp_path, monkeypatch, texts):
     release = {"urn": RELEASE, "type": "a:b:Release"}
     known = State(pending=[PendingOperation("updating", release)])
     monkeypatch.setattr(state, "exported", lambda *_: known)
     with pytest.raises(EngineError) as why:
         runs.up(Engine(tmp_path, []))
-    assert str(why.value) == (
-        "the last run ended in the middle of: Release ml-kai-release (updating). If it still runs,"
-        " wait for it. Repair it with: pulumi cancel --yes --stack prod;"
-        " .venv/bin/fleet up --refresh --stack prod"
-    )
+    texts(why.value)
     assert not why.value.began
 
 
-@pytest.mark.parametrize(
-    ("provider", "reach"), [(PROVIDER, f"{LOGIN}{KUBECTL}"), (f"{STACK}x::host", "kubectl")]
-)
-def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
+LEFT = {
+    "name": "cannot re-use a name that is still in use",
+    "hook": 'failed pre-install: 1 error occurred: * jobs.batch "crd-upgrader" already exists',
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
+@pytest.mark.parametrize("inside", [True, False], ids=["inside", "host"])
+def test_explain_takes_over_a_release_that_a_killed_run_left(inside, left, texts):
     inputs = {"name": "kai", "namespace": "kai-scheduler"}
     release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "inputs": inputs}
-    release |= {"provider": f"{provider}::id"}
-    message = line_of("cannot re-use a name that is still in use", RELEASE, [release])
-    there = reach.rpartition(" && ")[2]
-    assert message == (
-        "team ml: a run or a removal that was cut off left its Helm release kai. Repair it with:"
-        f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
-        f" {there} -n kai-scheduler delete jobs --all && .venv/bin/fleet up --refresh --stack prod"
-    )
-    left = 'Helm Release kai: failed pre-install: 1 error occurred: * jobs.batch "crd-upgrader"'
-    message = line_of(f"{left} already exists", RELEASE, [release])
-    assert message == (
-        'team ml: a run that was cut off left jobs.batch "crd-upgrader" of a hook of its Helm'
-        f" release kai. Repair it with: {reach} -n kai-scheduler delete jobs.batch/crd-upgrader &&"
-        f" {there} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
-        " .venv/bin/fleet up --refresh --stack prod"
-    )
+    release |= {"provider": f"{PROVIDER if inside else HOST}::id"}
+    line = line_of(LEFT[left], RELEASE, [release])
+    assert (INSIDE in line) == inside
+    texts(line)
 
 
-def test_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster():
+def test_explain_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster(texts):
     space = {"urn": SPACE, "type": "kubernetes:core/v1:Namespace", "provider": "x::host::id"}
-    assert "ml-namespace: queues" in explained(DENIED, SPACE, space)
     full = explained("etcdserver: mvcc: database space exceeded", SPACE, space)
-    assert "the cluster's etcd is full" in full
+    texts(explained(DENIED, SPACE, space), full)
 
 
-def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
+def test_kubeconfig_of_a_state_is_used_for_its_certificates_only(texts):
     """It may be what a tenant wrote, where the stack is the team's own."""
     document = vcluster_secrets.config(server="https://10.0.0.1:443")
 
@@ -593,15 +517,14 @@ def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
         return state.kubeconfig(SimpleNamespace(name="prod", workspace=workspace), "ml")
 
     assert yaml.safe_load(read({}))["users"] == document["users"]
-    says = "has in its key config what vCluster does not write there"
-    with pytest.raises(TenantKubeconfigError, match=says):
+    with pytest.raises(TenantKubeconfigError) as refused:
         read({"exec": vcluster_secrets.USER["exec"]})
+    texts(refused.value)
 
 
-def test_a_server_that_answers_what_no_kubernetes_does_is_one_that_refuses(vcluster):
+def test_explain_a_server_that_answers_what_no_kubernetes_does_is_one_that_refuses(vcluster, texts):
     api, url = vcluster
     api.answers["/api/v1/namespaces/team-ml"] = (200, going("") | {"status": "x"})
     space = {"urn": SPACE, "type": "x", "deletedWith": PROVIDER}
     space["inputs"] = {"kind": "Namespace", "metadata": {"name": "team-ml"}}
-    message = line_of("timed out waiting for the condition", SPACE, [space], url=url)
-    assert message == "team ml: ml-namespace: timed out waiting for the condition. Put that right"
+    texts(line_of("timed out waiting for the condition", SPACE, [space], url=url))

@@ -1,8 +1,12 @@
+"""What a stack file may say: all mistakes at once, and the defaults of all teams."""
+
 import pytest
 
 from kai_fleet.releases.sharing import NOT_ENFORCED
 from kai_fleet_stack.settings import load
 from tests.unit.stack_arguments import settings_of
+
+pytestmark = pytest.mark.texts("mistakes")
 
 CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}
@@ -12,10 +16,11 @@ NODE_PORT = {"vcluster": {"access": {"type": "NodePort"}}}
 
 
 def mistakes(**raw):
-    return {m.path: m.message for m in load({"cluster": CLUSTER, **raw}).mistakes}
+    """The mistakes by their keys."""
+    return {each.path: each for each in load({"cluster": CLUSTER, **raw}).mistakes}
 
 
-def test_every_mistake_is_reported_at_once_with_its_path():
+def test_load_reports_all_mistakes_at_once_with_their_paths(texts):
     found = mistakes(
         kai=KAI,
         gpu={"provider": "operater", "version": 1.0},
@@ -38,11 +43,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
         "kai-fleet:teams.x",
         "kai-fleet:tems",
     }
-    assert "write one of 'operator', 'device-plugin' or 'none'" in found["kai-fleet:gpu.provider"]
-    assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
-    assert found["kai-fleet:tems"] == "is an unknown key; write teams"
-    assert "is an unknown key; the keys here are displayName, " in found["kai-fleet:queues.b.limit"]
-    assert "write it without quotes: 4" in found["kai-fleet:teams.dev.gpus"]
+    texts(*found.values())
 
 
 @pytest.mark.parametrize(
@@ -60,25 +61,25 @@ def test_every_mistake_is_reported_at_once_with_its_path():
         ),
     ],
 )
-def test_keys_that_do_not_go_together_are_refused(raw, keys):
+def test_load_refuses_keys_that_do_not_go_together(raw, keys):
     assert list(mistakes(**raw)) == [f"kai-fleet:{key}" for key in keys]
 
 
-def test_a_queue_inside_itself_is_one_sentence():
+def test_load_a_queue_inside_itself_is_one_mistake(texts):
     loop: dict = {}
     loop["children"] = {"a": loop}
     found = mistakes(queues={"a": loop})
-    assert found["kai-fleet:queues.a.children.a"].startswith("contains itself")
+    texts(found["kai-fleet:queues.a.children.a"])
 
 
 @pytest.mark.parametrize("kubeconfig", [{"token": "TOP-SECRET"}, "TOP-SECRET"])
-def test_a_kubeconfig_is_never_shown(kubeconfig):
+def test_load_never_shows_a_kubeconfig(kubeconfig):
     loaded = load({"cluster": {"name": "x", "kubeconfig": kubeconfig}})
     assert bool(loaded.mistakes) == isinstance(kubeconfig, dict)
     assert "TOP-SECRET" not in repr(loaded)
 
 
-def test_a_teams_vcluster_has_the_stacks_defaults():
+def test_vcluster_of_a_team_has_the_stacks_defaults():
     own = {"kubernetesVersion": "v1.34.4", "values": {"a": {"b": 2}}}
     stack = settings_of(
         {
@@ -92,7 +93,7 @@ def test_a_teams_vcluster_has_the_stacks_defaults():
     assert merged.values == {"a": {"b": 2, "c": 1}}
 
 
-def test_a_teams_scheduler_has_the_stacks_defaults_unless_it_has_another_mode():
+def test_scheduler_of_a_team_has_the_stacks_defaults_unless_of_another_mode():
     of_all = {"version": "v0.16.8", "gpuSharing": False, "values": {"a": {"b": 1, "c": 1}}}
     own = {"gpuSharing": True, "values": {"a": {"b": 2}}}
     teams = {"ml": {"scheduler": own}, "nlp": {}, "dev": {"scheduler": {"mode": "default"}}}
@@ -106,7 +107,7 @@ def test_a_teams_scheduler_has_the_stacks_defaults_unless_it_has_another_mode():
     assert [*stack.teams["a"].scheduler.shards] == ["a100"]
 
 
-def test_a_mistake_in_what_all_teams_have_is_at_its_key_and_once():
+def test_load_a_mistake_in_what_all_teams_have_is_at_its_key_and_once():
     of_all = {"mode": "host", "version": "v0.16.8"}
     host = {"queue": "a"}
     found = mistakes(kai={"version": "v0.16.8"}, scheduler=of_all, teams={"a": host, "b": host})
@@ -116,15 +117,18 @@ def test_a_mistake_in_what_all_teams_have_is_at_its_key_and_once():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "path"),
     [
-        ({"scheduler": "virtual"}, "'virtual'; write {mode: virtual, version: v0.16.8}"),
-        ({"nodePool": "ml"}, "'ml'; write {kai-fleet/pool: ml}"),
-        ({"scheduler": ...}, "is missing: mode virtual runs its own KAI; write "),
-        ({"queues": {"a": {"gpu": "6G"}}}, "6G is 6,000,000,000 GPUs; write GPUs such as 4, 0.5"),
+        ({"scheduler": "virtual"}, "scheduler"),
+        ({"nodePool": "ml"}, "nodePool"),
+        ({"scheduler": ...}, "scheduler.version"),
+        ({"queues": {"a": {"gpu": "6G"}}}, "queues.a.gpu.quota"),
     ],
+    ids=["mode only", "name of a pool", "no scheduler", "bytes of GPUs"],
 )
-def test_a_slip_is_answered_with_what_to_write(change, says):
-    team = {**VIRTUAL, "gpus": 8, **change}
-    (message,) = mistakes(teams={"ml": {k: v for k, v in team.items() if v is not ...}}).values()
-    assert says in message
+def test_load_answers_a_slip_with_what_to_write(change, path, texts):
+    keys = {**VIRTUAL, "gpus": 8, **change}
+    team = {key: value for key, value in keys.items() if value is not ...}
+    ((where, mistake),) = mistakes(teams={"ml": team}).items()
+    assert where == f"kai-fleet:teams.ml.{path}"
+    texts(mistake)

@@ -155,7 +155,7 @@ def with_team(written: dict[str, Any]) -> dict[str, Any]:
 PATHS = [*dict.fromkeys(texts(TeamSettings))]
 
 
-def test_the_tables_have_every_path_of_what_a_team_writes():
+def test_tables_have_every_path_of_what_a_team_writes():
     assert {*FREE} <= {*PATHS}
     own = {path for path in texts(TeamStack) if path not in {f"team.{p}" for p in texts(OwnTeam)}}
     assert own | {"team.name"} == {*OF_STACK}
@@ -163,7 +163,7 @@ def test_the_tables_have_every_path_of_what_a_team_writes():
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path not in FREE])
-def test_a_text_that_may_become_a_name_has_no_colons_in_a_row(path):
+def test_load_refuses_colons_in_a_row_in_what_may_become_a_name(path):
     mistakes = load(with_team(with_text(path, FEIGNED))).mistakes
     if path == "registries.*.username":  # no message has an account
         assert "which does not fit" in mistakes[0].message
@@ -172,7 +172,7 @@ def test_a_text_that_may_become_a_name_has_no_colons_in_a_row(path):
 
 
 @pytest.mark.parametrize("path", FREE)
-def test_any_other_text_is_content_and_no_part_of_a_name(path, monkeypatch):
+def test_program_any_other_text_is_no_part_of_a_name(path, monkeypatch):
     """Whatever the rules say of it, which this program does not ask."""
     raw = with_team(with_text(path, FREE[path][0]))
     monkeypatch.setattr(stack_program, "checked_settings", lambda *_: settings_of(raw))
@@ -183,7 +183,7 @@ def test_any_other_text_is_content_and_no_part_of_a_name(path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_mark_of_pulumis_protocol_is_refused_at_every_path(path):
+def test_load_refuses_a_mark_of_pulumis_protocol_at_every_path(path):
     written = with_text(path, SIGNATURE)
     own = team_stack(stack(), **written)
     for mistakes in (load(with_team(written)).mistakes, own.mistakes):
@@ -203,7 +203,7 @@ def test_a_mark_of_pulumis_protocol_is_refused_at_every_path(path):
     ],
     ids=str,
 )
-def test_no_mapping_is_a_file_of_the_operators_machine(written):
+def test_load_refuses_a_file_of_the_operators_machine(written):
     assert [m.message for m in load(stack(written)).mistakes].count(REFUSAL) == 1
 
 
@@ -217,6 +217,6 @@ def test_no_mapping_is_a_file_of_the_operators_machine(written):
         (VirtualClusterArgs, {"access": {"annotations": ASSET}}),
     ],
 )
-def test_nor_is_one_of_a_components_arguments(kind, args):
+def test_check_refuses_a_file_of_the_operators_machine(kind, args):
     with pytest.raises(pulumi.RunError, match=f"Thing ml: .*{SIGNATURE} {REFUSAL}"):
         check("Thing ml", kind, args)
