@@ -16,7 +16,13 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_policies.key_paths import key_path
-from kai_fleet_policies.model.cluster import HOST, ApiAccess, Cluster, DeclaredHost, DeclaredTeam
+from kai_fleet_policies.model.cluster import (
+    HOST,
+    ApiAccess,
+    ClusterModel,
+    DeclaredHost,
+    DeclaredTeam,
+)
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
@@ -37,7 +43,7 @@ if TYPE_CHECKING:  # rules use this module without the components
 _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
 
 
-def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Cluster]:
+def clusters_of(settings: Settings, state: Deployed | None = None) -> list[ClusterModel]:
     """The host, and then the vClusters in which something is declared.
 
     `state` is what the stack has since its last update, if that is known.
@@ -171,7 +177,7 @@ def _grant(settings: Settings, name: str) -> DeclaredTeam:
         path=key_path(("teamStacks", name)),  # also if this stack has a team of the same name
         mode="virtual" if settings.kai is None else "host",
         parent_queue=settings.team_stacks[name].parent_queue,
-        inside=Cluster(gpu_resource=settings.gpu.resource),
+        inside=ClusterModel(gpu_resource=settings.gpu.resource),
     )
 
 
@@ -274,11 +280,11 @@ def _is_internal(host: str) -> bool:
     return "." not in host or host.endswith(_INTERNAL)
 
 
-def _inside(settings: Settings, name: str) -> Cluster:
+def _inside(settings: Settings, name: str) -> ClusterModel:
     """What is declared in a team's vCluster: in mode virtual KAI and queues, and its workloads."""
     path = settings.team_path(name)
     team = settings.teams[name]
-    cluster = Cluster(
+    cluster = ClusterModel(
         name,
         path=path,
         workloads=tuple(_pods(settings, name)),

@@ -9,7 +9,7 @@ import pytest
 
 from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.finding import Finding, Level
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
@@ -49,9 +49,9 @@ def shared(**annotations: Any) -> PodTemplate:
     return workload(annotations={k.replace("_", "-"): v for k, v in annotations.items()})
 
 
-def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) -> Cluster:
+def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) -> ClusterModel:
     """`default` with the leaf `test`, and KAI with GPU sharing."""
-    right = Cluster(
+    right = ClusterModel(
         "host",
         path="kai-fleet:cluster",
         kai=(Kai(version, path="kai-fleet:kai"),),
@@ -61,30 +61,30 @@ def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) ->
     return replace(right, **changes)
 
 
-def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> Team:
+def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> TeamModel:
     more.setdefault("path", f"kai-fleet:teams.{name}")
     labels = {"kai-fleet/pool": name} if pool is None else pool
-    return Team(name, namespace=f"team-{name}", node_pool=labels, mode=mode, **more)
+    return TeamModel(name, namespace=f"team-{name}", node_pool=labels, mode=mode, **more)
 
 
-def host(*teams: Team, **changes: Any) -> Cluster:
-    return replace(Cluster("host", teams=teams), **changes)
+def host(*teams: TeamModel, **changes: Any) -> ClusterModel:
+    return replace(ClusterModel("host", teams=teams), **changes)
 
 
-def found(rule: str, *clusters: Cluster) -> list[Finding]:
+def found(rule: str, *clusters: ClusterModel) -> list[Finding]:
     """What one rule says."""
     every = (finding for cluster in clusters for finding in BY_NAME[rule].check(cluster))
     return list(dict.fromkeys(every))
 
 
-def refusal(rule: str, *clusters: Cluster) -> Finding:
+def refusal(rule: str, *clusters: ClusterModel) -> Finding:
     """The one mandatory problem of a rule."""
     (problem,) = found(rule, *clusters)
     assert (problem.check, problem.level) == (rule, Level.MANDATORY), problem
     return problem
 
 
-def open_question(rule: str, *clusters: Cluster) -> Finding:
+def open_question(rule: str, *clusters: ClusterModel) -> Finding:
     """The one advisory that says that a rule cannot decide yet."""
     (problem,) = found(rule, *clusters)
     assert (problem.check, problem.level) == (rule, Level.ADVISORY), problem
@@ -141,7 +141,7 @@ class Case:
     """A cluster in which a rule finds one problem."""
 
     name: str
-    cluster: Cluster
+    cluster: ClusterModel
     path: str
     finding: Callable[..., Finding]
 
@@ -152,12 +152,12 @@ class Case:
         texts(problem)
 
 
-def refuses(name: str, cluster: Cluster, path: str) -> Case:
+def refuses(name: str, cluster: ClusterModel, path: str) -> Case:
     """A case that a rule refuses at a path."""
     return Case(name, cluster, path, refusal)
 
 
-def waits(name: str, cluster: Cluster, path: str) -> Case:
+def waits(name: str, cluster: ClusterModel, path: str) -> Case:
     """A case that a rule decides in the update."""
     return Case(name, cluster, path, open_question)
 
@@ -171,7 +171,7 @@ def cases(tables: Mapping[str, Iterable[Case]]) -> list[Any]:
     ]
 
 
-def passing(tables: Mapping[str, Iterable[Cluster]]) -> list[Any]:
+def passing(tables: Mapping[str, Iterable[ClusterModel]]) -> list[Any]:
     """Clusters in which a rule finds nothing, by the names of the rules, as one list."""
     return [
         pytest.param(rule, seen, id=f"{rule} {number}")

@@ -6,7 +6,7 @@ import pytest
 
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.queues import UNLIMITED, QueueShare
 from tests.policies.samples import (
     FREE,
@@ -107,7 +107,7 @@ DEPTH = [
 
 def within(*queues, gpus=4):
     """Queues of a team with so many GPUs."""
-    return Cluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
+    return ClusterModel("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
 
 
 def shares(**more):

@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.device_sharing import OF_OTHERS, device_sharing
 from kai_fleet_policies.model.installed import Kai, ManagedObject
 from tests.policies.samples import (
@@ -71,7 +71,7 @@ def with_kai(sharing):
     return cluster(kai=(Kai("v0.9.3", sharing=sharing),), objects=plugin("MPS"))
 
 
-TWO_KAIS = (team("ml", inside=Cluster(kai=(Kai("v0.9.3"),))), team("b"))
+TWO_KAIS = (team("ml", inside=ClusterModel(kai=(Kai("v0.9.3"),))), team("b"))
 SHARERS = [
     refuses("time-slicing", cluster(objects=plugin("time-slicing")), GPU),
     refuses("a team's KAI", host(*TWO_KAIS, objects=plugin("MPS")), GPU),
@@ -173,7 +173,7 @@ def test_team_mode_keeps_autoscaled_passes(mode, autoscaled):
 @pytest.mark.parametrize("on", [True, False])
 def test_team_mode_kai_asks_in_vain_for_nodes_from_inside(on):
     own = Kai("v0.16.8", path="s", values={"global": {"clusterAutoscaling": on}})
-    asks = replace(team("ml"), inside=Cluster("ml", kai=(own,)))
+    asks = replace(team("ml"), inside=ClusterModel("ml", kai=(own,)))
     warned = found("team-mode", host(asks))
     assert [each.path for each in warned] == ["s.values.global.clusterAutoscaling"] * on
     assert found("team-mode", cluster(kai=(own,), teams=(team("ml", "host"),))) == []

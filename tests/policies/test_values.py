@@ -11,7 +11,7 @@ from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
 from tests import chart_keys
@@ -29,8 +29,8 @@ LOOKUP = '{{ lookup "v1" "Secret" "kube-system" "" | toJson }}'
 
 def refused(key, value, level="baseline", **more):
     """What is refused of one value, by its key."""
-    team = Team("ml", path="ml", namespace="team-ml", level=level, **more)
-    host = Cluster("host", teams=(Team(**vars(team) | {"values": nested(key, value)}),))
+    team = TeamModel("ml", path="ml", namespace="team-ml", level=level, **more)
+    host = ClusterModel("host", teams=(TeamModel(**vars(team) | {"values": nested(key, value)}),))
     problems = found(RULE, host)
     assert all(each.level is Level.MANDATORY and each.fix for each in problems)
     return {each.path.partition("values.")[2]: each for each in problems}
@@ -196,14 +196,14 @@ def test_vcluster_values_refuses_what_breaks_a_vcluster(key, value, by_licence, 
 
 @pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])
 def test_vcluster_values_waits_for_unknown_ones(value):
-    host = Cluster("host", teams=(Team("ml", values=value),))
+    host = ClusterModel("host", teams=(TeamModel("ml", values=value),))
     assert open_question(RULE, host)
 
 
 def kai(level, /, version="v0.16.8", **values):
     own = Kai(version, path="kai", values=values)
-    team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
-    host = Cluster("host", "", teams=(team,))
+    team = TeamModel("ml", path="ml", level=level, inside=ClusterModel("ml", kai=(own,)))
+    host = ClusterModel("host", "", teams=(team,))
     return {item.path: item for item in found("kai-values", *host.with_insides)}
 
 
@@ -291,7 +291,7 @@ def test_kai_values_that_helm_would_drop_are_refused_by_name(level, version, key
 
 def test_kai_values_of_a_host_have_the_same_parts():
     own = Kai("v0.12.23", path="kai", values={"podgrouper": {"resources": {"limits": {}}}})
-    (found_once,) = found("kai-values", Cluster("host", "", kai=(own,)))
+    (found_once,) = found("kai-values", ClusterModel("host", "", kai=(own,)))
     assert found_once.path == "kai.values.podgrouper.resources"
     newer = replace(own, version="v0.18.6", untested=True)
-    assert found("kai-values", Cluster("host", "", kai=(newer,))) == []
+    assert found("kai-values", ClusterModel("host", "", kai=(newer,))) == []

@@ -16,7 +16,7 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack import validation
 from kai_fleet_stack.validation import merge_findings
@@ -97,8 +97,8 @@ def test_kai_version_supported_passes_on_its_last_day(on):
 
 def test_vcluster_version_past_its_end_of_life_is_warned_about_once_for_a_key(on, texts):
     key = "kai-fleet:vcluster.version"
-    teams = [Team(name, version="v0.34.7", find_key=lambda *_: key) for name in ("ml", "nlp")]
-    host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
+    teams = [TeamModel(name, version="v0.34.7", find_key=lambda *_: key) for name in ("ml", "nlp")]
+    host = replace(cluster(), teams=(*teams, TeamModel("dev", version="v0.36.1")))
     on(2026, 10, 29)
     assert found(VCLUSTER_KNOWN, host) == []
     on(2026, 10, 30)
@@ -118,7 +118,7 @@ def test_version_rules_and_the_list_of_releases_say_the_same(table):
         if kind == "KAI":
             warned = found("kai-version-supported", cluster(version=version))
         else:
-            host = replace(host, teams=(Team("ml", version=version),))
+            host = replace(host, teams=(TeamModel("ml", version=version),))
             warned = found(VCLUSTER_KNOWN, host)
         against = "not advised" in line or "out of support" in line or "no support dates" in line
         assert bool(warned) == against, version

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer
 from kai_usage.keys import QUEUE_LABEL
@@ -69,7 +69,7 @@ GPU_REQUEST = [
 GPU_SHARING = [
     refuses("off", cluster(HALF, kai=OFF), POD),
     refuses(
-        "off on the host", Cluster("ml", workloads=(HALF,), scheduled_by=cluster(kai=OFF)), POD
+        "off on the host", ClusterModel("ml", workloads=(HALF,), scheduled_by=cluster(kai=OFF)), POD
     ),
     waits("unknown KAI", cluster(HALF, workload("b"), kai=()), HOST),
 ]
@@ -102,7 +102,7 @@ def names(queue_name):
     return workload(labels={QUEUE_LABEL: queue_name})
 
 
-OF_HOST = Cluster(
+OF_HOST = ClusterModel(
     "ml",
     scheduled_by=cluster(queues=(queue("dep"), queue("ml", "dep"), queue("web", "dep"))),
     team_queue="ml",

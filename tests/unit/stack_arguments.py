@@ -7,7 +7,7 @@ from typing import Any
 
 from kai_fleet.releases import vcluster
 from kai_fleet.vcluster_values import vcluster_values
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.declared import host_of
@@ -60,7 +60,7 @@ def arguments(raw: Mapping[str, Any]) -> Lookups:
     return Lookups(settings_of(raw))
 
 
-def team_of(raw: Mapping[str, Any]) -> Team:
+def team_of(raw: Mapping[str, Any]) -> TeamModel:
     """Team ml as the rules read it."""
     return next(team for team in host_of(settings_of(raw)).teams if team.name == "ml")
 

@@ -40,8 +40,7 @@ from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, vari
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.finding import Command
-from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
-from kai_fleet_policies.model.cluster import Cluster as Declaration
+from kai_fleet_policies.model.cluster import HOST, ClusterModel, DeclaredTeam
 from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import Settings
 
@@ -197,7 +196,7 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
 def _read_host(
     api: Api,
     source: Source,
-    declared: Declaration,
+    declared: ClusterModel,
     paths: Mapping[str, str],
 ) -> Cluster:
     """Return the host with the objects at these paths.

@@ -12,7 +12,7 @@ from kai_fleet.queue_specs import leaves
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import HOST, Cluster, DeclaredTeam
+from kai_fleet_policies.model.cluster import HOST, ClusterModel, DeclaredTeam
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import NVIDIA
@@ -60,7 +60,7 @@ class Required(NamedTuple):
 
 
 def required_objects(
-    settings: Settings, host: Cluster, teams: Mapping[str, DeclaredTeam]
+    settings: Settings, host: ClusterModel, teams: Mapping[str, DeclaredTeam]
 ) -> Iterator[Required]:
     """Yield the objects that a stack requires on its host, and on the host and in the vClusters of
     these teams.
@@ -91,7 +91,7 @@ def _judges(settings: Settings) -> Iterator[Required]:
             yield Required("isolation", kind, name, effect)
 
 
-def _kai_objects(cluster: Cluster) -> Iterator[Required]:
+def _kai_objects(cluster: ClusterModel) -> Iterator[Required]:
     """Yield the queues, shards and topologies that a cluster declares."""
     for name in cluster.queue_specs:
         effect = "its pods, and those of the queues below it, stay Pending"
@@ -104,7 +104,7 @@ def _kai_objects(cluster: Cluster) -> Iterator[Required]:
         yield Required("shards", "Topology", name, effect, cluster.name)
 
 
-def _runtime_classes(clusters: Iterable[Cluster]) -> Iterator[Required]:
+def _runtime_classes(clusters: Iterable[ClusterModel]) -> Iterator[Required]:
     """Yield NVIDIA's RuntimeClass on the host and in each cluster whose KAI names it.
 
     Nothing if no KAI names it.
@@ -117,7 +117,7 @@ def _runtime_classes(clusters: Iterable[Cluster]) -> Iterator[Required]:
         yield Required("runtime-class", "RuntimeClass", _RUNTIME_CLASS, effect, name)
 
 
-def _names_runtime_class(cluster: Cluster) -> bool:
+def _names_runtime_class(cluster: ClusterModel) -> bool:
     """Whether the reservation pods of a cluster's KAI name NVIDIA's RuntimeClass.
 
     They do if KAI shares NVIDIA's GPUs, unless its values set the class to "".

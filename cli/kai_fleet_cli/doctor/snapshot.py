@@ -15,8 +15,7 @@ from kai_fleet.cluster.store_use import StoreUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_policies.finding import Command, Fix
-from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
-from kai_fleet_policies.model.cluster import Cluster as Declaration
+from kai_fleet_policies.model.cluster import HOST, ClusterModel, DeclaredTeam
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 from kai_fleet_stack.settings import Settings
@@ -76,7 +75,7 @@ class Cluster:
     """
 
     name: str
-    desired: Declaration = field(default_factory=Declaration)
+    desired: ClusterModel = field(default_factory=ClusterModel)
     objects: Objects = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))

@@ -9,7 +9,7 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.adapters.resource import Declared
-from kai_fleet_policies.model.cluster import HOST, Cluster, Team
+from kai_fleet_policies.model.cluster import HOST, ClusterModel, TeamModel
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 from kai_usage import mig
 
@@ -36,7 +36,7 @@ def picture(resources: Iterable[recorder.Registered]) -> Picture:
     return of_clusters(from_resources.clusters(as_declared(resources)))
 
 
-def of_clusters(clusters: Sequence[Cluster]) -> Picture:
+def of_clusters(clusters: Sequence[ClusterModel]) -> Picture:
     """The picture of a stack's clusters. The first one with teams is the host."""
     by_name = {str(cluster.name): cluster for cluster in clusters}
     host = _host(clusters, by_name)
@@ -55,15 +55,15 @@ def of_clusters(clusters: Sequence[Cluster]) -> Picture:
     return Picture(rows, trees)
 
 
-def _host(clusters: Iterable[Cluster], by_name: Mapping[str, Cluster]) -> Cluster:
+def _host(clusters: Iterable[ClusterModel], by_name: Mapping[str, ClusterModel]) -> ClusterModel:
     """The first cluster with teams, else the one named `host`, else an empty one."""
     for cluster in clusters:
         if cluster.teams:
             return cluster
-    return by_name.get(HOST, Cluster(HOST))
+    return by_name.get(HOST, ClusterModel(HOST))
 
 
-def _team_row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
+def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueue]) -> TeamRow:
     return (
         str(team.name),
         str(team.mode),
@@ -75,7 +75,7 @@ def _team_row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> Tea
     )
 
 
-def _scheduler(team: Team, host: Cluster) -> str:
+def _scheduler(team: TeamModel, host: ClusterModel) -> str:
     if team.mode == "virtual":
         return f"KAI {team.inside.scheduler.version or ''}".strip()
     if team.mode == "host":
@@ -83,7 +83,7 @@ def _scheduler(team: Team, host: Cluster) -> str:
     return "kube-scheduler"
 
 
-def _vcluster_version(team: Team, host: Cluster) -> str:
+def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
     for chart in host.charts:
         if chart.path == team.path and chart.why_another:
             return "another chart"
@@ -92,7 +92,7 @@ def _vcluster_version(team: Team, host: Cluster) -> str:
     return f"v{str(team.version).removeprefix('v')}"
 
 
-def _gpus(team: Team) -> str:
+def _gpus(team: TeamModel) -> str:
     if not isinstance(team.gpus, int | float):
         return "-"
     whole_gpus = team.gpus - mig.gpus_of(team.slices)
@@ -117,7 +117,7 @@ def _gpu_quota(queue: DeclaredQueue) -> float:
     return 0.0 if share is None else known_or(share.quota, 0.0)
 
 
-def _node_labels(team: Team) -> str:
+def _node_labels(team: TeamModel) -> str:
     labels = sorted(pairs(team.node_pool).items())
     return ", ".join(f"{key}={value}" for key, value in labels) or "any"
 

@@ -12,7 +12,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
 from kai_fleet_policies.adapters.releases import HelmRelease
 from kai_fleet_policies.adapters.resource import Declared, Properties
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
@@ -39,14 +39,14 @@ class _Contents:
     queues: list[DeclaredQueue] = field(default_factory=list)
     workloads: list[PodTemplate] = field(default_factory=list)
     objects: list[ManagedObject] = field(default_factory=list)
-    teams: list[Team] = field(default_factory=list)
+    teams: list[TeamModel] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     quotas: dict[Maybe[str], dict[str, Maybe[float]]] = field(default_factory=dict)
     shards: list[str] = field(default_factory=list)
     topologies: list[str] = field(default_factory=list)
     made_queues: list[DeclaredQueue] = field(default_factory=list)
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterModel:
         """The cluster that they declare; a declared queue counts before one that is made."""
         declared = {queue.name for queue in self.queues}
         made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
@@ -54,7 +54,7 @@ class _Contents:
             replace(kai, shards=tuple(self.shards), topologies=dict.fromkeys(self.topologies, ()))
             for kai in self.kai
         )
-        return Cluster(
+        return ClusterModel(
             self.name,
             kai=kai,
             queues=(*self.queues, *made.values()),
@@ -65,7 +65,7 @@ class _Contents:
         )
 
 
-def clusters(resources: Iterable[Declared]) -> list[Cluster]:
+def clusters(resources: Iterable[Declared]) -> list[ClusterModel]:
     """One cluster per provider: hosts with the vClusters inside them, and then all others."""
     declared = list(resources)
     identities = _identities(declared)
@@ -77,7 +77,7 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
         contents = by_name.setdefault(name, _Contents(name))
         read = _READERS.get(resource.type, _read_object)
         read(contents, resource)
-    result = list[Cluster]()
+    result = list[ClusterModel]()
     inside = set[str]()
     for contents in by_name.values():
         if contents.teams:
@@ -131,7 +131,7 @@ def _cluster_name(resource: Declared, identities: Mapping[str, object]) -> str:
     return cluster
 
 
-def _with_inside(team: Team, host: _Contents, by_name: Mapping[str, _Contents]) -> Team:
+def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Contents]) -> TeamModel:
     """A team with the GPUs of its namespace's quota, and with what is inside its vCluster."""
     bounds = host.quotas.get(team.namespace, {})
     quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}

@@ -11,7 +11,7 @@ from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, flag, mapping, text, value_at
 from kai_fleet_policies.adapters.resource import Declared, Properties
-from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
@@ -122,13 +122,13 @@ class HelmRelease:
             yield DeclaredQueue(keys.CHART_PARENT, None, UNLIMITED_SHARES, path=path)
             yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, UNLIMITED_SHARES, path=path)
 
-    def team(self) -> Team:
+    def team(self) -> TeamModel:
         """The team of the vCluster that it is, by the values of its chart."""
         version = self.version
         if isinstance(version, str) and version:
             version = f"v{version.removeprefix('v')}"  # the chart's versions have no v
         in_component = self.component == "VirtualCluster"
-        return Team(
+        return TeamModel(
             self.name,
             path=self.resource.urn,
             namespace=self.namespace,

@@ -43,7 +43,7 @@ class ApiAccess:
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamModel:
     """A team on its host: its namespace, its bounds and its vCluster.
 
     Fields with a name of VirtualClusterArgs have the value of that argument. From resources `level`
@@ -103,7 +103,7 @@ class Team:
     running_version: str | None = None
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
-    inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
+    inside: ClusterModel = field(default_factory=lambda: ClusterModel(), hash=False)
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -130,7 +130,7 @@ class Team:
 
 
 @dataclass(frozen=True)
-class DeclaredTeam(Team):
+class DeclaredTeam(TeamModel):
     """A team of a stack file: what the doctor reads of it is known."""
 
     name: str
@@ -140,7 +140,7 @@ class DeclaredTeam(Team):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterModel:
     """One API server, the host's or a vCluster's, with what is declared in it.
 
     Args:
@@ -154,7 +154,7 @@ class Cluster:
         charts: Charts of the host besides KAI and vCluster; from resources those of every release
             in a component of this program.
         registry_users: Names of accounts of registries, by their keys in the stack file.
-        scheduled_by: Cluster whose KAI schedules the pods, if it is another one.
+        scheduled_by: ClusterModel whose KAI schedules the pods, if it is another one.
         team_queue: The only queue that pods may name, if `scheduled_by` is set.
         declared: The whole cluster comes from one stack file. Otherwise rules that need the whole
             picture stay silent.
@@ -172,13 +172,13 @@ class Cluster:
     queues: tuple[DeclaredQueue, ...] = ()
     workloads: tuple[PodTemplate, ...] = ()
     objects: tuple[ManagedObject, ...] = ()
-    teams: tuple[Team, ...] = ()
-    grants: tuple[Team, ...] = ()
+    teams: tuple[TeamModel, ...] = ()
+    grants: tuple[TeamModel, ...] = ()
     platform: str = ""
     charts: tuple[Chart, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     registry_users: Mapping[str, str] = field(default_factory=dict)
-    scheduled_by: Cluster | None = None
+    scheduled_by: ClusterModel | None = None
     team_queue: str | None = None
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
@@ -189,9 +189,9 @@ class Cluster:
     queues_key: str = "kai-fleet:queues"
 
     @property
-    def with_insides(self) -> list[Cluster]:
+    def with_insides(self) -> list[ClusterModel]:
         """This host, and then the vClusters in which something is declared."""
-        schedulers: dict[Maybe[str], Cluster] = {"host": self}
+        schedulers: dict[Maybe[str], ClusterModel] = {"host": self}
         clusters = [self]
         for team in self.teams:
             inside = replace(
@@ -205,7 +205,7 @@ class Cluster:
         return clusters
 
     @property
-    def scheduling(self) -> Cluster:
+    def scheduling(self) -> ClusterModel:
         """The cluster whose KAI and queues schedule the pods here."""
         return self.scheduled_by or self
 
@@ -238,7 +238,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class DeclaredHost(Cluster):
+class DeclaredHost(ClusterModel):
     """The host of a stack file."""
 
     teams: tuple[DeclaredTeam, ...] = ()

@@ -29,7 +29,7 @@ from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters
 from kai_fleet_policies.adapters.keys import key_of, team_keys, with_keys
 from kai_fleet_policies.adapters.resource import Declared
 from kai_fleet_policies.finding import Finding, Level, report
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.queues import DeclaredQueue
 from kai_fleet_policies.rules import BY_NAME, RULES, check
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
@@ -107,7 +107,7 @@ _OPEN_QUESTIONS: Final = Rule(
 POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
 
 
-def _configured(cluster: Cluster, properties: Mapping[str, Collection[str]]) -> Cluster:
+def _configured(cluster: ClusterModel, properties: Mapping[str, Collection[str]]) -> ClusterModel:
     """The cluster without exempt namespaces, and with queues that another program makes.
 
     The queues are also in the cluster that schedules its pods.
@@ -228,7 +228,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 answer.diagnostics.append(self._diagnostic(policy, level, finding))
         return answer
 
-    def _clusters(self, resources: Iterable[proto.AnalyzerResource]) -> list[Cluster]:
+    def _clusters(self, resources: Iterable[proto.AnalyzerResource]) -> list[ClusterModel]:
         """The clusters of a stack, by the order of URNs: the engine's order is that of creation."""
         declared = [
             self._declared(resource)
@@ -237,7 +237,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         ]
         return clusters(declared)
 
-    def _findings(self, rule: str, judged: Iterable[Cluster]) -> list[Finding]:
+    def _findings(self, rule: str, judged: Iterable[ClusterModel]) -> list[Finding]:
         """What a rule finds in the clusters, with the properties that the stack sets for it."""
         config = self._config.get(rule)
         properties = {} if config is None else json_format.MessageToDict(config.properties)

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Final
 
 from kai_fleet_policies.finding import Finding, Level
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.rules import (
     charts,
     gpus,
@@ -50,7 +50,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
 BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
-def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Finding]:
+def check(clusters: Iterable[ClusterModel], only: Iterable[Rule] = RULES) -> list[Finding]:
     """What the rules find in the clusters, each finding once.
 
     Mandatory findings are first, then order is by path, rule, subject and cause.

@@ -1,7 +1,7 @@
 """Which chart a release is of: the one that its section or its component is for."""
 
 from kai_fleet.releases.charts import same_version
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.kai import untested_cause
 from kai_fleet_policies.rules.rule import Findings, Subject, known, mandatory
@@ -9,7 +9,7 @@ from kai_fleet_policies.rules.sources import installed_charts
 
 
 @mandatory("chart-of-its-part", "critical", installed_charts)
-def chart_of_its_part(cluster: Cluster, installed: Chart, subject: Subject) -> Findings:
+def chart_of_its_part(cluster: ClusterModel, installed: Chart, subject: Subject) -> Findings:
     """A chart is the one that its section is for, at that section's version.
 
     Any chart of a known place would be installed with the platform's rights in its stead, and be

@@ -11,7 +11,7 @@ from kai_fleet.releases.keys import CONTAINER, MPS
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, Maybe, pairs, text
 from kai_fleet.wording import listed
-from kai_fleet_policies.model.cluster import HOST, Cluster
+from kai_fleet_policies.model.cluster import HOST, ClusterModel
 from kai_fleet_policies.model.device_sharing import OF_OTHERS
 from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
@@ -36,7 +36,9 @@ _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
 @mandatory("workload-gpu-request", "high", each_workload)
-def workload_gpu_request(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+def workload_gpu_request(
+    cluster: ClusterModel, workload: PodTemplate, subject: Subject
+) -> Findings:
     """A GPU share is requested in one way, with a value that KAI takes.
 
     KAI's admission refuses such pods, or schedules them wrong where it does not notice.
@@ -99,7 +101,7 @@ def _wrong_keys(
         )
 
 
-def _container_not_read(cluster: Cluster, subject: Subject) -> Findings:
+def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
     """Refuse the name of a container for a KAI that always takes the first container."""
     for kai in cluster.kai:
         version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
@@ -137,7 +139,9 @@ def _count(value: object) -> int:
 
 
 @mandatory("workload-gpu-sharing", "medium", each_workload)
-def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+def workload_gpu_sharing(
+    cluster: ClusterModel, workload: PodTemplate, subject: Subject
+) -> Findings:
     """Shares of a GPU only where KAI's GPU sharing is on.
 
     While gpuSharing is off, KAI's admission refuses every pod that asks for a share.
@@ -161,7 +165,7 @@ def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, subject: Subje
 
 
 @mandatory("gpu-sharing-mode", "high", each_kai)
-def gpu_sharing_mode(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def gpu_sharing_mode(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """A mode of GPU sharing only where KAI's version and the cluster have it.
 
     NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
@@ -197,7 +201,7 @@ def gpu_sharing_mode(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
         )
 
 
-def _device_plugins(cluster: Cluster) -> Iterator[tuple[ManagedObject, Subject]]:
+def _device_plugins(cluster: ClusterModel) -> Iterator[tuple[ManagedObject, Subject]]:
     """The releases that have a device plugin."""
     for release in cluster.objects:
         if release.sharing is not None:
@@ -205,7 +209,7 @@ def _device_plugins(cluster: Cluster) -> Iterator[tuple[ManagedObject, Subject]]
 
 
 @mandatory("gpu-one-sharer", "high", _device_plugins)
-def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, subject: Subject) -> Findings:
+def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subject) -> Findings:
     """GPUs are shared by KAI or by the device plugin, not by both.
 
     Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then
@@ -233,7 +237,7 @@ def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, subject: Subject) ->
     )
 
 
-def _sharing_kais(cluster: Cluster) -> list[str]:
+def _sharing_kais(cluster: ClusterModel) -> list[str]:
     """Where the cluster has a KAI that shares GPUs: on the host, or inside which teams' vClusters.
 
     Raises:

@@ -7,7 +7,7 @@ from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -22,7 +22,7 @@ ReleaseTable: TypeAlias = Mapping[str, Release]
 
 
 @mandatory("kai-version-known", "high", each_kai)
-def kai_version_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """Only KAI versions of the release table.
 
     Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
@@ -72,7 +72,7 @@ def untested_cause(version: str, nearest: str) -> str:
 
 
 @advisory("kai-version-supported", "medium", each_kai)
-def kai_version_supported(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def kai_version_supported(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """KAI versions that still get fixes, and that have no known faults.
 
     A line out of support gets no more fixes, security fixes included; a version may have
@@ -97,7 +97,7 @@ _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
 @mandatory("kai-feature-known", "high", each_kai)
-def kai_feature_known(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """Shards, fairness over time and topologies only where the KAI version has them.
 
     Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no
@@ -139,7 +139,7 @@ _UNDONE: Final = {
 
 
 @mandatory("kai-values", "medium", each_kai)
-def kai_values(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """An isolated team's KAI has only values of the allow-list, and no KAI undoes the program's.
 
     Whoever writes the values of a team's KAI would decide what runs in its place; and some
@@ -168,7 +168,7 @@ def _overlap(key: str, other: str) -> bool:
 
 
 @advisory("kai-value-reaches", "low", each_kai)
-def kai_value_reaches(cluster: Cluster, kai: Kai, subject: Subject) -> Findings:
+def kai_value_reaches(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """Values that the chart reads and that do not reach KAI's parts.
 
     From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import listed
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.queues import (
     RESOURCES,
     SLACK,
@@ -34,7 +34,7 @@ from kai_fleet_policies.rules.rule import (
 
 
 @advisory("queue-zero-quota", "low", each_queue)
-def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_zero_quota(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """A queue with no quota keeps pods of Deployments Pending.
 
     KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
@@ -75,7 +75,7 @@ def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
 
 
 @advisory("queue-fraction", "low", each_queue)
-def queue_fraction(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_fraction(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Pods whose fractions add up to a quota or limit of GPUs fit into it.
 
     KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3. With a limit the last of
@@ -118,7 +118,7 @@ class _TeamGpus(NamedTuple):
     gpus: Maybe[float]
 
 
-def _promises(cluster: Cluster) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
+def _promises(cluster: ClusterModel) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
     """Each resource of each queue; and the GPUs of the team, or of each of its pools."""
     for queue, subject in each_queue(cluster):
         for resource in RESOURCES:
@@ -132,7 +132,7 @@ def _promises(cluster: Cluster) -> Iterator[tuple[_QueueResource | _TeamGpus, Su
 
 @mandatory("queue-quota", "high", _promises)
 def queue_quota(
-    cluster: Cluster, promise: _QueueResource | _TeamGpus, subject: Subject
+    cluster: ClusterModel, promise: _QueueResource | _TeamGpus, subject: Subject
 ) -> Findings:
     """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
 
@@ -160,7 +160,7 @@ def queue_quota(
 
 
 def _wrong_limits(
-    cluster: Cluster,
+    cluster: ClusterModel,
     promise: _QueueResource,
     share: QueueShare,
     subject: Subject,
@@ -186,7 +186,7 @@ def _wrong_limits(
     yield from _limit_above_ancestor(cluster, promise, limit, subject)
 
 
-def _may_be_limit_of_team(cluster: Cluster, promise: _QueueResource, limit: float) -> bool:
+def _may_be_limit_of_team(cluster: ClusterModel, promise: _QueueResource, limit: float) -> bool:
     """Whether the limit may be the team's GPUs, filled in for a top-level queue without a limit.
 
     The sum of the quotas says better then what is wrong.
@@ -199,7 +199,7 @@ def _may_be_limit_of_team(cluster: Cluster, promise: _QueueResource, limit: floa
 
 
 def _limit_above_ancestor(
-    cluster: Cluster,
+    cluster: ClusterModel,
     promise: _QueueResource,
     limit: float,
     subject: Subject,
@@ -235,7 +235,7 @@ def _share(queue: DeclaredQueue, resource: Resource) -> QueueShare:
     return queue.shares.get(resource, _NO_SHARE)
 
 
-def _above_team(cluster: Cluster, team: _TeamGpus, subject: Subject) -> Findings:
+def _above_team(cluster: ClusterModel, team: _TeamGpus, subject: Subject) -> Findings:
     """Compare a team's top-level queues with its GPUs: the sum of quotas, and each limit."""
     gpus = known(team.gpus, "the team's number of GPUs is known")
     bound = f"the team's GPUs on pool {team.pool}" if team.pool else "the team's GPUs"

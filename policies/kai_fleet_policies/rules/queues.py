@@ -9,7 +9,7 @@ from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet.values import UNKNOWN, get, number
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Finding
-from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -28,7 +28,7 @@ EXISTING_QUEUES: Final = "existingQueues"
 
 
 @mandatory("queue-tree", "high", each_queue)
-def queue_tree(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_tree(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Every queue hangs in one tree: unique names, existing parents, no cycles.
 
     KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
@@ -58,7 +58,7 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Find
 
 
 def _absent_parent(
-    cluster: Cluster,
+    cluster: ClusterModel,
     name: str,
     parent: str,
     subject: Subject,
@@ -90,7 +90,7 @@ def _absent_parent(
     )
 
 
-def _may_be_elsewhere(parent: str, cluster: Cluster) -> bool:
+def _may_be_elsewhere(parent: str, cluster: ClusterModel) -> bool:
     """Whether another program, or a chart, may make the parent.
 
     KAI's chart makes one parent, unless its values switch that off. Without a KAI here any parent
@@ -111,7 +111,7 @@ def _may_make_queues(kai: Kai) -> bool:
 
 
 @mandatory("queue-depth", "high", each_queue)
-def queue_depth(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_depth(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """No more and no fewer levels of queues than the KAI version can schedule from.
 
     Through v0.12 KAI schedules only from the second level: never from the top, never deeper.
@@ -145,7 +145,7 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Fin
 
 
 @mandatory("queue-duration", "high", each_queue)
-def queue_duration(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_duration(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Minimum run times are durations that Go parses.
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse. One that does not
@@ -161,7 +161,7 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> 
 
 
 @mandatory("queue-bounds", "high", each_queue)
-def queue_bounded(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_bounded(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Priorities, quotas, limits and weights are amounts that a cluster can have.
 
     KAI checks none of them: a negative amount other than -1, or one beyond any cluster, upsets the
@@ -200,7 +200,7 @@ def _is_within(amount: object, most: int) -> bool:
 
 
 @mandatory("queue-cluster-scoped", "medium", each_queue)
-def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def queue_cluster_scoped(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """Queues belong to no namespace.
 
     Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that

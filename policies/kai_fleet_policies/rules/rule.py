@@ -12,7 +12,7 @@ from typing import Literal, Self, TypeAlias, TypeVar
 
 from kai_fleet.values import UNKNOWN, Maybe, at
 from kai_fleet_policies.finding import Command, Finding, Fix, Level, commands_of, sentence
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue
@@ -87,11 +87,11 @@ class Subject:
 
 
 # Finds what is wrong in a cluster.
-Check: TypeAlias = Callable[[Cluster], Findings]
+Check: TypeAlias = Callable[[ClusterModel], Findings]
 # Lists what a rule judges in a cluster, each value with its subject.
-Subjects: TypeAlias = Callable[[Cluster], Iterable[tuple[T, Subject]]]
+Subjects: TypeAlias = Callable[[ClusterModel], Iterable[tuple[T, Subject]]]
 # Judges one of these values. A docstring is required: it becomes the rule's demand and reason.
-Judge: TypeAlias = Callable[[Cluster, T, Subject], Findings]
+Judge: TypeAlias = Callable[[ClusterModel, T, Subject], Findings]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def cluster_rule(level: Level, name: str, severity: Severity) -> Callable[[Check
     """Decorate a function as a rule that is asked once for a whole cluster; see `mandatory`."""
 
     def decorate(judge: Check) -> Rule:
-        def check(cluster: Cluster) -> Findings:
+        def check(cluster: ClusterModel) -> Findings:
             return _in_name_of(name, judge(cluster), cluster_subject("rule", cluster))
 
         return _rule(level, name, severity, judge.__doc__, check)
@@ -141,7 +141,7 @@ def _rule_about(
     subjects: Subjects[T],
     judge: Judge[T],
 ) -> Rule:
-    def check(cluster: Cluster) -> Findings:
+    def check(cluster: ClusterModel) -> Findings:
         for value, subject in subjects(cluster):
             yield from _in_name_of(name, judge(cluster, value, subject), subject)
 
@@ -176,27 +176,27 @@ def called(name: Maybe[str] | None) -> str:
     return name or "(no name)"
 
 
-def cluster_subject(kind: str, cluster: Cluster) -> Subject:
+def cluster_subject(kind: str, cluster: ClusterModel) -> Subject:
     """For example `queues of ml`."""
     return Subject(kind, f"of {cluster.name}", cluster.path)
 
 
-def queue_subject(queue: DeclaredQueue, cluster: Cluster) -> Subject:
+def queue_subject(queue: DeclaredQueue, cluster: ClusterModel) -> Subject:
     """For example `queue train in ml`."""
     return Subject("queue", f"{called(queue.name)} in {cluster.name}", queue.path)
 
 
-def team_subject(team: Team) -> Subject:
+def team_subject(team: TeamModel) -> Subject:
     """For example `team ml`."""
     return Subject("team", called(team.name), team.path)
 
 
-def kai_subject(kai: Kai, cluster: Cluster) -> Subject:
+def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
     """For example `KAI of ml`."""
     return Subject("KAI", f"of {cluster.name}", kai.path, kai.find_key)
 
 
-def _workload_subject(workload: PodTemplate, cluster: Cluster) -> Subject:
+def _workload_subject(workload: PodTemplate, cluster: ClusterModel) -> Subject:
     """For example `Deployment api in namespace team-a of ml`."""
     name = called(workload.name)
     if workload.part:
@@ -209,31 +209,31 @@ def _workload_subject(workload: PodTemplate, cluster: Cluster) -> Subject:
     )
 
 
-def _vcluster_subject(team: Team) -> Subject:
+def _vcluster_subject(team: TeamModel) -> Subject:
     """For example `vCluster ml`; its keys are in the team's section or in that for all teams."""
     written_at = partial(team.written_at, "vcluster")
     return Subject("vCluster", called(team.name), written_at(), written_at)
 
 
-def each_queue(cluster: Cluster) -> Iterator[tuple[DeclaredQueue, Subject]]:
+def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:
     """The queues of the cluster."""
     for queue in cluster.queues:
         yield queue, queue_subject(queue, cluster)
 
 
-def each_workload(cluster: Cluster) -> Iterator[tuple[PodTemplate, Subject]]:
+def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]]:
     """The pods and pod templates of the cluster."""
     for workload in cluster.workloads:
         yield workload, _workload_subject(workload, cluster)
 
 
-def each_vcluster(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
+def each_vcluster(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
     """The teams of a host, as the vClusters that they have there."""
     for team in cluster.teams:
         yield team, _vcluster_subject(team)
 
 
-def each_claim(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
+def each_claim(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
     """The teams of a host, and then those to which it grants a stack of their own."""
     for team in cluster.teams:
         yield team, team_subject(team)
@@ -241,7 +241,7 @@ def each_claim(cluster: Cluster) -> Iterator[tuple[Team, Subject]]:
         yield grant, team_subject(grant)
 
 
-def each_kai(cluster: Cluster) -> Iterator[tuple[Kai, Subject]]:
+def each_kai(cluster: ClusterModel) -> Iterator[tuple[Kai, Subject]]:
     """The KAI of the cluster. None in a team's own stack: the platform's stack judges that one."""
     if cluster.platform:
         return

@@ -9,7 +9,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import HOST, Cluster
+from kai_fleet_policies.model.cluster import HOST, ClusterModel
 from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -38,7 +38,7 @@ _LIFETIMES: Final = {
 _NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
-def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
+def installed_charts(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
     """The charts that are installed in a cluster: its own, then those of its KAI and vClusters."""
     for chart in cluster.charts:
         yield chart, Subject(chart.subject, "", chart.path)
@@ -59,7 +59,7 @@ def installed_charts(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
         yield vcluster, subject
 
 
-def _of_stack_file(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
+def _of_stack_file(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
     """The charts that a stack file has installed, on the host and inside vClusters.
 
     None of another program: whoever may change that can run anything.
@@ -71,7 +71,7 @@ def _of_stack_file(cluster: Cluster) -> Iterator[tuple[Chart, Subject]]:
 
 
 @mandatory("sources-known", "critical", _of_stack_file)
-def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findings:
+def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> Findings:
     """Charts and images come from where the release tables and kai-fleet:sources say.
 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
@@ -102,7 +102,7 @@ def sources_known(cluster: Cluster, installed: Chart, subject: Subject) -> Findi
 
 
 @cluster_rule(Level.ADVISORY, "sources-used", "low")
-def sources_used(cluster: Cluster) -> Findings:
+def sources_used(cluster: ClusterModel) -> Findings:
     """Each place in kai-fleet:sources is that of a chart or an image in the stack file.
 
     The key only allows places: a mirror that is written nowhere else is not used, and charts and
@@ -121,16 +121,16 @@ def sources_used(cluster: Cluster) -> Findings:
             yield from _unused(cluster, subject)
 
 
-def _is_used(cluster: Cluster, source: KnownSources) -> bool:
+def _is_used(cluster: ClusterModel, source: KnownSources) -> bool:
     """Whether sources-known allows something because of this source alone."""
     return _refusals(cluster, source) != _refusals(cluster, KnownSources())
 
 
-def _refusals(cluster: Cluster, allowed: KnownSources) -> int:
+def _refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
     return len(list(sources_known.check(replace(cluster, sources=allowed))))
 
 
-def _unused(cluster: Cluster, subject: Subject) -> Findings:
+def _unused(cluster: ClusterModel, subject: Subject) -> Findings:
     cause = "allows a place from which no chart and no image comes"
     if cluster.sources.mirror:
         yield subject.warn(cause, "drop it")
@@ -140,7 +140,7 @@ def _unused(cluster: Cluster, subject: Subject) -> Findings:
 
 
 @cluster_rule(Level.ADVISORY, "registry-account-lasts", "medium")
-def registry_account_lasts(cluster: Cluster) -> Findings:
+def registry_account_lasts(cluster: ClusterModel) -> Findings:
     """Accounts of registries have passwords that last.
 
     Amazon's ECR gives passwords of twelve hours to the user AWS, Google's registries tokens of one

@@ -8,7 +8,7 @@ from kai_fleet.releases import queue_bounds
 from kai_fleet.values import UNKNOWN, Maybe, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Level
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.queues import DeclaredQueue, written
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -35,13 +35,13 @@ def _pool_text(labels: Mapping[str, str]) -> str:
 
 
 @cluster_rule(Level.MANDATORY, "team-node-pools", "critical")
-def team_node_pools(cluster: Cluster) -> Findings:
+def team_node_pools(cluster: ClusterModel) -> Findings:
     """Teams with a KAI of their own have nodes of their own.
 
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
     pods: two of them on one node hand out the same GPU twice.
     """
-    claims: list[tuple[Team, Subject]] = []
+    claims: list[tuple[TeamModel, Subject]] = []
     for team, subject in each_claim(cluster):
         if team.mode == "virtual" or team.gpus != 0:
             claims.append((team, subject.at("nodePool")))
@@ -102,7 +102,7 @@ def _shared_nodes(claim: _Claim, other: _Claim) -> tuple[str, str]:
 
 
 @mandatory("team-one-mode", "critical", each_claim)
-def team_one_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def team_one_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """A host has one KAI for all its teams, or teams with a KAI each, never both.
 
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
@@ -122,7 +122,7 @@ def team_one_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 
 @mandatory("team-unique", "critical", each_claim)
-def team_unique(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """vCluster names are unique on a host.
 
     vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
@@ -142,7 +142,9 @@ def team_unique(cluster: Cluster, team: Team, subject: Subject) -> Findings:
     )
 
 
-def _grants_and_queues_below(cluster: Cluster) -> Iterator[tuple[Team | DeclaredQueue, Subject]]:
+def _grants_and_queues_below(
+    cluster: ClusterModel,
+) -> Iterator[tuple[TeamModel | DeclaredQueue, Subject]]:
     """On a platform the teams that it grants a queue; in a team's own stack the team's queues."""
     if not cluster.platform:
         for grant in cluster.grants:
@@ -156,7 +158,9 @@ def _grants_and_queues_below(cluster: Cluster) -> Iterator[tuple[Team | Declared
 
 
 @mandatory("team-parent-queue", "high", _grants_and_queues_below)
-def team_parent_queue(cluster: Cluster, claim: Team | DeclaredQueue, subject: Subject) -> Findings:
+def team_parent_queue(
+    cluster: ClusterModel, claim: TeamModel | DeclaredQueue, subject: Subject
+) -> Findings:
     """The queue that a team stack is granted is its own, and its queues carry its name.
 
     Queues are cluster-wide, and no stack sees another's: two teams below one queue take each
@@ -169,7 +173,7 @@ def team_parent_queue(cluster: Cluster, claim: Team | DeclaredQueue, subject: Su
         yield from _wrong_grant(cluster, claim, subject)
 
 
-def _foreign_names(queue: DeclaredQueue, team: Team, subject: Subject) -> Findings:
+def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> Findings:
     """What is wrong with the name and the displayName of a team's queue."""
     if not f"{queue.name}-".startswith(f"{team.name}-"):
         yield subject.refuse(
@@ -186,7 +190,7 @@ def _foreign_names(queue: DeclaredQueue, team: Team, subject: Subject) -> Findin
     )
 
 
-def _wrong_grant(cluster: Cluster, grant: Team, subject: Subject) -> Findings:
+def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> Findings:
     """What is wrong with the queue that a team with a stack of its own is granted."""
     tree = cluster.tree
     queue = str(grant.parent_queue)
@@ -205,7 +209,7 @@ def _wrong_grant(cluster: Cluster, grant: Team, subject: Subject) -> Findings:
     yield subject.refuse(f"is {queue}, {reason}", fix)
 
 
-def _owners_of_queues(cluster: Cluster, grant: Team) -> dict[str | None, str]:
+def _owners_of_queues(cluster: ClusterModel, grant: TeamModel) -> dict[str | None, str]:
     """Who has each queue already: teams of this stack, and grants that are before `grant`."""
     owners = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
     for other in cluster.grants:
@@ -216,7 +220,7 @@ def _owners_of_queues(cluster: Cluster, grant: Team) -> dict[str | None, str]:
 
 
 @mandatory("team-queue-limit", "critical", each_queue)
-def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -> Findings:
+def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
     """In host mode the queue of a team holds no more GPUs than the team may have.
 
     The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
@@ -242,7 +246,7 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, subject: Subject) -
 
 
 @advisory("team-isolation", "critical", each_claim)
-def team_isolation(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def team_isolation(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """Isolation that is off is a warning, and refused for a team with a stack of its own.
 
     Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
@@ -266,7 +270,7 @@ def team_isolation(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 
 @advisory("team-mode", "high", each_vcluster)
-def team_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def team_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """Autoscaling is switched on only in a mode in which it works.
 
     In mode virtual a pod reaches the host with its node chosen: an autoscaler there sees no pod
@@ -289,7 +293,7 @@ def team_mode(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 
 @advisory("team-gang", "low", each_vcluster)
-def team_gang(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def team_gang(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """In host mode the pods of one job are not started together.
 
     The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
@@ -307,7 +311,7 @@ def team_gang(cluster: Cluster, team: Team, subject: Subject) -> Findings:
 
 
 @advisory("vcluster-node-pool", "medium", each_vcluster)
-def vcluster_node_pool(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_node_pool(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """A control plane is on no other team's nodes.
 
     Pods of the team whose nodes these are can fill them, and another team's API server with its

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kai_fleet.releases.allowed_values import READ
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, advisory, each_vcluster, mandatory
 
 _READ: Final = READ["every"]["annotations"]
@@ -15,7 +15,7 @@ _HOST_ANNOTATIONS: Final = re.compile("|".join(_READ["names"]))
 
 
 @mandatory("vcluster-access", "critical", each_vcluster)
-def vcluster_access(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_access(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
     Ingresses and Gateways route a name to whoever claims it, so one team would answer the
@@ -48,7 +48,7 @@ def vcluster_access(cluster: Cluster, team: Team, subject: Subject) -> Findings:
             )
 
 
-def _team_at(host: str, teams: Sequence[Team]) -> Team | None:
+def _team_at(host: str, teams: Sequence[TeamModel]) -> TeamModel | None:
     """The last of the teams whose API is reached by this name, but for node ports."""
     for team in reversed(teams):
         access = team.access
@@ -60,7 +60,7 @@ def _team_at(host: str, teams: Sequence[Team]) -> Team | None:
 
 
 def _why_annotation_refused(
-    team: Team,
+    team: TeamModel,
     annotation: str,
     value: str,
     host: str,
@@ -81,7 +81,7 @@ def _why_annotation_refused(
 
 
 @advisory("vcluster-provider-reached", "high", each_vcluster)
-def vcluster_provider_reached(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_provider_reached(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """A vCluster's API server reaches its identity provider.
 
     It reads the provider's keys before it takes a token: where network policies keep it away,

@@ -7,7 +7,7 @@ from kai_fleet import chart_stores as stores
 from kai_fleet.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
 from kai_fleet_policies.finding import Command, Fix
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
 from kai_usage.quantities import parse_quantity
 
@@ -21,7 +21,7 @@ _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEt
 
 
 @mandatory("vcluster-store", "critical", each_vcluster)
-def vcluster_store(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """A control plane's store fits its replicas and its licence, and stays what it is.
 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
@@ -81,7 +81,7 @@ _VOLUME_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 
 @mandatory("vcluster-volume", "high", each_vcluster)
-def vcluster_volume(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_volume(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
     Kubernetes changes no volume template of a StatefulSet: every update would fail, and with it
@@ -127,7 +127,7 @@ def _is_larger(after: str, before: str) -> bool:
     return size > size_before
 
 
-def _grow_volume(team: Team, before: str, after: str) -> Fix:
+def _grow_volume(team: TeamModel, before: str, after: str) -> Fix:
     """How to have a larger volume: by its claim, because the release keeps the size before."""
     members = ["-0"]
     if team.store.type == "etcd":
@@ -141,7 +141,7 @@ def _grow_volume(team: Team, before: str, after: str) -> Fix:
 
 
 @mandatory("vcluster-storage-class", "medium", each_vcluster)
-def vcluster_storage_class(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_storage_class(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """The volume of an isolated team's vCluster is of a class that the platform lists.
 
     The host refuses claims of other classes, the control plane's too: it would never start.

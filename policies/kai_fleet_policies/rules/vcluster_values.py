@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kai_fleet.releases.allowed_values import READ, Refusal, refusals
 from kai_fleet.values import UNKNOWN, get, items, pairs, value_at
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
 
 _READ: Final[Mapping[str, Any]] = READ["every"]
@@ -15,7 +15,7 @@ _HARMLESS_VARIABLES: Final = re.compile(_READ["names"])
 
 
 @mandatory("vcluster-values", "critical", each_vcluster)
-def vcluster_values(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_values(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """An isolated team sets only values of the allow-list, others none that open or break vCluster.
 
     Whoever writes the values of a vCluster would decide what it may do on the host, to all
@@ -125,7 +125,7 @@ def _flags(arguments: object, key: str) -> dict[str, str]:
     return flags
 
 
-def _broken(team: Team, values: Mapping[str, object]) -> Iterator[Refusal]:
+def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
     """Values that keep a vCluster from starting, or pods from being placed."""
     synced = "sync.fromHost.customResources"
     if "podgroups" in str(value_at(values, synced)):

@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.chart_stores import KUBERNETES, kubernetes_of
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.values import value_at
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.kai import advised_against, not_in_table
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -19,7 +19,7 @@ from kai_fleet_policies.rules.upgrade_steps import kubernetes_refusal, vcluster_
 
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
-def vcluster_version_known(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_version_known(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """Only vCluster versions of the release table; one that is not advised is a warning.
 
     The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
@@ -32,7 +32,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, subject: Subject) -> Fi
 
 
 @mandatory("vcluster-upgrade", "critical", each_vcluster)
-def vcluster_upgrade(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_upgrade(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """vCluster goes up one minor version at a time, and never down.
 
     Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
@@ -50,7 +50,7 @@ _VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+([-+].*)?")
 
 
 @mandatory("vcluster-kubernetes", "critical", each_vcluster)
-def vcluster_kubernetes(cluster: Cluster, team: Team, subject: Subject) -> Findings:
+def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """A vCluster's Kubernetes is one that its version has, and goes up one minor version at a time.
 
     An older API server does not read what a newer one wrote, and one that vCluster does not know

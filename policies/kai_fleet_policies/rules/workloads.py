@@ -7,7 +7,7 @@ from kai_fleet.releases.keys import CHART_LEAF, right_key
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
-from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
@@ -24,7 +24,7 @@ from kai_fleet_policies.rules.rule import (
 from kai_usage.keys import FRACTION, KAI_NAMESPACE, MEMORY, QUEUE_LABEL, RESERVED, SCHEDULER
 
 
-def _with_queues(cluster: Cluster) -> Iterator[tuple[PodTemplate | Team, Subject]]:
+def _with_queues(cluster: ClusterModel) -> Iterator[tuple[PodTemplate | TeamModel, Subject]]:
     """The workloads of a cluster, and its teams in mode host, which have one queue each."""
     yield from each_workload(cluster)
     for team in cluster.teams:
@@ -33,20 +33,22 @@ def _with_queues(cluster: Cluster) -> Iterator[tuple[PodTemplate | Team, Subject
 
 
 @mandatory("workload-leaf-queue", "high", _with_queues)
-def workload_leaf_queue(cluster: Cluster, user: PodTemplate | Team, subject: Subject) -> Findings:
+def workload_leaf_queue(
+    cluster: ClusterModel, user: PodTemplate | TeamModel, subject: Subject
+) -> Findings:
     """Pods for KAI, and teams in host mode, name a leaf queue that exists.
 
     KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
     not exist stays Pending, in most versions without an event.
     """
-    if isinstance(user, Team):
+    if isinstance(user, TeamModel):
         yield from _wrong_queue(user.queue or "", cluster, subject)
     elif user.scheduler in (SCHEDULER, UNKNOWN) and not user.queue_elsewhere:
         yield from _wrong_label(cluster, user, subject)
     # On pods of other schedulers workload-scheduler says what is wrong if they name a queue.
 
 
-def _wrong_label(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
     """What is wrong with the queue label of a workload for KAI."""
     queue = known(workload.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
@@ -68,7 +70,7 @@ def _wrong_label(cluster: Cluster, workload: PodTemplate, subject: Subject) -> F
         yield cluster_subject("queues", cluster).undecided(until)
 
 
-def _wrong_queue(queue: str, cluster: Cluster, subject: Subject) -> Findings:
+def _wrong_queue(queue: str, cluster: ClusterModel, subject: Subject) -> Findings:
     """What is wrong with the name of a queue."""
     scheduling = cluster.scheduling
     tree = scheduling.tree
@@ -97,7 +99,7 @@ def _wrong_queue(queue: str, cluster: Cluster, subject: Subject) -> Findings:
 
 
 @mandatory("workload-scheduler", "high", each_workload)
-def workload_scheduler(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
     """The queue label and `schedulerName: kai-scheduler` come together.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
@@ -131,7 +133,7 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, subject: Subject
 
 
 @mandatory("workload-known-keys", "high", each_workload)
-def workload_known_keys(cluster: Cluster, workload: PodTemplate, subject: Subject) -> Findings:
+def workload_known_keys(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
@@ -176,7 +178,7 @@ _KAI_SUPPORT: Final = (
 
 
 def _in_namespaces(
-    cluster: Cluster,
+    cluster: ClusterModel,
 ) -> Iterator[tuple[PodTemplate | ManagedObject | Kai, Subject]]:
     """Everything in a namespace: workloads, other objects, and then KAI.
 
@@ -201,7 +203,7 @@ def _is_judged(thing: PodTemplate | ManagedObject, subject: Subject) -> bool:
 
 @mandatory("namespace-reserved", "critical", _in_namespaces)
 def namespace_reserved(
-    cluster: Cluster, thing: PodTemplate | ManagedObject | Kai, subject: Subject
+    cluster: ClusterModel, thing: PodTemplate | ManagedObject | Kai, subject: Subject
 ) -> Findings:
     """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
 
