@@ -7,10 +7,10 @@ from typing import Final
 
 from pulumi import automation
 
+from kai_fleet.cluster.kube.answer_limits import OPERATOR_BYTES
 from kai_fleet.cluster.kube.api import Api, Limits
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED
-from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError

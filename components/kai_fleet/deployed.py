@@ -29,7 +29,7 @@ Outputs: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Deployed:
-    """The state of a stack. The keys of `versions` to `printed` are those of `named`.
+    """The state of a stack. The keys of `versions` to `printed` are those of `resource_key`.
 
     Args:
         versions: chart versions of Helm releases.
@@ -69,38 +69,38 @@ class Deployed:
         values in the state that never ran, so they count only if the wait printed no version, as
         before this version of the program. The default of the chart's version comes last.
         """
-        printed = self.printed.get(named(VIRTUAL_CLUSTER, f"{team}-ready"))
+        printed = self.printed.get(resource_key(VIRTUAL_CLUSTER, f"{team}-ready"))
         if printed:
             ran: str | None = json.loads(printed).get("kubernetes")
             if ran:
                 return ran
-        release = named(VIRTUAL_CLUSTER, f"{team}-release")
+        release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
         asked_for = self.kubernetes.get(release)
         if asked_for:
             return asked_for
         chart = VCLUSTER.get(f"v{self.versions.get(release)}")
         return chart.kubernetes if chart else None
 
-    def waited(self, component: str, name: str) -> int | None:
+    def last_wait_number(self, component: str, name: str) -> int | None:
         """The number in the triggers of a component's wait; None if it never ran.
 
         It is the second trigger, and 0 if there is only one.
         """
-        triggers = self.triggers.get(named(component, f"{name}-ready"))
+        triggers = self.triggers.get(resource_key(component, f"{name}-ready"))
         if triggers is None:
             return None
         return int(triggers[1]) if len(triggers) > 1 else 0
 
-    def again(self, component: str, name: str) -> int:
+    def next_wait_number(self, component: str, name: str) -> int:
         """The number for the triggers of a component's wait in this run.
 
         It rises by one if the release was uninstalled by hand. The new release has the id of the
         old one, so the id alone would not run the wait again.
         """
-        last = self.waited(component, name)
+        last = self.last_wait_number(component, name)
         if last is None:
             return 0
-        was_uninstalled = named(component, f"{name}-release") not in self.versions
+        was_uninstalled = resource_key(component, f"{name}-release") not in self.versions
         return last + 1 if was_uninstalled else last
 
 
@@ -132,7 +132,7 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
     return ""
 
 
-def named(component: str, name: str) -> str:
+def resource_key(component: str, name: str) -> str:
     """Key of a resource in Deployed: the type of its parent component and its name.
 
     Names alone are ambiguous: release, wait and namespace of team `ml-kai` have the same names as
@@ -187,7 +187,7 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         urns.add(text)
         urn = read_urn(text)
         component = urn.above[-1] if urn.above else ""
-        by_type[kind][named(component, urn.name)] = outputs
+        by_type[kind][resource_key(component, urn.name)] = outputs
     versions = dict[str, str]()
     stores = dict[str, ChartStore]()
     kubernetes = dict[str, str]()

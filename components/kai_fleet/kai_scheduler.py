@@ -277,7 +277,7 @@ class KaiScheduler(ComponentResource):
     ) -> kubernetes.helm.v3.Release:
         """Declare KAI's Helm release, which a new version upgrades or replaces."""
         name = f"{self._prefix}-release"
-        installed = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, name))
+        installed = deployed.read().versions.get(deployed.resource_key(KAI_SCHEDULER, name))
         replacing = ResourceOptions(
             depends_on=dependencies,
             replace_on_changes=self._replacing_properties(installed),
@@ -391,7 +391,7 @@ class KaiScheduler(ComponentResource):
             "KAI_CONDITIONS": ",".join(self._kai.ready_conditions),
             "KAI_TIMEOUT": str(self._timeout_seconds),
         }
-        number = deployed.read().again(KAI_SCHEDULER, self._prefix)
+        number = deployed.read().next_wait_number(KAI_SCHEDULER, self._prefix)
         return self._probe(
             f"{self._prefix}-ready",
             helm,

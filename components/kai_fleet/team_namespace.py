@@ -11,7 +11,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.argument_check import Allowed, check
 from kai_fleet.guards import policies, queue_guard, rights
-from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
+from kai_fleet.guards.bounds import isolation_level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.inputs import LEVELS
@@ -142,7 +142,7 @@ class TeamNamespace(ComponentResource):
         self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
     ) -> Sequence[Resource]:
         """Declare NetworkPolicies, the vCluster's rights and the nodes' guard, unless it is off."""
-        if level(self._args) == "off":
+        if isolation_level(self._args) == "off":
             return []
         return [
             *self._network_policies(name, in_namespace),
@@ -214,7 +214,7 @@ def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
     """Objects on the host that only one team of this name may have."""
     path = f"/api/v1/namespaces/{args.get('name', f'team-{name}')}"
     objects = [HostObject(NAMESPACE, f"{name}-namespace", path)]
-    if level(args) != "off":
+    if isolation_level(args) != "off":
         path = f"/apis/{rights.GROUP}/v1/clusterroles/{rights.VCLUSTER}-{name}"
         objects.append(HostObject(_CLUSTER_ROLE, f"{name}-vcluster-role", path))
     return objects
@@ -223,11 +223,11 @@ def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, Input[str]]:
     """Labels of a team's namespace. Those that policies select win over `labels`."""
     labels: dict[str, Input[str]] = {**args.get("labels", {}), TEAM_LABEL: team}
-    if level(args) != "off":
+    if isolation_level(args) != "off":
         # `restricted` is enforced by the guard: Pod Security's label has no exceptions for KAI.
         labels[policies.ENFORCED] = "baseline"
         labels[f"{policies.ENFORCED}-version"] = "latest"
-        labels[ISOLATION_LABEL] = level(args)
+        labels[ISOLATION_LABEL] = isolation_level(args)
     return labels
 
 
@@ -240,7 +240,7 @@ def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
     if queue_guard.is_on_host(args):
         mode = args.get("guard", "deny")
         bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
-    if level(args) != "off":
+    if isolation_level(args) != "off":
         # For the order only; no policy reads it.
         guards = args.get("guards", "")
         bounds["policies"] = guards.ready if isinstance(guards, HostGuards) else guards
@@ -268,7 +268,7 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
     for key in args.get("annotations", {}):
         if key.startswith(policies.BOUNDS):
             yield f"annotations.{key} is a bound, which other arguments write; drop it"
-    if "guards" not in args and level(args) != "off":
+    if "guards" not in args and isolation_level(args) != "off":
         yield (
             "guards is missing, without which its pods would be kept from nothing; declare guards ="
             ' HostGuards("guards", {}) once for the host, and write "guards": guards, or'

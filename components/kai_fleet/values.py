@@ -21,7 +21,6 @@ class Unknown(Enum):
 
 UNKNOWN: Final = Unknown.UNKNOWN
 Maybe: TypeAlias = T | Unknown
-WORD: Final = "unlimited"  # a quota or a limit, in a stack file and in arguments
 
 
 def known_or(value: Maybe[T], other: U) -> T | U:

@@ -115,7 +115,7 @@ class KubeconfigSecret:
 
     def last_printed(self) -> dict[str, str]:
         """What the last wait printed, `server` and `uid`; empty if none ended well."""
-        step = deployed.named(VIRTUAL_CLUSTER, f"{self.name}-ready")
+        step = deployed.resource_key(VIRTUAL_CLUSTER, f"{self.name}-ready")
         printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
         return printed
 
@@ -125,8 +125,8 @@ class KubeconfigSecret:
         Warn in a preview if the update will wait again or refuse. If the wait runs again and fails,
         so do the resources inside; all other vClusters are updated.
         """
-        number = deployed.read().again(VIRTUAL_CLUSTER, self.name)
-        if number != deployed.read().waited(VIRTUAL_CLUSTER, self.name):
+        number = deployed.read().next_wait_number(VIRTUAL_CLUSTER, self.name)
+        if number != deployed.read().last_wait_number(VIRTUAL_CLUSTER, self.name):
             return release_id.apply(lambda _: SinceLastWait(number))  # it runs in any case
         last_server = self.last_printed().get("server", "")
         reading = self._read(release_id, last_server)

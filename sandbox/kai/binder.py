@@ -189,7 +189,7 @@ def _tidy(place: Place, listed: list[Object]) -> None:
     used = {
         group
         for pod in listed
-        if not KubeObject(pod).ended and pod["metadata"]["namespace"] != RESERVED
+        if not KubeObject(pod).has_ended and pod["metadata"]["namespace"] != RESERVED
         for group in groups(pod)
     }
     if place.kai is place.pods:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 from kai_fleet.chart_stores import store_of
-from kai_fleet.deployed import Deployed, named
+from kai_fleet.deployed import Deployed, resource_key
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
@@ -62,7 +62,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         registry_users=_registry_users(settings),
         gpu_resource=settings.gpu.resource,
         kai=_host_kai(settings),
-        platform=settings.platform_stack,
+        platform_stack=settings.platform_stack,
     )
     if settings.platform_facts is not None:
         return _with_granted_queues(host, settings)
@@ -155,14 +155,14 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost
     queues = list[DeclaredQueue]()
     parent = None
     for name in (*grant.above, grant.parent_queue):
-        gpus = grant.counted if name == grant.parent_queue else UNLIMITED
+        gpus = grant.gpus_with_slices if name == grant.parent_queue else UNLIMITED
         shares = {**UNLIMITED_SHARES, "gpu": QueueShare(gpus, gpus)}
         queue = DeclaredQueue(name, parent, shares, path=path, shard=grant.shard)
         queues.append(queue)
         parent = name
     if team.mode == "host":
-        written = settings.teams[team.name].queues
-        placed = walk(written, f"{path}.", (grant.parent_queue,), grant.shard)
+        team_queues = settings.teams[team.name].queues
+        placed = walk(team_queues, f"{path}.", (grant.parent_queue,), grant.shard)
         queues += _queues(team_arguments.queues(settings, team.name), placed)
     return replace(host, queues=tuple(queues), queues_key=path)
 
@@ -187,7 +187,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     vcluster = team.vcluster
     facts = settings.platform_facts
     values = argument_values(team_arguments.vcluster(settings, name))
-    release = named(VIRTUAL_CLUSTER, f"{name}-release")
+    release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
     running_version = state.versions.get(release)
     return replace(
         _namespace(settings, name),
@@ -237,15 +237,15 @@ def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str
 
 def _namespace(settings: Settings, name: str) -> DeclaredTeam:
     """A team with its namespace and its bounds, which the host's stack makes in any case."""
-    team = settings.own_of(name)
+    team = settings.team_or_grant(name)
     return DeclaredTeam(
         name,
         path=settings.team_path(name),
-        find_key=partial(settings.written_at, name),
+        find_key=partial(settings.key_path_of, name),
         namespace=f"team-{name}",
         node_pool=team.node_pool,
         control_pool=settings.control_pool(name),
-        gpus=team.counted,
+        gpus=team.gpus_with_slices,
         slices=team.slices,
         level=team.isolation.level,
         autoscaled=team.autoscaled,
@@ -261,7 +261,7 @@ def _unreached_issuer(settings: Settings, name: str) -> str:
     """
     team = settings.teams.get(name)
     oidc = team.vcluster.oidc if team is not None else None
-    isolation = settings.own_of(name).isolation
+    isolation = settings.team_or_grant(name).isolation
     network = isolation.network
     if oidc is None or isolation.level == "off" or not network.enabled:
         return ""
@@ -290,14 +290,14 @@ def _inside(settings: Settings, name: str) -> ClusterModel:
         workloads=tuple(_pods(settings, name)),
         declared=True,
         gpu_resource=settings.gpu.resource,
-        gpus=team.counted,
+        gpus=team.gpus_with_slices,
         pools=team.gpus_by_pool,
         key=f"{path}.scheduler",
         queues_key=f"{path}.queues",
     )
     if team.scheduler.mode != "virtual":
         return cluster
-    find_key = partial(settings.written_at, name, "scheduler")
+    find_key = partial(settings.key_path_of, name, "scheduler")
     placed = walk(team.queues, f"{cluster.queues_key}.")
     return replace(
         cluster,

@@ -98,7 +98,7 @@ def check_unused_queues(
     It depends on the teams, so that its failure keeps none of them from being updated.
     """
     if settings.queues:
-        refusals = args.refusals_of_nobody()
+        refusals = args.refusals_of_unused_queues()
         opts = depending_on(on_host, *teams)
         check_queues("host-queues-unused", [], refusals, opts)
 
@@ -153,7 +153,7 @@ def export_teams(
             "scheduler": declared.scheduler.version,
             "namespace": team.namespace,
             "server": or_last(team.server, last_summary.get("server")),
-            "gpus": declared.counted,
+            "gpus": declared.gpus_with_slices,
             "queues": [declared.queue] if declared.queue else team.leaves,
         }
         kubeconfig = or_last(team.kubeconfig, last_kubeconfig)

@@ -66,7 +66,7 @@ def validate(
     facts_of: FactsOf = no_platform,
     *,
     stack: str = "STACK",
-    written: Mapping[str, object] | None = None,
+    masked: Mapping[str, object] | None = None,
     more: Iterable[Finding] = (),
     only: Sequence[Rule] = rules.RULES,
 ) -> SettingsVerdict:
@@ -78,13 +78,13 @@ def validate(
             refused to remove teams that nobody named, and to rename the cluster.
         facts_of: Looks the platform of a team stack up.
         stack: Name of the stack, for the commands in messages.
-        written: `raw` with its secrets masked, if `raw` has them decrypted.
+        masked: `raw` with its secrets masked, if `raw` has them decrypted.
         more: Mistakes that were found while the file was read.
         only: The rules to ask; none for a command that declares nothing.
     """
     loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
     findings = list(more)
-    findings += secrets.mistakes(raw if written is None else written, stack)
+    findings += secrets.mistakes(raw if masked is None else masked, stack)
     findings += [secrets.with_command(mistake, stack) for mistake in loaded.mistakes]
     settings = loaded.settings
     if settings is not None and only and not findings:
@@ -183,8 +183,8 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     file = ROOT / f"Pulumi.{stack}.yaml"
     mistakes += secrets.copies(file)
     mistakes += secrets.moved_since(deployed.outputs.get(secrets.OUTPUT, {}), file)
-    written = secrets.as_written(raw, decrypted, file)
-    verdict = validate(raw, deployed, facts_of, stack=stack, written=written, more=mistakes)
+    masked = secrets.with_masked_secrets(raw, decrypted, file)
+    verdict = validate(raw, deployed, facts_of, stack=stack, masked=masked, more=mistakes)
     for finding in verdict.problems:
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
@@ -201,5 +201,5 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
         keys: The keys that have a secret.
     """
     file = ROOT / f"Pulumi.{stack}.yaml"
-    written = secrets.as_written(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
-    return [*secrets.copies(file), *secrets.mistakes(written, stack)]
+    masked = secrets.with_masked_secrets(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
+    return [*secrets.copies(file), *secrets.mistakes(masked, stack)]

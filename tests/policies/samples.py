@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet_policies.adapters.resource import Declared
+from kai_fleet_policies.adapters.resource import DeclaredResource
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai
@@ -118,8 +118,10 @@ def refused_by(problems: Iterable[Finding]) -> set[str]:
 PROVIDER = "urn:pulumi:dev::shop::pulumi:providers:kubernetes::{}"
 
 
-def resource(type_: str, name: str, props: Mapping[str, object], provider: str = "") -> Declared:
-    return Declared(
+def resource(
+    type_: str, name: str, props: Mapping[str, object], provider: str = ""
+) -> DeclaredResource:
+    return DeclaredResource(
         urn=f"urn:pulumi:dev::shop::{type_}::{name}",
         type=type_,
         name=name,
@@ -128,7 +130,7 @@ def resource(type_: str, name: str, props: Mapping[str, object], provider: str =
     )
 
 
-def manifest(document: Mapping[str, Any], provider: str = "") -> Declared:
+def manifest(document: Mapping[str, Any], provider: str = "") -> DeclaredResource:
     """A Kubernetes manifest as the resource that a program would declare for it."""
     version = document["apiVersion"]
     group = version if "/" in version else f"core/{version}"

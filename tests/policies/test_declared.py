@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.adapters.releases import chart_of
-from kai_fleet_policies.adapters.resource import Declared
+from kai_fleet_policies.adapters.resource import DeclaredResource
 from kai_fleet_policies.rules import check
 from kai_usage.keys import QUEUE_LABEL
 from tests.policies.samples import refused_by, resource
@@ -17,7 +17,7 @@ TEMPLATE = {"metadata": {"labels": LABELS, "annotations": HALF}, "spec": POD}
 RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
-def one(*resources: Declared):
+def one(*resources: DeclaredResource):
     (cluster,) = clusters(resources)
     return cluster
 
@@ -66,7 +66,7 @@ def test_chart_of_reference_url_and_path(chart, version, found):
     assert chart_of({"chart": chart, "version": version}) == found
 
 
-def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
+def kai(provider: str, version: str = "v0.9.3", **values: object) -> DeclaredResource:
     props = {
         "chart": "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
         "version": version,
@@ -76,7 +76,7 @@ def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
     return resource(RELEASE, f"kai-{provider}", props, provider)
 
 
-def vcluster(name: str, provider: str = "host", **values: object) -> Declared:
+def vcluster(name: str, provider: str = "host", **values: object) -> DeclaredResource:
     props = {
         "chart": "vcluster",
         "version": "0.36.1",
@@ -157,7 +157,7 @@ def test_queue_cluster_scoped_a_provider_may_fill_in_its_namespace():
     props = {"metadata": {"name": "q", "namespace": "team-x"}, "spec": spec}
     queue = resource("kubernetes:scheduling.run.ai/v2:Queue", "q", props)
     assert refused_by(check(clusters([queue]))) == {"queue-cluster-scoped"}
-    filled = Declared(queue.urn, queue.type, "q", props, default_namespace="team-x")
+    filled = DeclaredResource(queue.urn, queue.type, "q", props, default_namespace="team-x")
     assert check(clusters([filled])) == []
 
 

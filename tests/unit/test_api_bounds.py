@@ -165,7 +165,7 @@ def test_all_answers_together_are_bounded(server, what):
         client.lists({str(n): f"/{n}" for n in range(6)}, 6)
     with pytest.raises(UnreachableError, match=says):
         client.get("/again")
-    client.begin(30.0)
+    client.restart_limits(30.0)
     assert client.list("/first")
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kai_fleet.options import chart_args
-from kai_fleet.releases.charts import named
+from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sources import MIRROR
 
 HOME = "https://charts.loft.sh"
@@ -137,4 +137,4 @@ def test_a_component_refuses_a_location_of_another_chart(other):
     ],
 )
 def test_a_location_says_a_name_and_perhaps_a_version(location, found):
-    assert named(location) == found
+    assert chart_in(location) == found

@@ -57,7 +57,7 @@ def chart(own):
 def reported(own, runs=None, **more):
     """What the rules say: by key, the sentence."""
     deployed = None if runs is None else state(runs)
-    problems = validate(stack(own, **more), deployed, written={}).problems
+    problems = validate(stack(own, **more), deployed, masked={}).problems
     return {
         problem.path.removeprefix("kai-fleet:teams.ml.vcluster."): problem.message
         for problem in problems

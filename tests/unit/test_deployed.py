@@ -32,9 +32,9 @@ def test_a_resource_is_known_by_the_component_above_it():
 
 
 def test_a_wait_gets_another_number_where_its_release_is_gone():
-    assert of_resources(RESOURCES).again(KAI_SCHEDULER, "ml-kai") == 2
-    assert of_resources(RESOURCES[2:]).again(KAI_SCHEDULER, "ml-kai") == 3
-    assert of_resources([]).again(KAI_SCHEDULER, "ml-kai") == 0
+    assert of_resources(RESOURCES).next_wait_number(KAI_SCHEDULER, "ml-kai") == 2
+    assert of_resources(RESOURCES[2:]).next_wait_number(KAI_SCHEDULER, "ml-kai") == 3
+    assert of_resources([]).next_wait_number(KAI_SCHEDULER, "ml-kai") == 0
 
 
 class Engine(mocks.Mocks):

@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from kai_fleet import deployed
-from kai_fleet.deployed import Deployed, named
+from kai_fleet.deployed import Deployed, resource_key
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler, kai_values
 from kai_fleet.names import KAI_SCHEDULER
@@ -135,7 +135,7 @@ def test_no_vcluster_holds_the_operator_of_nvfractions():
 def test_the_preview_of_a_switch_says_what_v0_18_groups(before, after, grouped, monkeypatch):
     output: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", lambda text, *_: output.append(text))
-    state = Deployed({named(KAI_SCHEDULER, "ml-kai-release"): before})
+    state = Deployed({resource_key(KAI_SCHEDULER, "ml-kai-release"): before})
     monkeypatch.setattr(deployed, "read", lambda: state)
     args = {"version": after, "untested": True, "context": "lab"}
     record("lab", {}, program=lambda: KaiScheduler("ml", args) and None)

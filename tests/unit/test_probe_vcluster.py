@@ -36,7 +36,7 @@ class Host:
             **objects,
         }
 
-    def begin(self, seconds):
+    def restart_limits(self, seconds):
         """Each round of questions has its time."""
 
     def find(self, path):

@@ -125,7 +125,7 @@ class Kai:
     def __init__(self, *deployments):
         self.deployments = deployments
 
-    def begin(self, seconds):
+    def restart_limits(self, seconds):
         """Each round of questions has its time."""
 
     def find(self, path):
@@ -310,7 +310,7 @@ AWAY = UnreachableError("nobody answers")
 )
 def test_what_was_in_another_vcluster_is_dropped(monkeypatch, capsys, made_in, inside, says):
     _of_ml(monkeypatch, made_in, inside)
-    assert (wait.remaining() is None) == bool(says)
+    assert (wait.client_for_removal() is None) == bool(says)
     assert says in capsys.readouterr().err
 
 
@@ -318,14 +318,14 @@ def test_of_a_vcluster_that_does_not_answer_now_nothing_is_dropped(monkeypatch):
     """A clean-up that was not done would leave webhooks without a server."""
     _of_ml(monkeypatch, "0d9f", Inside(AWAY))
     with pytest.raises(UnreachableError):
-        wait.remaining()
+        wait.client_for_removal()
 
 
 def test_an_answer_without_a_uid_is_none_of_another_vcluster(monkeypatch):
     """Its tenant's API server gives it."""
     _of_ml(monkeypatch, "0d9f", Inside(""))
     with pytest.raises(wait.NotReadyError, match="namespace kube-system of vCluster ml has no UID"):
-        wait.remaining()
+        wait.client_for_removal()
 
 
 @pytest.mark.parametrize("probe", ["kai clean-up", "shards remove"])

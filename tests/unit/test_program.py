@@ -132,7 +132,7 @@ def test_refusals_of_the_host_go_to_the_teams_whose_queues_they_are():
     args = Arguments(settings, refused=refused)
     assert args.namespace("lab")["queue_refusal"] == "queue theirs …"
     assert args.namespace("nlp")["queue_refusal"] == ""
-    assert args.refusals_of_nobody() == "queue free …\nqueue old …"
+    assert args.refusals_of_unused_queues() == "queue free …\nqueue old …"
     assert args.host_queues()["tenants"] == ["lab"]
 
 

@@ -55,7 +55,7 @@ def test_a_team_stack_is_an_ordinary_stack_with_one_team_in_its_granted_place():
     vcluster, team = own.teams["vision"].vcluster, own.teams["vision"]
     assert (vcluster.version, vcluster.kubernetes_version) == ("v0.34.7", "v1.34.4")
     assert vcluster.access.host == "10.0.0.1"
-    assert (team.node_pool, own.own_of("vision").counted) == ({"pool": "vision"}, 4)
+    assert (team.node_pool, own.team_or_grant("vision").gpus_with_slices) == ({"pool": "vision"}, 4)
     assert (team.isolation.level, team.labels) == ("restricted", {"cost": "42"})
     assert own.team_path("vision") == "kai-fleet:team"
 
@@ -82,7 +82,10 @@ def test_what_the_platform_says_or_grants_is_refused_in_the_teams_file(keys, pat
     assert [m.path for m in found.mistakes] == [f"kai-fleet:{path}"]
     assert found.mistakes[0].cause == "is an unknown key"
     own = found.settings
-    assert (own.own_of("vision").counted, own.own_of("vision").isolation.level) == (4, "restricted")
+    assert (
+        own.team_or_grant("vision").gpus_with_slices,
+        own.team_or_grant("vision").isolation.level,
+    ) == (4, "restricted")
 
 
 def test_what_is_missing_or_wrong_is_named_with_its_key():

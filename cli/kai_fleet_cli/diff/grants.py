@@ -66,7 +66,7 @@ def granted(before: Settings | None, now: Settings | None) -> list[Item]:
     for keys, words in _in_model(before, now, ()):
         if keys[0] in _SECTIONS_OF_TEAMS and len(keys) > 2:
             team = keys[1]
-            lines.append(Item(team, now.written_at(team, *keys[2:]), words))
+            lines.append(Item(team, now.key_path_of(team, *keys[2:]), words))
         else:
             lines.append(Item(HOST, key_path(keys), words))
     return lines

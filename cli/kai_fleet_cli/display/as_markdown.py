@@ -21,7 +21,7 @@ from kai_fleet_policies.model.queues import (
     QueueIndex,
     QueueShare,
     Resource,
-    written,
+    as_written,
 )
 
 _MAX_ROWS: Final = 100  # a comment holds 65,536 characters, and nobody reads a longer table
@@ -206,4 +206,4 @@ def _amount(resource: Resource, amount: Maybe[float]) -> str:
     """An amount in KAI's unit of the resource, in words."""
     if amount is UNKNOWN:
         return "not known yet"
-    return written(resource, amount, "")
+    return as_written(resource, amount, "")

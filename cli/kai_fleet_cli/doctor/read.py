@@ -224,7 +224,7 @@ def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_A
     """Return the state of each team with its store's, and the kubeconfig of its vCluster."""
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
         accesses = list(pool.map(lambda team: _access(api, host, team), teams))
-        api.begin(_STORE_SECONDS)
+        api.restart_limits(_STORE_SECONDS)
         stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
     return [
         (replace(state, store=store), kubeconfig)
@@ -356,7 +356,7 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
         why = f"its Secret vc-{team.name} {error}"
         return replace(state, unreached=why, foreign=True), ""
     kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
-    return replace(state, certificate_ends=credentials.ends), kubeconfig
+    return replace(state, certificate_ends=credentials.expires), kubeconfig
 
 
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:

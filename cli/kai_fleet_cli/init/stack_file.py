@@ -12,10 +12,10 @@ from typing import Final, TypedDict
 import jinja2
 import yaml
 
+from kai_fleet.cluster.kube.answer_limits import OPERATOR_BYTES
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.kube.round import OPERATOR_BYTES
 from kai_fleet.names import FLEET
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, version_key
 from kai_fleet_cli.doctor.read import READS
@@ -24,7 +24,7 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import SECONDS
 from kai_fleet_policies.model.cluster import HOST
-from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, counted
+from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, gpus_with_slices
 from kai_usage import mig
 from kai_usage.keys import GPU_RESOURCES
 
@@ -269,7 +269,7 @@ def _pool(
         labels=labels,
         gpus=gpus,
         nodes=[node.name for node in nodes],
-        counted=counted(gpus, mig.slices(counts)),
+        counted=gpus_with_slices(gpus, mig.slices(counts)),
     )
 
 

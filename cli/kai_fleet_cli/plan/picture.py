@@ -8,7 +8,7 @@ from kai_fleet.values import UNKNOWN, known_or, pairs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.adapters.resource import Declared
+from kai_fleet_policies.adapters.resource import DeclaredResource
 from kai_fleet_policies.model.cluster import HOST, ClusterModel, TeamModel
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 from kai_usage import mig
@@ -122,10 +122,10 @@ def _node_labels(team: TeamModel) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels) or "any"
 
 
-def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
+def as_declared(resources: Iterable[recorder.Registered]) -> list[DeclaredResource]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
-        Declared(
+        DeclaredResource(
             urn=resource.urn,
             type=resource.type,
             name=resource.name,

@@ -361,7 +361,7 @@ def _gpus_by_node(host: Cluster) -> Mapping[str, float]:
     gpus_by_node: dict[str, float] = defaultdict(float)
     for pod in host.all("pods"):
         node = pod.spec.get("nodeName")
-        if node and not pod.ended:
+        if node and not pod.has_ended:
             gpus_by_node[node] += whole_gpus(requests_of(pod.spec))
     return gpus_by_node
 

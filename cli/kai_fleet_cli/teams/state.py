@@ -163,4 +163,4 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
     if target.authority:
         cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()
     user = {"token": answer["status"]["token"]}
-    return tenant_kubeconfig.written(f"{context}-{team}", cluster, user)
+    return tenant_kubeconfig.kubeconfig_text(f"{context}-{team}", cluster, user)

@@ -29,9 +29,10 @@ from kai_fleet.values import value_at
 
 _CONFIG: Final = "config"
 _MOST_BYTES: Final = 128 << 10
-# The kubeconfig that vCluster writes, and the one that `written` builds. Newer vClusters leave out
-# the empty preferences. A name is plain or quoted, and the same in all its places. A certificate
-# takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a larger one would take minutes.
+# The kubeconfig that vCluster writes, and the one that `kubeconfig_text` builds. Newer vClusters
+# leave out the empty preferences. A name is plain or quoted, and the same in all its places. A
+# certificate takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a larger one would
+# take minutes.
 _NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
 _FORM: Final = re.compile(
     rf"""apiVersion: v1
@@ -70,12 +71,12 @@ class TenantKubeconfigError(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Pieces:
-    """A CA, a client certificate and its key, as PEM. `ends` is when the certificate expires."""
+    """A CA, a client certificate and its key, as PEM. `expires` is when the certificate expires."""
 
     authority: str
     certificate: str
     key: str
-    ends: datetime
+    expires: datetime
 
     def kubeconfig(self, server: str, context: str) -> str:
         """A kubeconfig with nothing but these, a server's URL and a context's name."""
@@ -84,10 +85,10 @@ class Pieces:
             "client-certificate-data": _base64(self.certificate),
             "client-key-data": _base64(self.key),
         }
-        return written(context, cluster, user)
+        return kubeconfig_text(context, cluster, user)
 
 
-def written(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
+def kubeconfig_text(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
     """A kubeconfig with one cluster and one user, which are named like the context."""
     built = {
         "apiVersion": "v1",
@@ -199,8 +200,8 @@ def _parsed(match: re.Match[str]) -> Pieces:
         if key.public_key() != chain[0].public_key():
             raise ValueError
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-        ends = chain[0].not_valid_after_utc  # raises ValueError in the year 0
-        return Pieces(_pem(authority), _pem(chain), pem.decode(), ends)
+        expires = chain[0].not_valid_after_utc  # raises ValueError in the year 0
+        return Pieces(_pem(authority), _pem(chain), pem.decode(), expires)
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise TenantKubeconfigError(
             f"has in its key {_CONFIG} no certificates, or a key that is not the certificate's"

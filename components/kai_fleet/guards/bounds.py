@@ -65,7 +65,7 @@ def network(args: Args) -> NetworkArgs:
     return isolation(args).get("network", {})
 
 
-def level(args: Args) -> str:
+def isolation_level(args: Args) -> str:
     """The isolation level: `baseline` (the default), `restricted` or `off`."""
     return isolation(args).get("level", "baseline")
 
@@ -85,7 +85,7 @@ def shares_nodes(args: Args) -> bool:
 
 def closes_network(args: Args) -> bool:
     """Whether the team's namespace has NetworkPolicies."""
-    return level(args) != "off" and network(args).get("enabled", True)
+    return isolation_level(args) != "off" and network(args).get("enabled", True)
 
 
 def pod_bounds(team: str, args: Args) -> Bounds:
@@ -211,7 +211,7 @@ def _implied_annotations(args: TeamNamespaceArgs) -> list[str]:
 
 def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
     """The level `restricted`, and the registries of KAI's images that it admits."""
-    if level(args) != "restricted":
+    if isolation_level(args) != "restricted":
         return {}
     return {
         "restricted": "true",

@@ -17,7 +17,7 @@ from kai_fleet.guards.bounds import (
     Text,
     closes_network,
     isolation,
-    level,
+    isolation_level,
     namespace_args,
     network,
     shares_nodes,
@@ -50,7 +50,7 @@ def quotas(args: Args) -> dict[str, Spec]:
     """
     typed_args = namespace_args(args)
     granted_gpus = _granted_gpus(typed_args)
-    if level(args) == "off":
+    if isolation_level(args) == "off":
         return {"gpus": {"hard": _requests(granted_gpus)}}
     tables = content("limits")
     bounds = tables["defaults"] | isolation(args).get("bounds", {})

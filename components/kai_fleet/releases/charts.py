@@ -33,7 +33,7 @@ class UnreadableChartError(ValueError):
     """A package without exactly one readable Chart.yaml; the message completes "a chart which"."""
 
 
-def named(location: str) -> NamedChart:
+def chart_in(location: str) -> NamedChart:
     """The chart that a location names: a chart's name, OCI reference, URL, package or folder.
 
     What follows `?` or `#` does not count. An escaped path is unescaped, as a server does it.
@@ -58,7 +58,7 @@ def mismatch(location: str, names: tuple[str, ...], version: str) -> str | None:
     It has to name a chart of one of these names, at this version; "" stands for any version. The
     text repeats nothing of the location, which may contain a password.
     """
-    chart = named(location)
+    chart = chart_in(location)
     if chart.name not in names:
         return f"is not called {' or '.join(names)}"
     if chart.version is not None:

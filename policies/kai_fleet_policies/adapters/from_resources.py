@@ -11,7 +11,7 @@ from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
 from kai_fleet_policies.adapters.releases import HelmRelease
-from kai_fleet_policies.adapters.resource import Declared, Properties
+from kai_fleet_policies.adapters.resource import DeclaredResource, Properties
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate, workloads
@@ -65,7 +65,7 @@ class _Contents:
         )
 
 
-def clusters(resources: Iterable[Declared]) -> list[ClusterModel]:
+def clusters(resources: Iterable[DeclaredResource]) -> list[ClusterModel]:
     """One cluster per provider: hosts with the vClusters inside them, and then all others."""
     declared = list(resources)
     identities = _identities(declared)
@@ -90,7 +90,7 @@ def clusters(resources: Iterable[Declared]) -> list[ClusterModel]:
     return result
 
 
-def _identities(resources: Iterable[Declared]) -> dict[str, object]:
+def _identities(resources: Iterable[DeclaredResource]) -> dict[str, object]:
     """The identity of the cluster of each provider, by the provider's name.
 
     For a vCluster that is the first trigger of the command that stands for its identity.
@@ -109,7 +109,7 @@ def _identities(resources: Iterable[Declared]) -> dict[str, object]:
     return identities
 
 
-def _cluster_name(resource: Declared, identities: Mapping[str, object]) -> str:
+def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) -> str:
     """The name of the provider of a resource; `default` for none, and for the engine's default one.
 
     For a queue tree it is the provider of the cluster with the tree's identity. The identity of a
@@ -158,7 +158,7 @@ def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Conten
     )
 
 
-def _read_object(contents: _Contents, resource: Declared) -> None:
+def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
     """Read pods of any kind, and any other object that has a namespace.
 
     Not a List, and not a Patch, which has only some fields of its object.
@@ -177,7 +177,7 @@ def _read_object(contents: _Contents, resource: Declared) -> None:
         contents.objects.append(thing)
 
 
-def _read_quota(contents: _Contents, resource: Declared) -> None:
+def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
     bounds = pairs(get(resource.props.get("spec"), "hard"))
     for key, amount in bounds.items():
         name = str(key).removeprefix("requests.")
@@ -188,7 +188,7 @@ def _read_quota(contents: _Contents, resource: Declared) -> None:
     _read_object(contents, resource)
 
 
-def _read_queue(contents: _Contents, resource: Declared) -> None:
+def _read_queue(contents: _Contents, resource: DeclaredResource) -> None:
     # A provider that does not know the CRD yet fills in a namespace: the user did not write that.
     is_filled_in = resource.namespace in ("default", resource.default_namespace)
     queue = DeclaredQueue.of(
@@ -200,7 +200,7 @@ def _read_queue(contents: _Contents, resource: Declared) -> None:
     contents.queues.append(queue)
 
 
-def _read_tree(contents: _Contents, resource: Declared) -> None:
+def _read_tree(contents: _Contents, resource: DeclaredResource) -> None:
     for name, props in queues_of(resource.props):
         _read_queue(contents, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))
@@ -229,15 +229,15 @@ def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
         )
 
 
-def _read_shard(contents: _Contents, resource: Declared) -> None:
+def _read_shard(contents: _Contents, resource: DeclaredResource) -> None:
     contents.shards.append(known_or(resource.object_name, resource.name))
 
 
-def _read_topology(contents: _Contents, resource: Declared) -> None:
+def _read_topology(contents: _Contents, resource: DeclaredResource) -> None:
     contents.topologies.append(known_or(resource.object_name, resource.name))
 
 
-def _read_release(contents: _Contents, resource: Declared) -> None:
+def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     """Read a Helm release: a KAI, a vCluster, or any other chart as an object."""
     release = HelmRelease.of(resource)
     if release.component:
@@ -251,7 +251,7 @@ def _read_release(contents: _Contents, resource: Declared) -> None:
         contents.objects.append(release.managed_object())
 
 
-_READERS: Final[Mapping[str, Callable[[_Contents, Declared], None]]] = {
+_READERS: Final[Mapping[str, Callable[[_Contents, DeclaredResource], None]]] = {
     "kubernetes:helm.sh/v3:Release": _read_release,
     "kubernetes:helm.sh/v4:Chart": _read_release,
     QUEUE: _read_queue,

@@ -6,11 +6,11 @@ from typing import Any, Final, Self
 
 from kai_fleet.chart_stores import store_of
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, version_key
-from kai_fleet.releases.charts import named
+from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, flag, mapping, text, value_at
-from kai_fleet_policies.adapters.resource import Declared, Properties
+from kai_fleet_policies.adapters.resource import DeclaredResource, Properties
 from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
@@ -44,7 +44,7 @@ class HelmRelease:
         values: Its values. UNKNOWN with files of values, which only the engine reads.
     """
 
-    resource: Declared
+    resource: DeclaredResource
     component: str
     chart: Maybe[str]
     version: Maybe[str] | None
@@ -53,7 +53,7 @@ class HelmRelease:
     namespace: Maybe[str]
 
     @classmethod
-    def of(cls, resource: Declared) -> Self:
+    def of(cls, resource: DeclaredResource) -> Self:
         """The release that a resource is."""
         props = resource.props
         chart, version = chart_of(props)
@@ -173,7 +173,7 @@ def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
     version = text(props.get("version"))
     if chart is UNKNOWN:
         return UNKNOWN, UNKNOWN
-    name, version_in_name = named(chart or "")
+    name, version_in_name = chart_in(chart or "")
     is_package = version_in_name is not None and not str(chart).startswith("oci://")
     if is_package:
         return name, version_in_name

@@ -14,7 +14,7 @@ Properties: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredResource:
     """One resource.
 
     Args:

@@ -111,7 +111,7 @@ class TeamModel:
         """Key path of its GPUs."""
         return at(self.path, "pools" if self.pools else "gpus")
 
-    def written_at(self, *keys: str) -> str:
+    def key_path_of(self, *keys: str) -> str:
         """The key path of a key: in its own section, or for all teams if it is written there."""
         steps = ".".join(keys).split(".")
         if self.find_key is None:
@@ -150,7 +150,7 @@ class ClusterModel:
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
         grants: Namespaces and bounds of teams with stacks of their own.
-        platform: Name of the stack that has the host, in a team's own stack; else "".
+        platform_stack: Name of the stack that has the host, in a team's own stack; else "".
         charts: Charts of the host besides KAI and vCluster; from resources those of every release
             in a component of this program.
         registry_users: Names of accounts of registries, by their keys in the stack file.
@@ -174,7 +174,7 @@ class ClusterModel:
     objects: tuple[ManagedObject, ...] = ()
     teams: tuple[TeamModel, ...] = ()
     grants: tuple[TeamModel, ...] = ()
-    platform: str = ""
+    platform_stack: str = ""
     charts: tuple[Chart, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     registry_users: Mapping[str, str] = field(default_factory=dict)

@@ -112,7 +112,7 @@ class QueueIndex:
         self.queues = tuple(queues)
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
-        self.twice: list[DeclaredQueue] = []
+        self.repeated: list[DeclaredQueue] = []
         self._leaves_below: dict[str, list[str]] = {}
         self.unknown_names = False
         self.unknown_parents = False
@@ -124,7 +124,7 @@ class QueueIndex:
         if queue.name is UNKNOWN:
             self.unknown_names = True
         elif queue.name in self.by_name:
-            self.twice.append(queue)
+            self.repeated.append(queue)
         else:
             self.by_name[queue.name] = queue
 
@@ -204,7 +204,7 @@ class QueueIndex:
         return names
 
 
-def written(resource: Resource, amount: float, path: str) -> str:
+def as_written(resource: Resource, amount: float, path: str) -> str:
     """An amount in KAI's units as its author writes it.
 
     In a Queue object, if `path` is a URN, that is the bare number; in a stack file it is a

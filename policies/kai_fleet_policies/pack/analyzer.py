@@ -27,7 +27,7 @@ from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters
 from kai_fleet_policies.adapters.keys import key_of, team_keys, with_keys
-from kai_fleet_policies.adapters.resource import Declared
+from kai_fleet_policies.adapters.resource import DeclaredResource
 from kai_fleet_policies.finding import Finding, Level, report
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.queues import DeclaredQueue
@@ -244,11 +244,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         configured = [_configured(cluster, properties) for cluster in judged]
         return check(configured, [BY_NAME[rule]])
 
-    def _declared(self, resource: proto.AnalyzerResource) -> Declared:
+    def _declared(self, resource: proto.AnalyzerResource) -> DeclaredResource:
         """A resource with its inputs, and with what its provider fills in."""
         properties = self._inputs.get(resource.urn, resource.properties)
         namespace = plain(resource.provider.properties, UNKNOWN).get("namespace")
-        return Declared(
+        return DeclaredResource(
             urn=resource.urn,
             type=resource.type,
             name=resource.name,

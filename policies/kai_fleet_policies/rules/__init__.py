@@ -10,7 +10,7 @@ from kai_fleet_policies.rules import (
     charts,
     gpus,
     kai,
-    queue_amounts,
+    queue_shares,
     queues,
     sources,
     teams,
@@ -34,7 +34,7 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
 RULES: Final[tuple[Rule, ...]] = tuple(
     _rules_in(
         queues,
-        queue_amounts,
+        queue_shares,
         workloads,
         gpus,
         teams,

@@ -178,23 +178,23 @@ def gpu_sharing_mode(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findi
     mode = known(kai.sharing, "its mode of GPU sharing is known")
     if mode not in sharing.SINCE:
         return
-    written = subject.at("gpuSharing")
+    at_mode = subject.at("gpuSharing")
     if not sharing.has_mode(version, mode):
         newest_first = reversed([*releases.KAI])
         newest = next(release for release in newest_first if sharing.has_mode(release, mode))
-        yield written.refuse(
+        yield at_mode.refuse(
             f"is {mode}, which KAI has from {sharing.SINCE[mode]} on, and the version is {version}",
             f"write version: {newest}, or mode: NonMemoryEnforced",
         )
     elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
-        yield written.refuse(
+        yield at_mode.refuse(
             f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
             " pod has",
             "write mode: HamiCore or NonMemoryEnforced, or have the team in mode host with a KAI"
             " of the host in this mode",
         )
     else:
-        yield written.warn(
+        yield at_mode.warn(
             f"is {mode}, which nobody ran with this program. Without its parts on the nodes pods"
             " stay Pending or share without a bound",
             "make what docs/workloads.md says of it",
@@ -217,7 +217,7 @@ def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subjec
     """
     if plugin.sharing == "":
         return
-    sharers = _sharing_kais(cluster)
+    sharers = _known_owners_of_sharing_kais(cluster)
     if not sharers:
         return
     owners = listed(sharers, "and")
@@ -237,7 +237,7 @@ def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subjec
     )
 
 
-def _sharing_kais(cluster: ClusterModel) -> list[str]:
+def _known_owners_of_sharing_kais(cluster: ClusterModel) -> list[str]:
     """Where the cluster has a KAI that shares GPUs: on the host, or inside which teams' vClusters.
 
     Raises:

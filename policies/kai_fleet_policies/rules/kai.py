@@ -29,10 +29,10 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     retracted one.
     """
     version = known(kai.version, "its version is known")
-    written = subject.at("version")
+    at_version = subject.at("version")
     if not version:
         advised = releases.advised(KAI) or list(KAI)[-1]
-        yield written.refuse(
+        yield at_version.refuse(
             "has no version, and the highest published one (v0.20.1) is retracted",
             f"write version: {advised}",
         )
@@ -40,10 +40,10 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     reason = "not supported here"
     if version == releases.RETRACTED:
         reason = "retracted (its chart is that of v0.10.2)"
-    yield from not_in_table(KAI, version, kai.untested, written, reason)
+    yield from version_findings(KAI, version, kai.untested, at_version, reason)
 
 
-def not_in_table(
+def version_findings(
     table: ReleaseTable,
     version: str,
     untested: bool,
@@ -178,15 +178,15 @@ def kai_value_reaches(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     if release is None or release.operands_get_node_selector or not release.has_operator:
         return  # without an operator the chart makes every part itself
     values = known(kai.values, "its values are known")
-    written = [
+    set_values = [
         subject.at("values", "global", key)
         for key in ("nodeSelector", "imagePullSecrets")
         if get(values, "global", key)
     ]
     if kai.registries:
-        written.append(Subject("KAI", f"of {cluster.name}", "kai-fleet:registries"))
+        set_values.append(Subject("KAI", f"of {cluster.name}", "kai-fleet:registries"))
     newer = releases.advised(KAI, release.version) or "a newer KAI"
-    for lost in written:
+    for lost in set_values:
         yield lost.warn(
             f"reaches KAI's operator, and in {release.version} not the parts that it makes",
             f"move to {newer}, or drop it",

@@ -36,7 +36,7 @@ def queue_tree(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) ->
     """
     tree = cluster.tree
     name = known(queue.name, "the name of the queue is known")
-    if queue in tree.twice:
+    if queue in tree.repeated:
         yield subject.refuse(
             "is declared twice: queues are cluster-wide, and the later one overwrites the first",
             f"rename one of the two queues {name}",

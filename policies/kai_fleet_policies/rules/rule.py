@@ -44,19 +44,19 @@ def known(value: Maybe[T], until: str) -> T:
 class Subject:
     """What a finding is about: `kind` and `name` in words, and `path`, its key or its URN.
 
-    `written_at` finds a key that need not be written below `path`, such as one for all teams.
+    `key_path_of` finds a key that need not be written below `path`, such as one for all teams.
     """
 
     kind: str
     name: str
     path: str
-    written_at: Callable[..., str] | None = field(default=None, compare=False)
+    key_path_of: Callable[..., str] | None = field(default=None, compare=False)
 
     def at(self, *keys: str) -> Self:
         """The same subject with the path of a key below it; a URN stays as it is."""
-        if self.written_at is None:
+        if self.key_path_of is None:
             return replace(self, path=at(self.path, *keys))
-        return replace(self, path=self.written_at(*keys), written_at=None)
+        return replace(self, path=self.key_path_of(*keys), key_path_of=None)
 
     def refuse(self, cause: str, *fix: str | Command) -> Finding:
         """A mistake that stops the preview. The fix is given in parts."""
@@ -211,8 +211,8 @@ def _workload_subject(workload: PodTemplate, cluster: ClusterModel) -> Subject:
 
 def _vcluster_subject(team: TeamModel) -> Subject:
     """For example `vCluster ml`; its keys are in the team's section or in that for all teams."""
-    written_at = partial(team.written_at, "vcluster")
-    return Subject("vCluster", called(team.name), written_at(), written_at)
+    key_path_of = partial(team.key_path_of, "vcluster")
+    return Subject("vCluster", called(team.name), key_path_of(), key_path_of)
 
 
 def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:
@@ -243,7 +243,7 @@ def each_claim(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
 
 def each_kai(cluster: ClusterModel) -> Iterator[tuple[Kai, Subject]]:
     """The KAI of the cluster. None in a team's own stack: the platform's stack judges that one."""
-    if cluster.platform:
+    if cluster.platform_stack:
         return
     for kai in cluster.kai:
         yield kai, kai_subject(kai, cluster)

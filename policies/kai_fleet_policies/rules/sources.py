@@ -64,7 +64,7 @@ def _of_stack_file(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
 
     None of another program: whoever may change that can run anything.
     """
-    if cluster.name == HOST and (cluster.declared or cluster.platform):
+    if cluster.name == HOST and (cluster.declared or cluster.platform_stack):
         yield from installed_charts(cluster)
         for team in cluster.teams:
             yield from installed_charts(team.inside)
@@ -77,7 +77,7 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
     beside every team: one line of a pull request would put somebody else's program there.
     """
-    owner = " of the platform's stack" if cluster.platform else ""
+    owner = " of the platform's stack" if cluster.platform_stack else ""
     chart = installed.chart
     reason = None
     if isinstance(chart, str):
@@ -110,12 +110,12 @@ def sources_used(cluster: ClusterModel) -> Findings:
     """
     if not cluster.declared or cluster.grants:
         return  # teams with stacks of their own may use a place there
-    written = cluster.sources
-    for number, chart in enumerate(written.charts):
+    sources_in_file = cluster.sources
+    for number, chart in enumerate(sources_in_file.charts):
         if not _is_used(cluster, KnownSources(charts=(chart,))):
             subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
             yield from _unused(cluster, subject)
-    for number, image in enumerate(written.images):
+    for number, image in enumerate(sources_in_file.images):
         if not _is_used(cluster, KnownSources(images=(image,))):
             subject = Subject("source", image, f"kai-fleet:sources.images[{number}]")
             yield from _unused(cluster, subject)

@@ -9,7 +9,7 @@ from kai_fleet.values import UNKNOWN, Maybe, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
-from kai_fleet_policies.model.queues import DeclaredQueue, written
+from kai_fleet_policies.model.queues import DeclaredQueue, as_written
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
@@ -146,7 +146,7 @@ def _grants_and_queues_below(
     cluster: ClusterModel,
 ) -> Iterator[tuple[TeamModel | DeclaredQueue, Subject]]:
     """On a platform the teams that it grants a queue; in a team's own stack the team's queues."""
-    if not cluster.platform:
+    if not cluster.platform_stack:
         for grant in cluster.grants:
             if grant.parent_queue is not None:
                 yield grant, team_subject(grant).at("parentQueue")
@@ -227,7 +227,7 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     fraction: only the limit of its queue does.
     """
     owners = [team for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
-    if not cluster.platform:
+    if not cluster.platform_stack:
         owners += [grant for grant in cluster.grants if grant.parent_queue == queue.name]
     gpus = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
     if not gpus or queue.shares is UNKNOWN or "gpu" not in queue.shares:
@@ -239,8 +239,8 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
             continue
         if amount > most:
             yield subject.at("gpu", key).refuse(
-                f"has gpu {key} {written('gpu', amount, '')}, and the teams whose queue it is have"
-                f" {most:g} GPUs: fractions would pass that",
+                f"has gpu {key} {as_written('gpu', amount, '')}, and the teams whose queue it is"
+                f" have {most:g} GPUs: fractions would pass that",
                 f"write {most:g} or less, or raise their gpus",
             )
 
@@ -262,7 +262,7 @@ def team_isolation(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
             f"write {at(team.path, 'isolation')}: {{level: baseline}}, or run it in this stack",
         )
         return
-    yield replace(subject, path=team.written_at("isolation", "level")).warn(
+    yield replace(subject, path=team.key_path_of("isolation", "level")).warn(
         "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the GPUs"
         " and the pods of others",
         "write baseline",

@@ -89,7 +89,7 @@ def vcluster_provider_reached(cluster: ClusterModel, team: TeamModel, subject: S
     """
     if not team.unreached_issuer:
         return
-    cidrs = team.written_at("isolation", "network", "cidrs")
+    cidrs = team.key_path_of("isolation", "network", "cidrs")
     yield subject.at("oidc", "issuer").warn(
         f"is {team.unreached_issuer}, which its API server does not reach: with"
         " isolation.network.apiCidrs it reaches these addresses, and what its pods reach",

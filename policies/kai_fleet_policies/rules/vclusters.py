@@ -7,7 +7,7 @@ from kai_fleet.chart_stores import KUBERNETES, kubernetes_of
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.values import value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
-from kai_fleet_policies.rules.kai import advised_against, not_in_table
+from kai_fleet_policies.rules.kai import advised_against, version_findings
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
@@ -26,9 +26,9 @@ def vcluster_version_known(cluster: ClusterModel, team: TeamModel, subject: Subj
     its end of life gets no more fixes, security fixes included.
     """
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
-    written = subject.at("version")
-    yield from not_in_table(VCLUSTER, version, team.untested, written, "not supported here")
-    yield from advised_against(VCLUSTER, version, written)
+    at_version = subject.at("version")
+    yield from version_findings(VCLUSTER, version, team.untested, at_version, "not supported here")
+    yield from advised_against(VCLUSTER, version, at_version)
 
 
 @mandatory("vcluster-upgrade", "critical", each_vcluster)
@@ -58,11 +58,11 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
     """
     if team.running_version and vcluster_refusal(team.running_version, str(team.version)):
         return  # vcluster-upgrade says so
-    written = kubernetes_of(known(team.chart_values, "its values are known"))
-    known(written, "its Kubernetes is known")
+    version_in_values = kubernetes_of(known(team.chart_values, "its values are known"))
+    known(version_in_values, "its Kubernetes is known")
     release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
     of_release = release.kubernetes if release is not None else ""
-    version = str(written or of_release)
+    version = str(version_in_values or of_release)
     if not _VERSION.fullmatch(version):
         return  # the tag of another image, or a vCluster that vcluster-version-known refuses
     running = team.running_kubernetes or ""

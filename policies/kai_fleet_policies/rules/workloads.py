@@ -122,10 +122,10 @@ def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Su
             keys_of_kai.append(f"the annotation {key}")
     if keys_of_kai:
         scheduler = known(workload.scheduler, "its schedulerName is known")
-        written = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
+        scheduler_text = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
         yield subject.refuse(
-            f"has {listed(keys_of_kai, 'and')} but {written}, so KAI never sees it and they are"
-            " ignored",
+            f"has {listed(keys_of_kai, 'and')} but {scheduler_text}, so KAI never sees it and they"
+            " are ignored",
             "write schedulerName: kai-scheduler",
         )
     known(names_queue, "its labels are known")

@@ -74,17 +74,17 @@ class Arguments:
         """Arguments of the host's queues."""
         return {**host.queues(self.settings), **self.host}
 
-    def refusals_of_nobody(self) -> pulumi.Input[str]:
+    def refusals_of_unused_queues(self) -> pulumi.Input[str]:
         """Why queues that no team uses differ from the settings, a line each; "" if none does."""
         teams = self.settings.all_teams
-        used_queues = {self.settings.scheduler_of(name)[1] for name in teams}
+        used_queues = {self.settings.scheduler_and_queue_of(name)[1] for name in teams}
         return resolved(lambda refused: _lines(refused, used_queues), self.refused or {})
 
     def namespace(self, name: str) -> TeamNamespaceArgs:
         """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
         args = team.namespace(self.settings, name)
         args["use_existing"] = name in self.existing.get("teams", ())
-        scheduler, queue = self.settings.scheduler_of(name)
+        scheduler, queue = self.settings.scheduler_and_queue_of(name)
         if scheduler == "host" and queue and self.refused is not None:
             args["queue_refusal"] = resolved(lambda why: why.get(queue, ""), self.refused)
         return args

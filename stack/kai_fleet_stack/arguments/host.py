@@ -32,7 +32,7 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
     gpu = settings.gpu
     tolerations = dict[str, TolerationArgs]()
     for name in settings.all_teams:
-        for toleration in tolerations_args(settings.own_of(name).tolerations):
+        for toleration in tolerations_args(settings.team_or_grant(name).tolerations):
             tolerations[str(toleration_text(toleration))] = toleration
     args: GpuStackArgs = {
         "provider": gpu.provider,
@@ -99,11 +99,11 @@ def _gpus_by_queue(settings: Settings) -> dict[str, int]:
     """Sum of the GPUs of the teams that use a queue of the host, as KAI counts them."""
     gpus = dict[str, int]()
     for name in settings.all_teams:
-        _, queue = settings.scheduler_of(name)
+        _, queue = settings.scheduler_and_queue_of(name)
         if queue is None:
             continue
         gpus.setdefault(queue, 0)
-        gpus[queue] += settings.own_of(name).counted
+        gpus[queue] += settings.team_or_grant(name).gpus_with_slices
     return gpus
 
 

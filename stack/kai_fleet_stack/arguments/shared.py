@@ -24,27 +24,27 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import QueueArgs
 
 
-def plain(value: object) -> object:
+def in_clear(value: object) -> object:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in without_none(value).items()}
+        return {key: in_clear(inner) for key, inner in without_none(value).items()}
     if isinstance(value, list | tuple):
-        return [plain(element) for element in value]
+        return [in_clear(element) for element in value]
     return value
 
 
 def tolerations_args(tolerations: list[Toleration]) -> list[TolerationArgs]:
     """Tolerations as they are written."""
-    return cast("list[TolerationArgs]", plain(tolerations))
+    return cast("list[TolerationArgs]", in_clear(tolerations))
 
 
 def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
     """Accounts by registry, with their passwords in clear text."""
-    return cast("dict[str, RegistryArgs]", plain(registries))
+    return cast("dict[str, RegistryArgs]", in_clear(registries))
 
 
 def chart_account(
@@ -63,7 +63,7 @@ def chart_account(
     if not names:
         return None
     longest = max(names, key=len)
-    return cast("RegistryArgs", plain(accounts[longest]))
+    return cast("RegistryArgs", in_clear(accounts[longest]))
 
 
 def kai_args(
@@ -84,7 +84,7 @@ def kai_args(
         "values": kai.values,
         "gpu_sharing": mode != DISABLED,
         "tolerations": tolerations_args(pods.tolerations),
-        "shards": cast("dict[str, ShardArgs]", plain(kai.shards)),
+        "shards": cast("dict[str, ShardArgs]", in_clear(kai.shards)),
         "topologies": {topology: [*labels] for topology, labels in kai.topologies.items()},
     }
     if mode != DISABLED:
@@ -95,9 +95,9 @@ def kai_args(
     if account is not None:
         args["chart_account"] = account
     if kai.fairshare is not None:
-        args["fairshare"] = cast("FairshareArgs", plain(kai.fairshare))
+        args["fairshare"] = cast("FairshareArgs", in_clear(kai.fairshare))
     if pods.affinity is not None:
-        args["affinity"] = cast("dict[str, object]", plain(pods.affinity))
+        args["affinity"] = cast("dict[str, object]", in_clear(pods.affinity))
     return args
 
 

@@ -13,10 +13,10 @@ from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_stack.arguments.shared import (
     chart_account,
+    in_clear,
     kai_args,
     monitoring_args,
     parents,
-    plain,
     queue_args,
     registries_args,
     tolerations_args,
@@ -49,7 +49,7 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
         "node_pool": {**team.node_pool},
         "control_pool": {**settings.control_pool(name)},
         "replicas": vcluster.replicas,
-        "store": cast("StoreArgs", plain(vcluster.store)),
+        "store": cast("StoreArgs", in_clear(vcluster.store)),
         "resources": _resources(vcluster),
         "groups": {**vcluster.groups} if vcluster.oidc else {},
         "isolation": team.isolation.level,
@@ -79,7 +79,7 @@ def _add_optional(
     if account is not None:
         args["chart_account"] = account
     if vcluster.access is not None:
-        args["access"] = cast("AccessArgs", plain(vcluster.access))
+        args["access"] = cast("AccessArgs", in_clear(vcluster.access))
     if vcluster.storage_class is not None:
         args["storage_class"] = vcluster.storage_class
     if vcluster.size is not None:
@@ -87,7 +87,7 @@ def _add_optional(
     if vcluster.oidc is not None:
         args["oidc"] = _oidc(vcluster.oidc)
     if team.affinity is not None:
-        args["affinity"] = cast("dict[str, object]", plain(team.affinity))
+        args["affinity"] = cast("dict[str, object]", in_clear(team.affinity))
 
 
 def _oidc(oidc: Oidc) -> OidcArgs:
@@ -156,7 +156,7 @@ def queues(settings: Settings, name: str) -> TreeArgs:
     if team.scheduler.mode == "virtual":
         inside: TreeArgs = {
             "queues": queue_args(team.queues),
-            "gpus": team.counted,
+            "gpus": team.gpus_with_slices,
         }
         if team.pools:
             inside["pools"] = {**team.gpus_by_pool}
@@ -175,8 +175,8 @@ def queues(settings: Settings, name: str) -> TreeArgs:
 
 def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
     """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
-    team = settings.own_of(name)
-    scheduler, _ = settings.scheduler_of(name)
+    team = settings.team_or_grant(name)
+    scheduler, _ = settings.scheduler_and_queue_of(name)
     has_own_stack = name in settings.team_stacks
     args = _required_of_namespace(settings, name)
     if scheduler == "host" and has_own_stack:
@@ -192,16 +192,16 @@ def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
     """The arguments that the namespace of any team has."""
-    team = settings.own_of(name)
+    team = settings.team_or_grant(name)
     kai = settings.kai
     sharing = settings.sharing_of(kai) if kai else DISABLED
-    scheduler, queue = settings.scheduler_of(name)
+    scheduler, queue = settings.scheduler_and_queue_of(name)
     by_host = scheduler == "host"
     slices_as_gpus = int(mig.gpus_of(team.slices))
     return {
         "name": f"team-{name}",
         "guards": "declared",  # the program declares them before any namespace
-        "gpus": max(0, team.counted - slices_as_gpus),
+        "gpus": max(0, team.gpus_with_slices - slices_as_gpus),
         "gpu_resource": settings.gpu.resource,
         "slices": {**team.slices},
         "devices": {**team.isolation.devices},
@@ -228,7 +228,7 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 
 def _isolation(settings: Settings, name: str) -> IsolationArgs:
-    isolation = settings.own_of(name).isolation
+    isolation = settings.team_or_grant(name).isolation
     return {
         "level": isolation.level,
         "priority_classes": [*isolation.priority_classes],
@@ -236,8 +236,8 @@ def _isolation(settings: Settings, name: str) -> IsolationArgs:
         "annotations": [*isolation.annotations],
         "volumes": [*isolation.volumes],
         "volume_classes": [*settings.volume_classes(name)],
-        "network": cast("NetworkArgs", plain(isolation.network)),
-        "bounds": cast("BoundsArgs", plain(isolation.bounds)),
+        "network": cast("NetworkArgs", in_clear(isolation.network)),
+        "bounds": cast("BoundsArgs", in_clear(isolation.bounds)),
     }
 
 

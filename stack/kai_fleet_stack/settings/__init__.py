@@ -176,7 +176,7 @@ class Settings(Defaults, Platform):
         update = self.of_team(team)
         update["scheduler"] = scheduler
         update["vcluster"] = self._vcluster(team.vcluster)
-        return team.model_copy(update=update).with_pools()
+        return team.model_copy(update=update).filled_in_from_pools()
 
     def _grant(self, grant: Grant) -> Grant:
         return grant.model_copy(update=self.of_team(grant))
@@ -197,7 +197,7 @@ class Settings(Defaults, Platform):
         images = {"controlPlane.advanced.defaultImageRegistry": "ghcr.io"}
         return self._mirrored(vcluster, "vcluster", images)
 
-    def of_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
+    def remember_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
         """These settings, changed in place: with the file's content for key paths.
 
         Args:
@@ -234,7 +234,7 @@ class Settings(Defaults, Platform):
         section = "teams" if team in self.teams else "teamStacks"
         return key_path((section, team))
 
-    def written_at(self, team: str, *keys: str) -> str:
+    def key_path_of(self, team: str, *keys: str) -> str:
         """The key path at which the file sets a team's value: the team's or the stack's.
 
         From the key upwards, but not up to the first of the sections, the first path that the file
@@ -253,7 +253,7 @@ class Settings(Defaults, Platform):
                 return key_path(keys)
         return in_team
 
-    def own_of(self, team: str) -> TeamSettings | Grant:
+    def team_or_grant(self, team: str) -> TeamSettings | Grant:
         """A team of this stack, or the grant for its own stack. Raises KeyError for neither."""
         return self.teams.get(team) or self.team_stacks[team]
 
@@ -262,13 +262,13 @@ class Settings(Defaults, Platform):
         """Teams of this stack, and teams that it grants a stack of their own."""
         return (*self.teams, *self.team_stacks)
 
-    def scheduler_of(self, name: str) -> tuple[str, str | None]:
+    def scheduler_and_queue_of(self, name: str) -> tuple[str, str | None]:
         """Argument `scheduler` of a team's namespace, and the host's queue that the team uses.
 
         A team's own stack chooses its mode: with a granted queue it is taken for `host`, without a
         host KAI for `inside`, else for `none`.
         """
-        team = self.own_of(name)
+        team = self.team_or_grant(name)
         if isinstance(team, TeamSettings):
             return _KAI_BY_MODE[team.scheduler.mode], team.queue
         if self.kai is None:
@@ -280,7 +280,7 @@ class Settings(Defaults, Platform):
 
         That of its vCluster, that of kai-fleet:vcluster, the team's own nodes.
         """
-        team = self.own_of(name)
+        team = self.team_or_grant(name)
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
         return dict(of_vcluster or self.vcluster.node_pool or team.node_pool)
 
@@ -289,13 +289,13 @@ class Settings(Defaults, Platform):
 
         Empty for a team with nodes of its own.
         """
-        if self.own_of(name).node_pool:
+        if self.team_or_grant(name).node_pool:
             return []
         pools = [self.vcluster.node_pool]
         for other in self.all_teams:
             if other != name:
                 pools.append(self.control_pool(other))
-                pools.append(self.own_of(other).node_pool)
+                pools.append(self.team_or_grant(other).node_pool)
         labels = {tuple(sorted(pool.items())) for pool in pools if pool}
         return [dict(pool) for pool in sorted(labels)]
 
@@ -304,7 +304,7 @@ class Settings(Defaults, Platform):
 
         The queue that the team is granted is left out.
         """
-        _, granted = self.scheduler_of(name)
+        _, granted = self.scheduler_and_queue_of(name)
         names = {placed.name for placed in walk(self.queues)}
         names.update(self.all_teams)
         names.discard(granted or "")
@@ -312,7 +312,7 @@ class Settings(Defaults, Platform):
 
     def volume_classes(self, name: str) -> list[str]:
         """Classes that a team's claims may name: those granted to it, and that of vClusters."""
-        return [*self.own_of(name).isolation.volume_classes, *self.vcluster.claim_classes]
+        return [*self.team_or_grant(name).isolation.volume_classes, *self.vcluster.claim_classes]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.
@@ -355,7 +355,7 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
     settings, mistakes = validated(Settings, raw)
     if settings is not None:
-        settings.of_file(raw)
+        settings.remember_file(raw)
     return checked(settings, mistakes)
 
 
@@ -390,7 +390,7 @@ def _gpu_resources(settings: Settings) -> Wrong:
     """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
     resource = settings.gpu.resource
     for name in settings.all_teams:
-        gpus = settings.own_of(name).gpus
+        gpus = settings.team_or_grant(name).gpus
         if isinstance(gpus, int):
             continue
         for other in gpus:
@@ -432,14 +432,14 @@ def _team_mistakes(settings: Settings, name: str) -> Wrong:
     parent = _granted_queue(settings, name)
     for key, message in team.mistakes(parent):
         if key.startswith("scheduler."):
-            yield settings.written_at(name, key), message
+            yield settings.key_path_of(name, key), message
         else:
             yield f"{path}.{key}", message
     shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
     yield from below(f"{path}.queues", shards)
     for key, message in team.vcluster.mistakes():
         keys = key.split(".")
-        yield settings.written_at(name, "vcluster", *keys), message
+        yield settings.key_path_of(name, "vcluster", *keys), message
 
 
 def _granted_queue(settings: Settings, name: str) -> str | None:

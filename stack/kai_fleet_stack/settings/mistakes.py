@@ -75,8 +75,8 @@ def misspelt(keys: Iterable[str]) -> list[Finding]:
     mistakes = list[Finding]()
     for key in keys:
         namespace, colon, _ = key.rpartition(":")
-        written = namespace.lower().replace("_", "-")
-        is_similar = SequenceMatcher(None, written, NAMESPACE).ratio() >= _ALIKE
+        spelling = namespace.lower().replace("_", "-")
+        is_similar = SequenceMatcher(None, spelling, NAMESPACE).ratio() >= _ALIKE
         is_misspelt = is_similar and namespace != NAMESPACE
         if colon and not is_misspelt:
             continue

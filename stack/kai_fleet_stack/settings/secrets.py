@@ -86,7 +86,7 @@ class Encrypted:
         content = repr(self.content).encode()
         return sha256(content).hexdigest()[:32]
 
-    def copy_of(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
+    def mistakes_of_copy(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
         """The mistake that the first equal ciphertext of another key is a copy.
 
         Args:
@@ -96,10 +96,10 @@ class Encrypted:
             if other == self or other.content != self.content:
                 continue
             path = other.path if other.file == self.file else f"{other.path} in {other.file}"
-            yield from self.refused(f"{cause} {path}")
+            yield from self.mistakes_at_key(f"{cause} {path}")
             return
 
-    def refused(self, cause: str) -> Iterator[Finding]:
+    def mistakes_at_key(self, cause: str) -> Iterator[Finding]:
         """The mistake at its key; none for a key that `mistakes` refuses to be encrypted."""
         stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
         if self.is_of_stack:
@@ -177,7 +177,7 @@ def copies(file: Path) -> Iterator[Finding]:
     in_folder = encrypted_in(file.parent)
     originals = [secret for secret in (*in_file, *in_folder) if secret.allowed]
     for secret in in_file:
-        yield from secret.copy_of(originals, "is the same ciphertext as")
+        yield from secret.mistakes_of_copy(originals, "is the same ciphertext as")
 
 
 def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
@@ -185,7 +185,7 @@ def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Fin
     earlier = list(before)
     for secret in now:
         if secret not in earlier:
-            yield from secret.copy_of(earlier, "is a ciphertext that stood at")
+            yield from secret.mistakes_of_copy(earlier, "is a ciphertext that stood at")
 
 
 def moved_since(known: Known, file: Path) -> Iterator[Finding]:
@@ -199,7 +199,7 @@ def moved_since(known: Known, file: Path) -> Iterator[Finding]:
             continue
         keys = [key for key, digests in known.items() if secret.digest in digests]
         if keys:
-            yield from secret.refused(f"is a ciphertext that an update had at {keys[0]}")
+            yield from secret.mistakes_at_key(f"is a ciphertext that an update had at {keys[0]}")
 
 
 def known_since(known: Known, file: Path) -> dict[str, list[str]]:
@@ -217,7 +217,7 @@ def known_since(known: Known, file: Path) -> dict[str, list[str]]:
     return digests_by_key
 
 
-def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
+def with_masked_secrets(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
     """A program's configuration as a plan reads it: MASK in place of what the engine decrypted.
 
     The engine tells only the top-level keys in which something was encrypted. So in those keys
@@ -231,30 +231,30 @@ def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[
     """
     if not file.is_file():
         return {key: value for key, value in raw.items() if key not in decrypted}
-    written = own_keys(yaml_file.mapping(file).get("config"))
+    in_file = own_keys(yaml_file.mapping(file).get("config"))
     masked = dict(raw)
     for key in decrypted & raw.keys():
-        masked[key] = _masked(raw[key], written.get(key))
+        masked[key] = _masked(raw[key], in_file.get(key))
     return masked
 
 
-def _masked(value: Any, written: Any) -> Any:
-    """The value with MASK for each part of it that differs from `written`."""
-    if isinstance(value, Mapping) and isinstance(written, Mapping):
-        return {key: _masked(inner, written.get(key)) for key, inner in value.items()}
-    are_lists = isinstance(value, list) and isinstance(written, list)
-    if are_lists and len(value) == len(written):
-        return list(map(_masked, value, written))
-    return value if value == written else MASK
+def _masked(value: Any, clear: Any) -> Any:
+    """The value with MASK for each part of it that differs from `clear`."""
+    if isinstance(value, Mapping) and isinstance(clear, Mapping):
+        return {key: _masked(inner, clear.get(key)) for key, inner in value.items()}
+    are_lists = isinstance(value, list) and isinstance(clear, list)
+    if are_lists and len(value) == len(clear):
+        return list(map(_masked, value, clear))
+    return value if value == clear else MASK
 
 
-def mistakes(written: object, stack: str) -> Iterator[Finding]:
+def mistakes(masked: object, stack: str) -> Iterator[Finding]:
     """Ciphertexts at keys that may not be encrypted, and secrets in clear text.
 
     Args:
-        written: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
+        masked: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
     """
-    for location, value in _leaves(written):
+    for location, value in _leaves(masked):
         if is_key(location):
             if value not in (None, "", MASK):
                 complete = (f"{NAMESPACE}:{location[0]}", *location[1:])

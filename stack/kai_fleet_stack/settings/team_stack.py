@@ -174,7 +174,7 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     facts = facts.model_copy(update={"stack": stack})
     for key, message in _between(file, facts):
         mistakes.append(wrong_key(f"kai-fleet:team.{key}", message))
-    settings = _settings(file, facts).of_file(raw, facts)
+    settings = _settings(file, facts).remember_file(raw, facts)
     return checked(settings, mistakes)
 
 
@@ -182,14 +182,14 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     """The settings of a stack with this one team, which has what the platform grants."""
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
-    written = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
+    set_by_file = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
     grant = {key: value for key, value in facts.granted(name) if key in TeamSettings.model_fields}
     platform = {key: getattr(facts, key) for key in Platform.model_fields}
     settings = Settings.model_validate(
         {
             **platform,
             "cluster": Cluster(name=facts.cluster, **dict(credentials)),
-            "teams": {name: TeamSettings.model_validate({**written, **grant})},
+            "teams": {name: TeamSettings.model_validate({**set_by_file, **grant})},
             "removed": file.removed,
         }
     )

@@ -82,7 +82,7 @@ def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
     ends = state.certificate_ends
     if ends is None or ends > host.now + _EXPIRES_SOON:
         return
-    path = team.written_at("vcluster", "version")
+    path = team.key_path_of("vcluster", "version")
     fix = (
         "renew it by a restart: ",
         host.command(f"-n {team.namespace} rollout restart {team.store.workload} {NAME}"),

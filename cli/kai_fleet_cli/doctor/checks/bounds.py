@@ -98,7 +98,7 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
                 "), or ",
                 host.command(f"-n {NAMESPACE} delete pod {NAMES}"),
             )
-        if not pod.ended and _SHARED_GPU_MAP in pod.annotations:
+        if not pod.has_ended and _SHARED_GPU_MAP in pod.annotations:
             pods_by_map[pod.annotations[_SHARED_GPU_MAP]].append(pod.namespaced_name)
     for config_map, names in pods_by_map.items():
         if len(names) < 2:

@@ -140,7 +140,7 @@ def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
             continue
         fix: Fix = (Command(full_store.compaction(team.name, host.kubectl)),)
         if etcd.used > _NEARLY_FULL * etcd.quota:
-            path = team.written_at("vcluster", "values")
+            path = team.key_path_of("vcluster", "values")
             quota = full_store.larger_quota(etcd.quota)
             fix = (f"write {quota} at {path}, then ", host.apply)
         yield _nearly_full(state, host, f"etcd {member}", etcd.total / etcd.quota, *fix)
@@ -176,6 +176,6 @@ def killed(state: TeamState, snapshot: Snapshot) -> Faults:
         yield killed_for_memory(
             Subject(host, "pod", pod.name),
             last,
-            state.team.written_at(key),
+            state.team.key_path_of(key),
             runs_again=_is_ready(control_plane),
         )

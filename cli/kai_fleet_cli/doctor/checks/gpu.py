@@ -72,7 +72,7 @@ def _needs_gpus_now(host: Cluster, snapshot: Snapshot) -> bool:
     if gpu_stack_pending(snapshot):
         return False
     autoscaled = [
-        snapshot.settings.own_of(name).autoscaled
+        snapshot.settings.team_or_grant(name).autoscaled
         for name, state in snapshot.teams.items()
         if state.team.gpus
     ]
@@ -113,7 +113,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
         )
     if cordoned and not usable:
         return
-    autoscaled = snapshot.settings.own_of(team.name).autoscaled
+    autoscaled = snapshot.settings.team_or_grant(team.name).autoscaled
     if not usable and team.node_pool and not autoscaled:
         none = f"none of the {len(pool_nodes)} nodes" if pool_nodes else "no node"
         yield _pool_subject(team, host).broken(
@@ -266,7 +266,7 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
     """Yield nodes with more than one device plugin."""
     plugins_by_node: dict[str, set[str]] = defaultdict(set)
     for pod in host.all("pods"):
-        if pod.is_device_plugin and not pod.ended:
+        if pod.is_device_plugin and not pod.has_ended:
             plugins_by_node[pod.spec.get("nodeName") or ""].add(pod.namespaced_name)
     for node in host.all("nodes"):
         pods = sorted(plugins_by_node[node.name])

@@ -68,7 +68,7 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
     if value_at(keys, "vcluster.storageClass") or team.store.claim.get("storageClass"):
         return
     if not any(storage_class.is_default_class for storage_class in host.all("storageclasses")):
-        path = team.written_at("vcluster.storageClass")
+        path = team.key_path_of("vcluster.storageClass")
         yield Subject(host, "vCluster", team.name).warning(
             "needs a volume, and no StorageClass is the default one",
             f"write one at {path}, or make one the default",
@@ -88,7 +88,7 @@ def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
         return
     existing = [existing_class.name for existing_class in host.all(resource)]
     there = listed(existing, "and", _SHOWN_CLASSES) or "none"
-    path = state.team.written_at(key)
+    path = state.team.key_path_of(key)
     fix = f"write one that is there ({there}) at {path}, or have this one made"
     for name in sorted(names.difference(existing)):
         subject = Subject(host, kind, name)
@@ -107,7 +107,7 @@ def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
     """
     settings = snapshot.settings
     sections = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
-    return settings.own_of(state.team.name).model_dump(by_alias=True, include=sections)
+    return settings.team_or_grant(state.team.name).model_dump(by_alias=True, include=sections)
 
 
 def _isolated_teams(snapshot: Snapshot) -> list[str]:
@@ -128,7 +128,7 @@ def ports(host: Cluster, snapshot: Snapshot) -> Faults:
     service = host.named("services", "kubernetes", "default") if teams else None
     if service is None:
         return
-    allowed = [snapshot.settings.own_of(name).isolation.network.api_ports for name in teams]
+    allowed = [snapshot.settings.team_or_grant(name).isolation.network.api_ports for name in teams]
     service_ports = service.spec.get("ports") or []
     for port in {service_port.get("targetPort") for service_port in service_ports}:
         if isinstance(port, int) and any(port not in team_ports for team_ports in allowed):

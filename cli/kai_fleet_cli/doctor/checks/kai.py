@@ -114,7 +114,7 @@ def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None
     """Return the first container that was killed for memory within a day; None without one."""
     for pod in pods:
         for container in pod.killed_for_memory:
-            if seconds_since(container.ended, cluster.now) < _DAY_SECONDS:
+            if seconds_since(container.ended_at, cluster.now) < _DAY_SECONDS:
                 return container
     return None
 

@@ -181,7 +181,7 @@ def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) ->
     if not selector:
         return ""
     team = snapshot.team_of(cluster)
-    if team is not None and snapshot.settings.own_of(team.name).autoscaled:
+    if team is not None and snapshot.settings.team_or_grant(team.name).autoscaled:
         return ""
     sees_real_nodes = team is None or team.mode == "virtual"
     nodes = (cluster if sees_real_nodes else snapshot.host).all("nodes")
@@ -351,7 +351,7 @@ def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Faults:
     if snapshot.scheduling_cluster(cluster).kai is None:
         return
     for pod in snapshot.pods(cluster):
-        if pod.ended:
+        if pod.has_ended:
             continue
         yield from _wrong_keys_among(cluster, pod, "label", pod.labels)
         yield from _wrong_keys_among(cluster, pod, "annotation", pod.annotations)

@@ -14,6 +14,7 @@ from kubernetes.client import ApiException
 from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
+from kai_fleet.cluster.kube.answer_limits import TENANT_BYTES, AnswerLimits, require_shallow
 from kai_fleet.cluster.kube.errors import (
     NO_API,
     TOO_LATE,
@@ -24,7 +25,6 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.cluster.kube.round import TENANT_BYTES, Round, require_shallow
 from kai_fleet.wording import cleaned, may_have_controls
 
 # JSON of one object.
@@ -59,7 +59,7 @@ class Api:
     Args:
         connection: The server and the credentials.
         seconds: The timeout of each request, without `total_seconds`.
-        total_seconds: The seconds for all requests together, until `begin` sets a new limit.
+        total_seconds: The seconds for all requests together, until `restart_limits` sets another.
         most_bytes: The bytes of each answer; with `total_seconds`, those of all answers together.
     """
 
@@ -77,7 +77,9 @@ class Api:
         self._connection = connection
         self._seconds = seconds
         self._most_bytes = int(most_bytes)
-        self._round = None if total_seconds is None else Round(total_seconds, self._most_bytes)
+        self._answer_limits = (
+            None if total_seconds is None else AnswerLimits(total_seconds, self._most_bytes)
+        )
 
     @classmethod
     def of_kubeconfig(
@@ -91,9 +93,9 @@ class Api:
         """A client with a kubeconfig, as `connection` reads it. Raises UnusableKubeconfigError."""
         return cls(connection(content, context=context, file=file), **limits)
 
-    def begin(self, total_seconds: float) -> None:
+    def restart_limits(self, total_seconds: float) -> None:
         """Limit all later requests together to this time; all bytes are available again."""
-        self._round = Round(total_seconds, self._most_bytes)
+        self._answer_limits = AnswerLimits(total_seconds, self._most_bytes)
 
     def get(self, path: str, **query: str) -> Object:
         """GET an object, or a list of objects. Raises AbsentError if it does not exist."""
@@ -183,7 +185,7 @@ class Api:
         query: Mapping[str, str],
         body: object = None,
         media_type: str = JSON,
-        limits: Round | None = None,
+        limits: AnswerLimits | None = None,
     ) -> bytes:
         """Send one request, and return the body of the answer.
 
@@ -207,9 +209,9 @@ class Api:
         except _NETWORK_ERRORS as error:
             raise UnreachableError(words_of_network(error)) from None
 
-    def _limits(self) -> Round:
+    def _limits(self) -> AnswerLimits:
         """The limits of all requests together, else new ones for one request."""
-        return self._round or Round(self._seconds, self._most_bytes)
+        return self._answer_limits or AnswerLimits(self._seconds, self._most_bytes)
 
 
 def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
@@ -226,7 +228,7 @@ def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
     return outcome
 
 
-def _content(response: BaseHTTPResponse, limits: Round) -> bytes:
+def _content(response: BaseHTTPResponse, limits: AnswerLimits) -> bytes:
     """The body of an answer. Raises UnreachableError beyond the limits, RefusedError for an error.
 
     Compressed data was not requested, and is not decompressed: it could expand to gigabytes.
@@ -263,7 +265,7 @@ def _items(answer: Object) -> object:
     return answer.get("items") or []
 
 
-def _parsed(data: bytes, limits: Round) -> Object:
+def _parsed(data: bytes, limits: AnswerLimits) -> Object:
     """An answer as JSON without control characters; {} for JSON that is no mapping.
 
     Raises UnreachableError if it is no JSON, or exceeds the limits.

@@ -25,13 +25,13 @@ _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{
 class Killed(NamedTuple):
     """A container that the kernel killed for memory.
 
-    `restarts` counts all restarts of the container. `ended` is the time stamp of the kill, as the
-    API server sent it.
+    `restarts` counts all restarts of the container. `ended_at` is the time stamp of the kill, as
+    the API server sent it.
     """
 
     container: str
     restarts: int
-    ended: object
+    ended_at: object
 
     @property
     def sentence(self) -> str:
@@ -86,7 +86,7 @@ class KubeObject(dict[str, Any]):
         return self.status.get("phase")
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether a pod has terminated."""
         return self.phase in ("Succeeded", "Failed")
 

@@ -14,8 +14,8 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
     NotReadyError,
+    client_for_removal,
     cluster,
-    remaining,
     require_release,
     until_ready,
 )
@@ -132,7 +132,7 @@ def clean_up() -> None:
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
-    api = remaining()
+    api = client_for_removal()
     if api is None:
         return
     for plural, name in _OF_THE_CHART.items():
@@ -195,7 +195,7 @@ def _is_ready(api: Api, reference: str) -> bool:
 
 def remove_fields() -> None:
     """Drop all fields that were set, and delete our shards, if the cluster still exists."""
-    api = remaining()
+    api = client_for_removal()
     if api is not None:
         set_fields(api, {})
 
@@ -212,7 +212,7 @@ def set_fields(api: Api, objects: Mapping[str, Mapping[str, Object]]) -> None:
             specs.pop(chart_object, None)  # without configured fields it is left alone
         for name, spec in specs.items():
             _apply(api, plural, name, spec)
-        api.begin(_SECONDS_A_KIND)
+        api.restart_limits(_SECONDS_A_KIND)
         labelled = api.find(f"{_path(plural)}?labelSelector={_LABEL}") or {}  # None without the CRD
         for item in labelled.get("items") or []:
             name = item["metadata"]["name"]

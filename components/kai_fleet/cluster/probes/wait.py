@@ -75,7 +75,7 @@ def open_vcluster(
     return Api.of_kubeconfig(kubeconfig, **limits)
 
 
-def remaining() -> Api | None:
+def client_for_removal() -> Api | None:
     """A client of `cluster` for deleting something there; None if there is nothing left to delete.
 
     PROBE_CLUSTER is the vCluster's UID; states of earlier versions lack it. Nothing is left to
@@ -214,7 +214,7 @@ def until_ready(
 def _answered(api: Api, missing: Phrases) -> list[str]:
     """What is missing; or the error of a cluster whose API may still be starting, in words."""
     try:
-        api.begin(_ROUND_SECONDS)
+        api.restart_limits(_ROUND_SECONDS)
         return missing()
     except KubeError as error:
         return [complaint(error)]
@@ -223,7 +223,7 @@ def _answered(api: Api, missing: Phrases) -> list[str]:
 def _reasons(api: Api, why: Phrases) -> list[str]:
     """The reasons; none if the cluster refuses or does not answer."""
     with suppress(KubeError):
-        api.begin(_ROUND_SECONDS)
+        api.restart_limits(_ROUND_SECONDS)
         return why()
     return []
 

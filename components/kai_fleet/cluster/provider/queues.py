@@ -192,7 +192,7 @@ class Queues:
 
         Raises ClusterAwayError, and PluginError if the list is refused.
         """
-        self.api.begin(_LIST_SECONDS)
+        self.api.restart_limits(_LIST_SECONDS)
         try:
             queues = self._patient(lambda: self.api.list(PATH))
         except RefusedError as error:
@@ -202,7 +202,7 @@ class Queues:
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
         finally:
-            self.api.begin(self.total_seconds)
+            self.api.restart_limits(self.total_seconds)
         return {queue["metadata"]["name"]: queue for queue in well_named(queues)}
 
     def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from kai_fleet.manifests import Manifest, name_of, type_of
 from kai_fleet.values import get, pairs
-from kai_fleet_stack.settings.files.yaml_file import PATH, load_all, named
+from kai_fleet_stack.settings.files.yaml_file import PATH, load_all, read_named_file
 
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -121,7 +121,7 @@ def _documents(path: str) -> list[object]:
     Raises:
         ValueError: the file is refused, cannot be read, or is no YAML.
     """
-    return [document for document in named(path, load_all) if document is not None]
+    return [document for document in read_named_file(path, load_all) if document is not None]
 
 
 def _each_once(files: Mapping[str, list[Manifest]]) -> Mapping[str, list[Manifest]]:

@@ -220,7 +220,7 @@ def _shown(text: str) -> str:
     return ascii(text)
 
 
-def named(name: str, read: Callable[[str], T]) -> T:
+def read_named_file(name: str, read: Callable[[str], T]) -> T:
     """The result of `read` for the text of a file that a stack file names.
 
     Args:
@@ -250,7 +250,7 @@ def read_tree(queues: object) -> object:
     Raises:
         ValueError: the file cannot be read or is refused.
     """
-    return named(queues, load) if isinstance(queues, str) else queues
+    return read_named_file(queues, load) if isinstance(queues, str) else queues
 
 
 PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}

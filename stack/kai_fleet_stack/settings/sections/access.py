@@ -47,7 +47,7 @@ def _is_no_password(text: str) -> bool:
     return "://" in text or "\n" in text.strip()
 
 
-class RegistryCredentials(Strict):
+class RegistryAccount(Strict):
     """An account that pulls images from one registry. It needs only read access."""
 
     described_by = ("inputs.RegistryArgs",)
@@ -58,7 +58,7 @@ class RegistryCredentials(Strict):
     )
 
 
-Registries = dict[RegistryName, RegistryCredentials]
+Registries = dict[RegistryName, RegistryAccount]
 
 
 class Mirror(Strict):
@@ -70,7 +70,7 @@ class Mirror(Strict):
 
     registry: Annotated[RegistryName, like(r"^[^/]*[.:].*[^/]$")]
     """A host, or a path in one, such as mirror.example.com/kai-fleet."""
-    account: RegistryCredentials | None = None
+    account: RegistryAccount | None = None
     """Credentials to pull from it. Default: those in kai-fleet:registries, else none."""
 
 
@@ -123,7 +123,7 @@ class Access(Strict):
 
     def over(self, team: Self | None) -> Self:
         """The stack's access with the keys of a team over it; a team's of another type alone."""
-        if team is not None and team.written.get("type", self.type) != self.type:
+        if team is not None and team.set_fields.get("type", self.type) != self.type:
             return team
         return super().over(team)
 
@@ -165,9 +165,9 @@ class Kind(Strict):
     def access(self, of_team: Access) -> Access:
         """A team's access, with NodePort as the default type and this machine as its host."""
         defaults = {"type": "NodePort"}
-        if of_team.written.get("type", "NodePort") == "NodePort":
+        if of_team.set_fields.get("type", "NodePort") == "NodePort":
             defaults["host"] = HERE
-        return Access(**{**defaults, **of_team.written})
+        return Access(**{**defaults, **of_team.set_fields})
 
     def unreachable(self, teams: Mapping[str, Access]) -> Wrong:
         """Teams whose vCluster has this machine as its host but no open port: (team, sentence)."""

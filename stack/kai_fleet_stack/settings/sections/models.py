@@ -78,7 +78,7 @@ class Strict(BaseModel):
         return cls.model_fields[name].alias or name
 
     @property
-    def written(self) -> dict[str, Any]:
+    def set_fields(self) -> dict[str, Any]:
         """The fields that the file sets, by name, without defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
@@ -86,7 +86,7 @@ class Strict(BaseModel):
         """This section, of the stack, with the fields that a team's section sets over it."""
         if team is None:
             return self
-        return self.model_copy(update=team.written)
+        return self.model_copy(update=team.set_fields)
 
     def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Wrong:
         """Fields that the file sets although the value of field `name` makes nothing read them.
@@ -96,7 +96,7 @@ class Strict(BaseModel):
         key = self.key_of(name)
         value = getattr(self, name)
         for field, readers in readers_by_field.items():
-            if not self.written.get(field) or value in readers:
+            if not self.set_fields.get(field) or value in readers:
                 continue
             choices = [f"{key}: {reader}" for reader in readers]
             fix = f"write {listed(choices)}, or drop it"

@@ -94,7 +94,7 @@ def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
     return total[GPU_RESOURCES[0]] if are_numbers else dict(total)
 
 
-def counted(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
+def gpus_with_slices(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
     """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g."""
     by_resource = by_kind(gpus)
     whole_gpus = sum(by_resource.get(name, 0) for name in GPU_RESOURCES)

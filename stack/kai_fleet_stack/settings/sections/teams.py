@@ -27,7 +27,7 @@ from kai_fleet_stack.settings.sections.platform import (
     Shard,
     ShardName,
     by_kind,
-    counted,
+    gpus_with_slices,
     together,
 )
 from kai_fleet_stack.settings.sections.queues import QueueName, QueueTree
@@ -60,7 +60,7 @@ class Scheduler(KaiRelease):
         """
         if team is None:
             return self
-        if team.written.get("mode", self.mode) != self.mode:
+        if team.set_fields.get("mode", self.mode) != self.mode:
             return team
         scheduler = super().over(team)
         values = merged(self.values, team.values)
@@ -124,9 +124,9 @@ class HostPlace(Defaults):
         return mig.slices(devices)
 
     @property
-    def counted(self) -> int:
+    def gpus_with_slices(self) -> int:
         """Number of GPUs that KAI counts for its whole GPUs and slices."""
-        return counted(self.gpus, self.slices)
+        return gpus_with_slices(self.gpus, self.slices)
 
 
 class Grant(HostPlace):
@@ -163,7 +163,7 @@ class TeamSettings(HostPlace, Runs):
     kai.scheduler/node-pool on its nodes. Each of them is also declared as a shard. Default: none.
     """
 
-    def with_pools(self) -> Self:
+    def filled_in_from_pools(self) -> Self:
         """The team with a shard for each of its pools, and the pools' sum as `gpus` if that is
         unset.
 
@@ -182,7 +182,10 @@ class TeamSettings(HostPlace, Runs):
     @property
     def gpus_by_pool(self) -> dict[str, int]:
         """Number of GPUs that KAI counts in each pool."""
-        return {name: counted(gpus, mig.slices(by_kind(gpus))) for name, gpus in self.pools.items()}
+        return {
+            name: gpus_with_slices(gpus, mig.slices(by_kind(gpus)))
+            for name, gpus in self.pools.items()
+        }
 
     def mistakes(self, granted: str | None = None) -> Wrong:
         """Keys that the mode requires and that are missing, or that it does not read.

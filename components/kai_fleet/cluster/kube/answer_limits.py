@@ -19,7 +19,7 @@ _BUSY_SECONDS: Final = 60.0  # a server that is busy is asked again in half of t
 _MOST_LEVELS: Final = 100  # a pod has 20; recursive functions stay within Python's stack
 
 
-class Round:
+class AnswerLimits:
     """What is left of the limits for some requests. Threads may share it.
 
     Args:

@@ -17,8 +17,8 @@ from kai_fleet_policies.model.queues import (
     DeclaredQueue,
     QueueShare,
     Resource,
+    as_written,
     exact,
-    written,
 )
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -146,7 +146,7 @@ def queue_quota(
     queue, resource = promise
     share = known(queue.shares, "its resources are known").get(resource)
     children = cluster.tree.children_of(queue)
-    if children and queue not in cluster.tree.twice:
+    if children and queue not in cluster.tree.repeated:
         quota = (share or _NO_SHARE).quota
         yield from _quotas_above(children, resource, quota, "its quota", subject.at("quota"))
     if share is not None:
@@ -177,8 +177,8 @@ def _wrong_limits(
         )
         return
     if _exceeds(quota, limit) and not _may_be_limit_of_team(cluster, promise, limit):
-        low = written(resource, limit, queue.path)
-        high = written(resource, quota, queue.path)
+        low = as_written(resource, limit, queue.path)
+        high = as_written(resource, quota, queue.path)
         yield subject.refuse(
             f"has {resource} limit {low}, below its quota {high}",
             f"raise the limit to {high} or lower the quota to {low}",
@@ -218,10 +218,10 @@ def _limit_above_ancestor(
         if most is None or most == UNLIMITED:
             continue
         if _exceeds(limit, most):
-            bound = written(resource, most, queue.path)
+            bound = as_written(resource, most, queue.path)
             above = called(ancestor.name)
             yield subject.refuse(
-                f"has {resource} limit {written(resource, limit, queue.path)}, above the limit"
+                f"has {resource} limit {as_written(resource, limit, queue.path)}, above the limit"
                 f" {bound} of queue {above} over it",
                 f"write at most {bound}, or raise that of {above}",
             )
@@ -250,8 +250,8 @@ def _above_team(cluster: ClusterModel, team: _TeamGpus, subject: Subject) -> Fin
         if limit in (None, UNKNOWN, share.quota):
             continue
         if limit is not None and _exceeds(limit, gpus):
-            most = written("gpu", gpus, queue.path)
-            above = f"{written('gpu', limit, queue.path)}, above {bound} of {most}"
+            most = as_written("gpu", gpus, queue.path)
+            above = f"{as_written('gpu', limit, queue.path)}, above {bound} of {most}"
             limit_subject = queue_subject(queue, cluster).at("gpu", "limit")
             yield limit_subject.refuse(
                 f"has gpu limit {above}: its scheduler would hand out GPUs that the host then"
@@ -274,8 +274,8 @@ def _quotas_above(
     amounts = [quota for quota in quotas.values() if quota is not UNKNOWN]
     total = sum(amounts)
     if _exceeds(total, bound):
-        sum_of_quotas = written(resource, total, subject.path)
-        most = written(resource, bound, subject.path)
+        sum_of_quotas = as_written(resource, total, subject.path)
+        most = as_written(resource, bound, subject.path)
         yield subject.refuse(
             f"the {resource} quotas of {listed([*quotas], 'and')} add up to {sum_of_quotas}, above"
             f" {bound_name} of {most}",
