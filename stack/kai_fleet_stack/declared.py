@@ -143,8 +143,8 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
 def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost:
     """The host of a team's own stack, with the queue that the platform grants it.
 
-    The queue has the team's GPUs, the queues above it are unlimited; in mode host the team's queues
-    are below it.
+    The queue has the team's GPUs as quota and limit; all else of it, and the queues above it, are
+    unlimited. In mode host the team's queues are below it. Without a granted queue there is none.
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
@@ -312,6 +312,7 @@ def _kai(
     path: str,
     find_key: Callable[..., str] | None = None,
 ) -> Kai:
+    """A KAI as rules read it; a mode of GPU sharing in its chart values counts before the key."""
     return Kai(
         section.version,
         sharing=mode_in(section.version or "", section.values) or settings.sharing_of(section),

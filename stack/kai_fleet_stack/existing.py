@@ -121,6 +121,9 @@ class HostObjects:
             kind: type of the resource, one of _PATHS.
             name: name of the object; "" for none.
             resource: the resource's name in the stack.
+
+        Raises:
+            pulumi.RunError: as `at`.
         """
         if not name or self.deployed.has(kind, resource):
             return None
@@ -181,7 +184,7 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
 def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError if the stack has no resources, and the host has guards already.
 
-    The stack itself and its providers do not count.
+    The stack itself and its providers do not count. Raises it as well if the host cannot tell.
     """
     guard = policy_name("pods")
     types = [read_urn(urn).type for urn in host.deployed.urns]
@@ -229,6 +232,7 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
 
     Raises:
         pulumi.RunError: foreign priority classes or default queues of KAI do not fit.
+        UnknownVersionError: the release table lacks the version, which rules have refused before.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     use_existing = list[str]()
@@ -332,6 +336,9 @@ def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostOb
 
     Args:
         path: the team's key path, for the fix.
+
+    Raises:
+        pulumi.RunError: the host cannot tell what nodes it has.
     """
     pool = cast("dict[str, str]", args["node_pool"])
     nodes = (host.at(_NODES) or {}).get("nodes", ())

@@ -72,13 +72,16 @@ def validate(
 ) -> SettingsVerdict:
     """Judge a stack file: list all mistakes of its keys, and only if there are none ask the rules.
 
+    Mistakes of keys are also those in `more` and of secrets.
+
     Args:
         raw: The configuration by its keys without `kai-fleet:`.
         deployed: What the stack has since its last update, if that is known. Then it is also
-            refused to remove teams that nobody named, and to rename the cluster.
+            refused to remove teams that neither `kai-fleet:removed` nor $KAI_FLEET_REMOVE_TEAM
+            names (unless a key is wrong), and to rename the cluster (always).
         facts_of: Looks the platform of a team stack up.
         stack: Name of the stack, for the commands in messages.
-        masked: `raw` with its secrets masked, if `raw` has them decrypted.
+        masked: `raw` with MASK for its secrets, if `raw` has them decrypted.
         more: Mistakes that were found while the file was read.
         only: The rules to ask; none for a command that declares nothing.
     """
@@ -122,7 +125,9 @@ def _about(finding: Finding, names: Sequence[str]) -> Finding:
 
 
 def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Finding]:
-    """Refuse to remove teams that are not in the file, unless the file or the run names them.
+    """Refuse to remove teams that are not in the file, unless something names them.
+
+    That is `kai-fleet:removed` in the file, or the variable KAI_FLEET_REMOVE_TEAM of the run.
 
     A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
     team that moves to a stack of its own is removed, too.
@@ -151,7 +156,7 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
 
 
 def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[Finding]:
-    """Refuse another `cluster.name` than in the outputs of the stack's last update.
+    """Refuse another `cluster.name` than in the outputs of the stack's last update, if it is there.
 
     With another name the update would create everything anew, and then delete what is there.
     """

@@ -71,7 +71,10 @@ def isolation_level(args: Args) -> str:
 
 
 def scheduler(args: Args) -> str:
-    """The KAI that schedules the team's pods: `inside` (the default), `host` or `none`."""
+    """The KAI that schedules the team's pods: `inside` (the default), `host` or `none`.
+
+    These are the modes virtual, host and default of a stack file.
+    """
     return namespace_args(args).get("scheduler", "inside")
 
 

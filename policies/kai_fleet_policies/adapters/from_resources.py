@@ -66,7 +66,11 @@ class _Contents:
 
 
 def clusters(resources: Iterable[DeclaredResource]) -> list[ClusterModel]:
-    """One cluster per provider: hosts with the vClusters inside them, and then all others."""
+    """One cluster per provider that has an object or a queue tree.
+
+    Each host is followed by those of its vClusters in which something is declared; then come all
+    others. Resources without a provider are in the cluster `default`.
+    """
     declared = list(resources)
     identities = _identities(declared)
     by_name = dict[str, _Contents]()
@@ -132,7 +136,11 @@ def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) 
 
 
 def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Contents]) -> TeamModel:
-    """A team with the GPUs of its namespace's quota, and with what is inside its vCluster."""
+    """A team with the GPUs of its namespace's quota, and with what is inside its vCluster.
+
+    GPUs are None without a quota of whole GPUs, and UNKNOWN, with no slices, if one of the quota's
+    amounts is. A KAI inside makes its mode virtual.
+    """
     bounds = host.quotas.get(team.namespace, {})
     quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}
     slices = {name: int(count) for name, count in mig.slices(quota).items()}
@@ -178,6 +186,7 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
+    """Read a ResourceQuota: its GPUs and MIG slices, and itself as any other object."""
     bounds = pairs(get(resource.props.get("spec"), "hard"))
     for key, amount in bounds.items():
         name = str(key).removeprefix("requests.")
@@ -189,6 +198,7 @@ def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_queue(contents: _Contents, resource: DeclaredResource) -> None:
+    """Read a Queue, without a namespace that only its provider filled in."""
     # A provider that does not know the CRD yet fills in a namespace: the user did not write that.
     is_filled_in = resource.namespace in ("default", resource.default_namespace)
     queue = DeclaredQueue.of(
@@ -201,6 +211,7 @@ def _read_queue(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_tree(contents: _Contents, resource: DeclaredResource) -> None:
+    """Read a queue tree: its queues, and its parent, an unlimited queue of another stack."""
     for name, props in queues_of(resource.props):
         _read_queue(contents, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))

@@ -89,7 +89,11 @@ class HelmRelease:
         return {} if self.component else mapping(self.values)
 
     def chart_of_component(self) -> Chart:
-        """The chart of a release in a component of this program, where only some are allowed."""
+        """The chart of a release in a component of this program, where only some are allowed.
+
+        By what it was given: `chart` as it is written (a location, or UNKNOWN), not the name in
+        `self.chart`; "" if it is absent.
+        """
         return Chart(
             text(self.resource.props.get("chart")) or "",
             version=text(self.resource.props.get("version")),
@@ -99,7 +103,7 @@ class HelmRelease:
         )
 
     def kai(self) -> Kai:
-        """The KAI that it is."""
+        """The KAI that it is. In our component it may be of an untested version."""
         return Kai(
             self.version,
             sharing=_sharing(self.version, self.values),
@@ -123,7 +127,10 @@ class HelmRelease:
             yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, UNLIMITED_SHARES, path=path)
 
     def team(self) -> TeamModel:
-        """The team of the vCluster that it is, by the values of its chart."""
+        """The team of the vCluster that it is, by the values of its chart.
+
+        Its GPUs and what is inside are not known here. An untested version is for our component.
+        """
         version = self.version
         if isinstance(version, str) and version:
             version = f"v{version.removeprefix('v')}"  # the chart's versions have no v

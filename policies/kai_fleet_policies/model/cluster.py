@@ -112,7 +112,10 @@ class TeamModel:
         return at(self.path, "pools" if self.pools else "gpus")
 
     def key_path_of(self, *keys: str) -> str:
-        """The key path of a key: in its own section, or for all teams if it is written there."""
+        """The key path of a key: in its own section, or for all teams if it is written there.
+
+        From resources it is the URN. Each of `keys` may have dots.
+        """
         steps = ".".join(keys).split(".")
         if self.find_key is None:
             return at(self.path, *steps)

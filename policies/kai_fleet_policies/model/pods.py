@@ -78,7 +78,10 @@ class PodTemplate:
 
     @property
     def queue(self) -> object:
-        """The value of the queue label: the object's, else that of its pods; None if absent."""
+        """The value of the queue label: the object's, else that of its pods; None if absent.
+
+        UNKNOWN if the value is, or the labels that may have it.
+        """
         return get(self._labels_with_queue, QUEUE_LABEL)
 
     @property
@@ -89,7 +92,7 @@ class PodTemplate:
 
     @property
     def pod_group(self) -> object:
-        """The PodGroup that the pods name themselves; None if KAI makes one for them."""
+        """The PodGroup that the pods name themselves; None if KAI makes one; or UNKNOWN."""
         return get(self.annotations, POD_GROUP) or None
 
 
@@ -167,9 +170,10 @@ def _owner_labels(kind: str, metadata: object, spec: object) -> Maybe[Labels]:
 
 
 def _as_operator_writes(template: PodTemplate) -> PodTemplate:
-    """The template with the scheduler that its operator writes.
+    """The template with the scheduler that its operator writes, if there is a queue label.
 
-    If the template has another scheduler than KAI, the queue counts for nothing.
+    If the template has another scheduler than KAI, the owner's labels count for nothing. An UNKNOWN
+    scheduler stays.
     """
     scheduler = template.scheduler
     if scheduler not in (None, "", SCHEDULER, UNKNOWN):

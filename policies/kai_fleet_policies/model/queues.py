@@ -70,9 +70,10 @@ class DeclaredQueue:
         namespace: Maybe[str] | None = None,
         shard: str | None = None,
     ) -> Self:
-        """A queue by the `spec` of its Queue object; a number that cannot be read counts as 0.
+        """A queue by the `spec` of its Queue object.
 
-        All its shares are UNKNOWN if `resources` is, and so is a parent that is not known.
+        A quota or weight that cannot be read counts as 0, such a limit as left out. All its shares
+        are UNKNOWN if `resources` is, and so is a parent that is not known.
         """
         return cls(
             name,
@@ -103,6 +104,8 @@ def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
 
 class QueueIndex:
     """Queues by name and by parent. Of several queues with one name the first counts.
+
+    `repeated` has the queues whose name an earlier one has.
 
     A queue whose name is UNKNOWN is not in `by_name`, and one whose parent is UNKNOWN not in
     `children`; `unknown_names` and `unknown_parents` tell whether there are any.

@@ -245,7 +245,10 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return check(configured, [BY_NAME[rule]])
 
     def _declared(self, resource: proto.AnalyzerResource) -> DeclaredResource:
-        """A resource with its inputs, and with what its provider fills in."""
+        """A resource with its inputs, and with what its provider fills in.
+
+        Keeps the secrets in them, which `_message` masks.
+        """
         properties = self._inputs.get(resource.urn, resource.properties)
         namespace = plain(resource.provider.properties, UNKNOWN).get("namespace")
         return DeclaredResource(
@@ -260,7 +263,10 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def _diagnostic(
         self, policy: proto.PolicyInfo, level: proto.EnforcementLevel.ValueType, finding: Finding
     ) -> proto.AnalyzeDiagnostic:
-        """A finding as the engine shows it; `level` is what the stack sets for the policy."""
+        """A finding as the engine shows it; `level` is what the stack sets for the policy.
+
+        A warning of a policy that refuses stays a warning at any level.
+        """
         if policy.enforcementLevel == proto.MANDATORY and finding.level is Level.ADVISORY:
             level = proto.ADVISORY  # a rule that refuses may warn besides
         rule = f"{finding.check}: " if policy.name == UNDECIDED else ""

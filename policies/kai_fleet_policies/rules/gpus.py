@@ -81,7 +81,10 @@ def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findin
 def _wrong_keys(
     annotations: Mapping[str, object], scheduler: Maybe[str] | None, subject: Subject
 ) -> Findings:
-    """Refuse two requests for a share, and what is written about a share without a request."""
+    """Refuse two requests for a share, and what is written about a share without a request.
+
+    Raises UnknownValueError if the latter depends on a schedulerName that is not known.
+    """
     if FRACTION in annotations and MEMORY in annotations:
         yield subject.refuse(
             "has both gpu-fraction and gpu-memory",
@@ -102,7 +105,10 @@ def _wrong_keys(
 
 
 def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
-    """Refuse the name of a container for a KAI that always takes the first container."""
+    """Refuse the name of a container for a KAI that always takes the first container.
+
+    Raises UnknownValueError if a KAI's version is not known.
+    """
     for kai in cluster.kai:
         version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
         release = releases.KAI.get(str(version))
@@ -115,7 +121,10 @@ def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
 
 
 def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
-    """Refuse whole GPUs and slices in a container of a pod that asks for a share of a GPU."""
+    """Refuse whole GPUs and slices in a container of a pod that asks for a share of a GPU.
+
+    Raises UnknownValueError if the containers, or the resources of one, are not known.
+    """
     for container in known(workload.containers, "its containers are known"):
         name = called(container.name)
         resources = known(container.gpus, f"the resources of container {name} are known")

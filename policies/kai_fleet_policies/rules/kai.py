@@ -26,7 +26,8 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     """Only KAI versions of the release table.
 
     Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
-    retracted one.
+    retracted one. With `untested: true` a version near one of the table only warns. The host's KAI
+    is judged in the platform's stack, not in a team's own.
     """
     version = known(kai.version, "its version is known")
     at_version = subject.at("version")
@@ -52,8 +53,8 @@ def version_findings(
 ) -> Findings:
     """What is wrong with a version that the release table does not have.
 
-    With `untested` a version that may be taken for one of the table is a warning. Each other one is
-    refused, because it is `reason`.
+    With `untested` a version near one of the table, for which it is taken, only warns. Each other
+    one is refused, because it is `reason`.
     """
     nearest = releases.taken_for(table, version) if untested else None
     if nearest:
@@ -82,7 +83,10 @@ def kai_version_supported(cluster: ClusterModel, kai: Kai, subject: Subject) -> 
 
 
 def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Findings:
-    """Warn of a version of the table that is not maintained, in the words of `fleet releases`."""
+    """Warn of a version of the table that is not maintained, in the words of `fleet releases`.
+
+    A version that the table does not have is not judged.
+    """
     if version not in table:
         return
     standing = releases.standing(table, version)

@@ -165,7 +165,10 @@ def _wrong_limits(
     share: QueueShare,
     subject: Subject,
 ) -> Findings:
-    """What is wrong with a queue's limit: it is absent, below its quota, or above an ancestor's."""
+    """What is wrong with a queue's limit: it is absent, below its quota, or above an ancestor's.
+
+    Raises UnknownValueError if the quota or the limit is not known.
+    """
     queue, resource = promise
     quota = known(share.quota, f"its {resource} quota is known")
     limit = known(share.limit, f"its {resource} limit is known")
@@ -206,7 +209,8 @@ def _limit_above_ancestor(
 ) -> Findings:
     """Compare a limit with that of the nearest queue above that has one.
 
-    A queue that is unlimited itself leaves the limit above it to hold.
+    A queue that is unlimited itself leaves the limit above it to hold. A limit above that is not
+    known ends the comparison.
     """
     if limit == UNLIMITED:
         return
@@ -236,7 +240,10 @@ def _share(queue: DeclaredQueue, resource: Resource) -> QueueShare:
 
 
 def _above_team(cluster: ClusterModel, team: _TeamGpus, subject: Subject) -> Findings:
-    """Compare a team's top-level queues with its GPUs: the sum of quotas, and each limit."""
+    """Compare a team's top-level queues with its GPUs: the sum of quotas, and each limit.
+
+    Raises UnknownValueError if the number of its GPUs is not known.
+    """
     gpus = known(team.gpus, "the team's number of GPUs is known")
     bound = f"the team's GPUs on pool {team.pool}" if team.pool else "the team's GPUs"
     queues = [queue for queue in cluster.queues if queue.parent is None]
@@ -267,7 +274,10 @@ def _quotas_above(
     bound_name: str,
     subject: Subject,
 ) -> Findings:
-    """Compare the sum of the queues' quotas with a bound; quotas that are not known count 0."""
+    """Refuse a sum of the queues' quotas above a bound; quotas that are not known count 0.
+
+    A bound that is not known refuses nothing.
+    """
     if bound is UNKNOWN:
         return
     quotas = {called(queue.name): _share(queue, resource).quota for queue in queues}

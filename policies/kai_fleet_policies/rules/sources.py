@@ -212,6 +212,10 @@ def _leaves_of_mapping(
     below_image: bool,
     in_list: bool,
 ) -> Iterator[_Leaf]:
+    """`_leaves` of a mapping, without pull policies and what users run inside a vCluster.
+
+    A mapping at `chart` is one leaf: the location of that chart.
+    """
     values = _with_variable(values)
     for step, value in values.items():
         key = f"{above}.{step}".lstrip(".")

@@ -174,7 +174,10 @@ def team_parent_queue(
 
 
 def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> Findings:
-    """What is wrong with the name and the displayName of a team's queue."""
+    """What is wrong with the name and the displayName of a team's queue.
+
+    Raises UnknownValueError if the displayName is not known.
+    """
     if not f"{queue.name}-".startswith(f"{team.name}-"):
         yield subject.refuse(
             "does not carry the team's name, so that another team's stack may use it too",

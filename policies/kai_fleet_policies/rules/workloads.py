@@ -49,7 +49,10 @@ def workload_leaf_queue(
 
 
 def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
-    """What is wrong with the queue label of a workload for KAI."""
+    """What is wrong with the queue label of a workload for KAI, or for a scheduler not known yet.
+
+    Raises UnknownValueError if the label is not known, or, without one, the scheduler.
+    """
     queue = known(workload.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
         known(workload.scheduler, "its schedulerName is known")
@@ -71,7 +74,7 @@ def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject)
 
 
 def _wrong_queue(queue: str, cluster: ClusterModel, subject: Subject) -> Findings:
-    """What is wrong with the name of a queue."""
+    """What is wrong with a queue that is named: it is not the team's, not declared, or no leaf."""
     scheduling = cluster.scheduling
     tree = scheduling.tree
     team_queue = cluster.team_queue

@@ -65,7 +65,7 @@ class Arguments:
         return args
 
     def host_kai(self) -> KaiSchedulerArgs:
-        """Arguments of the host's KAI, which the settings must have."""
+        """Arguments of the host's KAI, which the settings must have, and of its connection."""
         args = host.kai(self.settings)
         args["use_existing"] = [*self.existing.get("kai", ()), *args["use_existing"]]
         return {**args, **self.host}
@@ -81,7 +81,11 @@ class Arguments:
         return resolved(lambda refused: _lines(refused, used_queues), self.refused or {})
 
     def namespace(self, name: str) -> TeamNamespaceArgs:
-        """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
+        """Arguments of the namespace of a team of this stack, or of one with a stack of its own.
+
+        With `refused`, a team that the host's KAI schedules also has why the host refused its
+        queue; "" if it did not.
+        """
         args = team.namespace(self.settings, name)
         args["use_existing"] = name in self.existing.get("teams", ())
         scheduler, queue = self.settings.scheduler_and_queue_of(name)
@@ -90,7 +94,11 @@ class Arguments:
         return args
 
     def team(self, name: str) -> TeamArgs:
-        """Arguments of a team; in a team's own stack without the platform's namespace."""
+        """Arguments of a team of this stack; in its own stack without the platform's namespace.
+
+        In mode virtual it has a KAI and queues, and a guard unless that is off. In mode host it has
+        queues on the host if the file has any.
+        """
         settings = self.settings
         section = settings.teams[name]
         args: TeamArgs = {"vcluster": {**team.vcluster(settings, name), **self.host}}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 def gpu_stack(settings: Settings) -> GpuStackArgs:
-    """Arguments of the GPU stack, whose DaemonSets tolerate the taints of all teams' nodes."""
+    """Arguments of the GPU stack, whose DaemonSets tolerate what all teams and grants tolerate."""
     gpu = settings.gpu
     tolerations = dict[str, TolerationArgs]()
     for name in settings.all_teams:
@@ -57,6 +57,7 @@ def guards(settings: Settings) -> HostGuardsArgs:
 
     They are of an interrupted update: a host of another stack was refused before.
     """
+    # False: declare and take over; unset would refuse.
     return {"host_kai": settings.kai is not None, "use_existing": False}
 
 
@@ -78,7 +79,8 @@ def kai(settings: Settings) -> KaiSchedulerArgs:
 def queues(settings: Settings) -> QueueTreeArgs:
     """Arguments of the host's queues, all with a GPU quota.
 
-    A queue that teams use gets the sum of their GPUs as its limit, unless it has one.
+    A queue that teams use, or that is granted to them, gets the sum of their GPUs in place of an
+    unlimited quota, and as its limit unless it has one.
     """
     tree = queue_args(settings.queues)
     gpus_by_queue = _gpus_by_queue(settings)
@@ -96,7 +98,10 @@ def queues(settings: Settings) -> QueueTreeArgs:
 
 
 def _gpus_by_queue(settings: Settings) -> dict[str, int]:
-    """Sum of the GPUs of the teams that use a queue of the host, as KAI counts them."""
+    """GPUs by queue of the host: the sum over the teams that use it or are granted it.
+
+    A whole GPU counts 1, a MIG slice its first number (3g: 3).
+    """
     gpus = dict[str, int]()
     for name in settings.all_teams:
         _, queue = settings.scheduler_and_queue_of(name)
@@ -108,11 +113,11 @@ def _gpus_by_queue(settings: Settings) -> dict[str, int]:
 
 
 def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
-    """A GPU share with its quota, and with a limit unless it has one.
+    """A GPU share with its quota; and with a limit, the larger of `most` and quota, if it has none.
 
     Args:
         quota: the quota that the share has without this; `most` replaces UNLIMITED.
-        most: GPUs of the teams that use the queue; None if none does.
+        most: GPUs of the teams that use the queue; None if none does, and then no limit is added.
     """
     if most is None:
         return {**share, "quota": quota}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 def in_clear(value: object) -> object:
-    """Settings as plain values: models as mappings without None, secrets in clear text."""
+    """Settings as plain values: mappings by field, without None, and secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, BaseModel):
@@ -50,7 +50,9 @@ def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
 def chart_account(
     settings: Settings, chart: str | None, registries: Registries | None = None
 ) -> RegistryArgs | None:
-    """The account of the longest registry name that contains a chart; None without one.
+    """The account of the longest registry name that contains a chart, its password in clear text.
+
+    None if `chart` is, or if no registry contains it.
 
     `registries` are looked up together with the stack's, and replace those of the same name.
     """
@@ -71,8 +73,10 @@ def kai_args(
 ) -> KaiSchedulerArgs:
     """Arguments of a KAI from its settings.
 
+    A mode of GPU sharing that its chart values set counts before the key `gpuSharing`.
+
     Args:
-        pods: has tolerations and affinity of its pods.
+        pods: has tolerations and affinity of its pods: the KAI itself, or its team.
         registries: accounts for its chart, besides the stack's.
     """
     version = kai.version or ""

@@ -38,7 +38,10 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
-    """Arguments of a team's vCluster, without kubeconfig or context of the host."""
+    """Arguments of a team's vCluster, without kubeconfig or context of the host.
+
+    The database's URL and registry passwords are in clear. Groups count only with a provider.
+    """
     team = settings.teams[name]
     vcluster = team.vcluster
     args: VirtualClusterArgs = {
@@ -149,8 +152,8 @@ def guard(settings: Settings, name: str) -> QueueGuardArgs:
 def queues(settings: Settings, name: str) -> TreeArgs:
     """Arguments of a team's queues, without their cluster.
 
-    In mode virtual they are inside its vCluster, in mode host below the queue of the host that
-    the platform grants.
+    In mode virtual they are inside its vCluster. In mode host they are below the queue of the host
+    that the platform grants, and of that queue's shard.
     """
     team = settings.teams[name]
     if team.scheduler.mode == "virtual":
@@ -174,7 +177,10 @@ def queues(settings: Settings, name: str) -> TreeArgs:
 
 
 def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
-    """Arguments of the namespace of a team of this stack, or of one with a stack of its own."""
+    """Arguments of the namespace of a team of this stack, or of one with a stack of its own.
+
+    A team of this stack also has the version and values of its vCluster, without a database's URL.
+    """
     team = settings.team_or_grant(name)
     scheduler, _ = settings.scheduler_and_queue_of(name)
     has_own_stack = name in settings.team_stacks
@@ -191,7 +197,7 @@ def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 
 def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
-    """The arguments that the namespace of any team has."""
+    """The arguments that the namespace of any team has; `gpus` are whole GPUs, without slices."""
     team = settings.team_or_grant(name)
     kai = settings.kai
     sharing = settings.sharing_of(kai) if kai else DISABLED
@@ -228,6 +234,7 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 
 def _isolation(settings: Settings, name: str) -> IsolationArgs:
+    """Argument `isolation`; a team may use the storage class of vClusters, too."""
     isolation = settings.team_or_grant(name).isolation
     return {
         "level": isolation.level,
@@ -256,7 +263,7 @@ def _monitoring(
 
 
 def _without_database(settings: Settings, name: str) -> VirtualClusterArgs:
-    """Arguments of a team's vCluster without the URL of a database, which has a password."""
+    """Arguments of a team's vCluster; without its store if that has a database's URL, a secret."""
     args = vcluster(settings, name)
     if "data_source" in args["store"]:
         args["store"] = {}

@@ -24,7 +24,12 @@ def accounts(settings: Settings) -> dict[str, TeamAccess]:
 def _grant_queue(
     settings: Settings, account: TeamAccess, team: str, granted: str, kai: HostKai
 ) -> None:
-    """Let a team stack's account write queues below the one that it is granted."""
+    """Let a team stack's account write queues below the one that it is granted.
+
+    Adds to `account` in place: the granted queue, its shard if it is not the default one, and how
+    many levels may be below it if KAI's version bounds them. A queue of the platform that has the
+    team's own name, and is not granted, becomes a foreign one.
+    """
     queues = {queue.name: queue for queue in walk(settings.queues)}
     account["parent_queue"] = granted
     if team in queues and team != granted:

@@ -123,7 +123,10 @@ class Settings(Defaults, Platform):
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """Write the stack's defaults into each team, and the mirror's locations into each chart."""
+        """A copy with the stack's defaults in each team, and the mirror's locations in each chart.
+
+        The mirror's account is added to `registries`, unless they have one for it.
+        """
         provider = GPU_PROVIDERS[self.gpu.provider]
         teams = {name: self._team(team) for name, team in self.teams.items()}
         grants = {name: self._grant(grant) for name, grant in self.team_stacks.items()}
@@ -170,6 +173,10 @@ class Settings(Defaults, Platform):
         return self._mirrored(kai, "kai-scheduler", {"global.registry": release.images})
 
     def _team(self, team: TeamSettings) -> TeamSettings:
+        """The team with the stack's defaults, and the mirror's charts.
+
+        In mode virtual it also has a shard for each pool, and their sum as `gpus` if that is unset.
+        """
         scheduler = self.scheduler.over(team.scheduler)
         if scheduler.mode == "virtual":
             scheduler = self._kai(scheduler)
@@ -182,7 +189,11 @@ class Settings(Defaults, Platform):
         return grant.model_copy(update=self.of_team(grant))
 
     def _vcluster(self, team: Vcluster) -> Vcluster:
-        """A team's vCluster with the stack's defaults; values and groups of both are merged."""
+        """A team's vCluster with the stack's defaults; values and groups of both are merged.
+
+        On kind its API has a node port of this machine by default; with a mirror the vCluster has
+        its chart and its images.
+        """
         stack = self.vcluster
         access = (stack.access or Access()).over(team.access)
         kind = self.cluster.kind
@@ -237,8 +248,9 @@ class Settings(Defaults, Platform):
     def key_path_of(self, team: str, *keys: str) -> str:
         """The key path at which the file sets a team's value: the team's or the stack's.
 
-        From the key upwards, but not up to the first of the sections, the first path that the file
-        has decides, the team's before the stack's. If it has none, the value belongs to the team.
+        Tries the key and then the sections above it, but not the topmost one: the first that the
+        file has decides, at each step the team's before the stack's. If the file has none of them,
+        and in a team's own stack, it is the team's. Each of `keys` may have dots.
         """
         in_team = ".".join((self.team_path(team), *keys))
         if self.platform_facts is not None:
@@ -265,8 +277,9 @@ class Settings(Defaults, Platform):
     def scheduler_and_queue_of(self, name: str) -> tuple[str, str | None]:
         """Argument `scheduler` of a team's namespace, and the host's queue that the team uses.
 
-        A team's own stack chooses its mode: with a granted queue it is taken for `host`, without a
-        host KAI for `inside`, else for `none`.
+        A team's own stack chooses its mode: without a host KAI it is taken for `inside`, with a
+        granted queue for `host`, else for `none`. The queue is None if none is written or granted;
+        it may be set without mode host. Raises KeyError for no team and no grant.
         """
         team = self.team_or_grant(name)
         if isinstance(team, TeamSettings):
@@ -276,9 +289,9 @@ class Settings(Defaults, Platform):
         return "host" if team.parent_queue else "none", team.parent_queue
 
     def control_pool(self, name: str) -> dict[str, str]:
-        """Labels of the nodes for a team's control plane; the first that is set decides.
+        """Labels of the nodes for a team's control plane; empty for all nodes.
 
-        That of its vCluster, that of kai-fleet:vcluster, the team's own nodes.
+        They are those of its vCluster, else of kai-fleet:vcluster, else of the team's own nodes.
         """
         team = self.team_or_grant(name)
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
@@ -451,7 +464,10 @@ def _granted_queue(settings: Settings, name: str) -> str | None:
 
 
 def _databases(settings: Settings) -> Wrong:
-    """Databases of more than one vCluster: each would overwrite the objects of the others."""
+    """Databases of more than one vCluster: each would overwrite the objects of the others.
+
+    Of teams with one database all but the first are reported.
+    """
     if settings.vcluster.store.data_source is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
@@ -466,7 +482,7 @@ def _databases(settings: Settings) -> Wrong:
 
 
 def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Teams with the decrypted URLs of their databases."""
+    """Teams with the decrypted URLs of their databases; a plan has only MASK, which is left out."""
     for name, team in settings.teams.items():
         secret = team.vcluster.store.data_source
         if secret is not None and secret.get_secret_value() != MASK:

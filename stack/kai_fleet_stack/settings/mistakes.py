@@ -100,7 +100,7 @@ def validated(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:
     """The model without its wrong keys (None if nothing usable is left), and all mistakes.
 
     Leaving out a wrong key can show more mistakes, which are reported unless they are above or
-    below a key that is wrong already.
+    below a key that is wrong already. A text with a mark of Pulumi's protocol is a mistake, too.
     """
     marks = list(marked(raw))
     mistakes = [wrong_key(key_path(location), REFUSAL, location) for location in marks]
@@ -155,7 +155,10 @@ def _remove(value: object, location: Location) -> int:
 
 
 def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides."""
+    """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides.
+
+    Shows no value at or below a key that may have a secret.
+    """
     error_type = error["type"]
     location = error["loc"]
     key = location[-1]
@@ -188,12 +191,14 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _unknown_key(key: str, names: list[str]) -> str:
+    """`cause; fix` with the most similar of the keys here, else with all of them."""
     close = spelt_like(key, names)
     fix = f"write {close}" if close else f"the keys here are {', '.join(names)}"
     return f"is an unknown key; {fix}"
 
 
 def _missing_key(key: str | int) -> str:
+    """`cause; fix` with an example. Raises KeyError for a key that has none in mistakes.yaml."""
     example = SET_SECRET if key == "password" else _example((key,)) or _TEXTS["missing"][key]
     return f"is missing; write {key}: {example}"
 

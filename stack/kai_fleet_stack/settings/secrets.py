@@ -87,7 +87,9 @@ class Encrypted:
         return sha256(content).hexdigest()[:32]
 
     def mistakes_of_copy(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
-        """The mistake that the first equal ciphertext of another key is a copy.
+        """The mistake that the first equal ciphertext at another place is the same.
+
+        Nothing where none is equal, and where `mistakes` reports the key.
 
         Args:
             cause: what is wrong; the path of the other key follows.
@@ -100,7 +102,7 @@ class Encrypted:
             return
 
     def mistakes_at_key(self, cause: str) -> Iterator[Finding]:
-        """The mistake at its key; none for a key that `mistakes` refuses to be encrypted."""
+        """The mistake at its key, with its fix; nothing where `mistakes` reports the key."""
         stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
         if self.is_of_stack:
             cause = f"{cause}, and what is encrypted for one stack is for that one"
@@ -163,7 +165,9 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
 
 
 def copies(file: Path) -> Iterator[Finding]:
-    """Ciphertexts of a stack file that another key of this or another stack file has too.
+    """Ciphertexts of a stack file, and its encryption key, that another place has too.
+
+    That is another key of this file, or any key of another stack file in its folder.
 
     All ciphertexts of Pulumi.yaml are mistakes as well. Ciphertexts at keys that may not be
     encrypted are left out: `mistakes` reports them.
@@ -181,7 +185,7 @@ def copies(file: Path) -> Iterator[Finding]:
 
 
 def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
-    """Ciphertexts of `now` that `before` has at another key, and not at this one."""
+    """Ciphertexts of `now` that `before` has at another key or in another file, not at this one."""
     earlier = list(before)
     for secret in now:
         if secret not in earlier:

@@ -79,8 +79,9 @@ class Facts(Platform):
     """What a platform's stack exports for its team stacks.
 
     `stack` is the stack's name and `secret` whether it exports the facts as a secret. It exports
-    neither; `read_platform` sets them. `context` is None if a kubeconfig is used. `registries` are
-    the names of those with credentials in an image pull Secret.
+    neither: `load_team_stack` sets the one, `read_platform` the other. `context` is None if a
+    kubeconfig is used. `registries` are the names of those with credentials in an image pull
+    Secret.
     """
 
     model_config = _LENIENT
@@ -93,7 +94,10 @@ class Facts(Platform):
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """The facts of a platform's stack, without secrets: of a mirror only the registry."""
+        """The facts of a platform's stack, without secrets: of a mirror only the registry.
+
+        Of the host's KAI they have the version, and the mode in which it does share GPUs.
+        """
         platform = {key: getattr(settings, key) for key in Platform.model_fields}
         kai = settings.kai
         if kai is not None:
@@ -125,7 +129,7 @@ class Facts(Platform):
             ) from None
 
     def output(self) -> dict[str, Any]:
-        """The facts as the output `platform`."""
+        """The facts as the output `platform`: by key, only those that are set and not None."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
     def granted(self, team: str) -> Granted:
@@ -159,8 +163,8 @@ def platform_of(raw: Mapping[str, object]) -> str | None:
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """Settings from the `kai-fleet:` keys of a team stack's file, and all mistakes.
 
-    Mistakes are those in the file, and between it and the platform. Without the platform's facts
-    there are no settings.
+    Mistakes are those in the file, between it and the platform, and between keys. Without the
+    platform's facts, or with nothing usable in the file, there are no settings.
     """
     file, mistakes = validated(TeamStack, raw)
     if file is None:
@@ -179,7 +183,12 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
 
 def _settings(file: TeamStack, facts: Facts) -> Settings:
-    """The settings of a stack with this one team, which has what the platform grants."""
+    """The settings of a stack with this one team, which has what the platform grants.
+
+    Every key of a grant replaces the file's, an unset one by its default. A team without a grant
+    gets an empty one, which `_between` reports. Without `cluster` in the file the host is reached
+    by the platform's context.
+    """
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
     set_by_file = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}

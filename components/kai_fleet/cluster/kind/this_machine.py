@@ -34,8 +34,9 @@ class NoGpusError(Exception):
 def add_gpus(config: dict[str, Any]) -> None:
     """Mount the driver's devices, its libraries and nvidia-smi into the GPU node of a config.
 
-    The GPU node is the first worker, or the only node; `config` is changed in place. Raises
-    NoGpusError if there are no devices or no libraries, or if nvidia-smi or ldconfig fails.
+    The GPU node is the first worker, or the only node. Changes `config` in place: sets the node's
+    mounts, replacing any, and adds the labels of a GPU node. Raises NoGpusError if there are no
+    devices or no libraries, or if nvidia-smi or ldconfig fails.
     """
     folder = f"/usr/lib/{platform.machine()}-linux-gnu"
     mounts = {str(device): f"/dev/{device.name}" for device in _devices()}

@@ -204,7 +204,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def rolled_out(self) -> bool:
-        """Whether a workload's rollout is complete, as `kubectl rollout status` sees it.
+        """Whether a workload's rollout is complete: stricter than kubectl, 0 replicas are not.
 
         All replicas, at least one, are updated and available, and no old replica is left.
         """

@@ -63,9 +63,12 @@ def open_vcluster(
 ) -> Api:
     """A client of the vCluster at a URL, with the kubeconfig in its Secret.
 
+    Sends nothing to the vCluster.
+
     Raises:
         NotReadyError: vCluster did not write the Secret.
         KubeError: The host cannot be asked what the control plane is, for that message.
+        UnusableKubeconfigError: TLS takes no such certificate or key.
     """
     try:
         kubeconfig = kubeconfig_of_secret(secret.get("data") or {}, server, name)
@@ -85,7 +88,8 @@ def client_for_removal() -> Api | None:
     Raises:
         NotReadyError: As `cluster` does, or the vCluster has no UID.
         UnreachableError: It does not answer at its Service's port.
-        KubeError: The host refuses or does not answer.
+        KubeError: The host refuses or does not answer, a kubeconfig cannot be used, or the vCluster
+            refuses to give its UID.
     """
     namespace, _, team = os.environ.get("PROBE_SECRET", "").partition("/vc-")
     if not team:

@@ -35,6 +35,7 @@ _OF_PLUGIN: Final = "pulumi.com/"
 
 
 def _is_api_version(text: str) -> bool:
+    """Whether a text is an apiVersion of a cluster, and not of a group of Pulumi's plugin."""
     group, slash, version = text.rpartition("/")
     if bool(group) != bool(slash) or not re.fullmatch(_VERSION, version):
         return False

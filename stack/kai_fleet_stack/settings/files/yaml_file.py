@@ -134,7 +134,10 @@ class _Loader(Composer, yaml.CSafeLoader):
         self._extents = dict[yaml.Node | None, _Extent]()  # of complete values with an anchor
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """The next value. An alias to a value that it is inside of is refused: it has no end."""
+        """The next value. An alias to a value that it is inside of is refused: it has no end.
+
+        Raises RefusedYamlError for such an alias, one without an anchor, a tag, and beyond a bound.
+        """
         event: Any = self.peek_event()
         mark: Mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
@@ -171,7 +174,7 @@ class _Loader(Composer, yaml.CSafeLoader):
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
-        """A scalar that all readers take for the same value."""
+        """A scalar that all readers take for the same value. Raises RefusedYamlError for others."""
         node = super().compose_scalar_node(anchor)
         text: str = node.value
         is_plain = not node.style
@@ -189,7 +192,10 @@ class _Loader(Composer, yaml.CSafeLoader):
         raise RefusedYamlError(node.start_mark, why)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """A mapping with texts as keys, each once; at `<<` it has a mapping with defaults."""
+        """A mapping with texts as keys, each once; at `<<` it has a mapping with defaults.
+
+        Raises RefusedYamlError for other mappings.
+        """
         node = super().compose_mapping_node(anchor)
         keys = set[str]()
         for key, value in node.value:

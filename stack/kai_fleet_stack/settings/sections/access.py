@@ -163,7 +163,10 @@ class Kind(Strict):
         return range(FIRST_NODE_PORT, FIRST_NODE_PORT + self.node_ports)
 
     def access(self, of_team: Access) -> Access:
-        """A team's access, with NodePort as the default type and this machine as its host."""
+        """A team's access, with NodePort as the default type.
+
+        A NodePort has this machine as its host, unless the team sets another.
+        """
         defaults = {"type": "NodePort"}
         if of_team.set_fields.get("type", "NodePort") == "NodePort":
             defaults["host"] = HERE

@@ -79,11 +79,14 @@ class Strict(BaseModel):
 
     @property
     def set_fields(self) -> dict[str, Any]:
-        """The fields that the file sets, by name, without defaults."""
+        """The fields that the file sets, or that were filled in for it, by name; no defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     def over(self, team: Self | None) -> Self:
-        """This section, of the stack, with the fields that a team's section sets over it."""
+        """This section, of the stack, with the fields that a team's section sets over it.
+
+        A section, list or mapping in a field of the team replaces that of the stack as a whole.
+        """
         if team is None:
             return self
         return self.model_copy(update=team.set_fields)

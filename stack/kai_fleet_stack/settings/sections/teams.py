@@ -125,7 +125,7 @@ class HostPlace(Defaults):
 
     @property
     def gpus_with_slices(self) -> int:
-        """Number of GPUs that KAI counts for its whole GPUs and slices."""
+        """GPUs that KAI counts: 1 for a whole GPU, the first number of its profile for a slice."""
         return gpus_with_slices(self.gpus, self.slices)
 
 
@@ -164,10 +164,10 @@ class TeamSettings(HostPlace, Runs):
     """
 
     def filled_in_from_pools(self) -> Self:
-        """The team with a shard for each of its pools, and the pools' sum as `gpus` if that is
-        unset.
+        """The team with a shard for each of its pools, and their sum as `gpus` if that is unset.
 
-        Unchanged in other modes than virtual.
+        Keeps shards that it has, and adds none for the default one. Unchanged without pools, and in
+        other modes than virtual.
         """
         if not self.pools or self.scheduler.mode != "virtual":
             return self
@@ -200,6 +200,7 @@ class TeamSettings(HostPlace, Runs):
             yield from self._pool_mistakes()
 
     def _scheduler_mistakes(self) -> Wrong:
+        """No version in mode virtual; in other modes all keys of the scheduler but `mode`."""
         mode = self.scheduler.mode
         if mode == "virtual":
             if self.scheduler.version is None:
@@ -213,6 +214,7 @@ class TeamSettings(HostPlace, Runs):
                 yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
 
     def _queue_mistakes(self, granted: str | None) -> Wrong:
+        """Queues and pools that the mode does not read, and no queue in mode host."""
         mode = self.scheduler.mode
         keys_by_mode = {
             "virtual": ["queues", "pools"],
@@ -229,6 +231,7 @@ class TeamSettings(HostPlace, Runs):
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
 
     def _pool_mistakes(self) -> Wrong:
+        """Another number of GPUs than that of the pools, and top-level queues of no pool."""
         total = together(self.pools.values())
         if self.gpus != total:
             yield "gpus", f"is {self.gpus}, and its pools have {total} together; drop it"
