@@ -199,7 +199,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
-        parent_queue=facts.granted(name).parent_queue if facts else None,
+        parent_queue=facts.grant_of(name).parent_queue if facts else None,
         own_annotations=_own_annotations(settings, vcluster.access),
         classes=settings.volume_classes(name),
         version=vcluster.version or DEFAULT_VCLUSTER,

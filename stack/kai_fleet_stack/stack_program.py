@@ -169,6 +169,6 @@ def export_ciphertexts(state: deployed.Deployed) -> None:
     """
     file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
     known = state.outputs.get(secrets.OUTPUT, {})
-    digests = secrets.known_since(known, file)
+    digests = secrets.digests_since(known, file)
     if digests:
         pulumi.export(secrets.OUTPUT, digests)

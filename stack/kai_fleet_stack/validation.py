@@ -16,7 +16,7 @@ from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.rules.rule import Rule
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.project import ROOT
-from kai_fleet_stack.settings import Settings, load, parsed, read_config, secrets
+from kai_fleet_stack.settings import Settings, load, read_config, secrets, values_of_config
 from kai_fleet_stack.settings.team_stack import (
     FactsOf,
     NoPlatformError,
@@ -186,8 +186,8 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     raw, decrypted, mistakes = read_config()
     stack = pulumi.get_stack()
     file = ROOT / f"Pulumi.{stack}.yaml"
-    mistakes += secrets.copies(file)
-    mistakes += secrets.moved_since(deployed.outputs.get(secrets.OUTPUT, {}), file)
+    mistakes += secrets.copied_ciphertexts(file)
+    mistakes += secrets.ciphertexts_moved_since(deployed.outputs.get(secrets.OUTPUT, {}), file)
     masked = secrets.with_masked_secrets(raw, decrypted, file)
     verdict = validate(raw, deployed, facts_of, stack=stack, masked=masked, more=mistakes)
     for finding in verdict.problems:
@@ -206,5 +206,7 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
         keys: The keys that have a secret.
     """
     file = ROOT / f"Pulumi.{stack}.yaml"
-    masked = secrets.with_masked_secrets(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
-    return [*secrets.copies(file), *secrets.mistakes(masked, stack)]
+    masked = secrets.with_masked_secrets(
+        values_of_config(config), values_of_config(dict.fromkeys(keys)).keys(), file
+    )
+    return [*secrets.copied_ciphertexts(file), *secrets.mistakes(masked, stack)]

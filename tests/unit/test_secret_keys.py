@@ -20,7 +20,7 @@ from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings.secrets import OUTPUT, is_key, known_since
+from kai_fleet_stack.settings.secrets import OUTPUT, digests_since, takes_secret
 from tests.unit.golden.compare import shown
 from tests.unit.golden.history import git
 
@@ -272,9 +272,9 @@ def test_the_keys_for_secrets_are_those_of_the_models():
     access = "registries.R.password", "vcluster.store.dataSource"
     teams = (f"{team}.{key}" for team in ("team", "teams.T") for key in access)
     for place in ("cluster.kubeconfig", *access, *teams):
-        assert is_key(tuple(place.split(".")))
+        assert takes_secret(tuple(place.split(".")))
     for place in ("teams.T.kubeconfig", "labels.password", "teams.T.scheduler.values.password"):
-        assert not is_key(tuple(place.split(".")))
+        assert not takes_secret(tuple(place.split(".")))
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ def updated(folder, own, known=None):
     """The outputs of an update with that file, that the one before it lets pass."""
     folder.write(own)
     assert folder.program(own, known) == []
-    return known_since(known or {}, folder.file)
+    return digests_since(known or {}, folder.file)
 
 
 @pytest.mark.parametrize("move", MOVES)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_stack.settings.secrets import encrypted
+from kai_fleet_stack.settings.secrets import ciphertexts_of
 from sandbox.tools.toolbox import cache_root
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -271,7 +271,7 @@ def test_what_the_platform_decrypts_and_runs_has_the_owner_of_the_workflows(tmp_
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     files = [path for path in tracked.stdout.splitlines() if path.endswith((".yaml", ".yml"))]
-    sealed = [path for path in files if encrypted(ROOT / path)]
+    sealed = [path for path in files if ciphertexts_of(ROOT / path)]
     stacks = [path for path in files if path.startswith("Pulumi.")]
     assert stacks
     decides = ["Pulumi.yaml", "Pulumi.not-yet.yaml", "__main__.py", ".github/CODEOWNERS"]

@@ -23,7 +23,12 @@ from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack import validation
 from kai_fleet_stack.settings import Settings
-from kai_fleet_stack.settings.secrets import Encrypted, encrypted, encrypted_in, moved
+from kai_fleet_stack.settings.secrets import (
+    Ciphertext,
+    ciphertexts_in_folder,
+    ciphertexts_of,
+    moved_ciphertexts,
+)
 
 # Of a commit's packages.
 _SOURCE_FOLDERS: Final = ("usage", "kubectl", "components", "policies", "stack", "cli")
@@ -57,7 +62,7 @@ class Base:
     resources: Sequence[Registered] = ()
     is_new: bool = False
     error: str = ""
-    secrets: Sequence[Encrypted] = ()
+    secrets: Sequence[Ciphertext] = ()
     beside: Mapping[str, str] = field(default_factory=dict)
     settings: Settings | None = None
 
@@ -156,8 +161,8 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     stack = file.name.split(".")[1]
     if now is None:
         return DiffReport(stack, base, None, _FILE_IS_GONE.format(stack))
-    secrets = encrypted(file)
-    copied_secrets = moved(base.secrets, secrets)
+    secrets = ciphertexts_of(file)
+    copied_secrets = moved_ciphertexts(base.secrets, secrets)
     now = replace(now, problems=(*now.problems, *copied_secrets))
     changes = list[Change]()
     refused = list[Item]()
@@ -197,7 +202,7 @@ def _unplanned_keys(base: Base, file: Path) -> Iterator[Item]:
         yield Item(HOST, f"{file.name} {key}", _UNPLANNED_KEY)
 
 
-def _changed_secrets(base: Base, file: Path, secrets: Sequence[Encrypted]) -> Iterator[Item]:
+def _changed_secrets(base: Base, file: Path, secrets: Sequence[Ciphertext]) -> Iterator[Item]:
     """A line for each key of the file whose ciphertext differs, is new, or is gone."""
     base_secrets = [secret for secret in base.secrets if secret.file == file.name]
     old = {secret.path: secret.content for secret in base_secrets}
@@ -240,7 +245,7 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
         base = Base(
             ref,
             commit,
-            secrets=encrypted_in(project),
+            secrets=ciphertexts_in_folder(project),
             beside=beside(file),
             settings=grants.settings_in(file),
         )

@@ -83,7 +83,7 @@ def _judges(settings: Settings) -> Iterator[Required]:
     if settings.platform_facts is not None:
         return
     names = settings.all_teams
-    if not any(settings.team_or_grant(name).isolation.on for name in names):
+    if not any(settings.team_or_grant(name).isolation.is_on for name in names):
         return
     for objects in policies.host_policies(beside_kai=settings.kai is not None):
         for kind, name in _kinds_and_names(objects.values()):

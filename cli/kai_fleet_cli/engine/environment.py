@@ -21,7 +21,7 @@ from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.finding import report as finding_report
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import CHECKOUT, update_command
-from kai_fleet_stack.settings.secrets import copies
+from kai_fleet_stack.settings.secrets import copied_ciphertexts
 from kai_fleet_stack.settings.team_stack import platform_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _verdict(
     """The settings of a stack and their mistakes; if `validated`, also those that rules report."""
     facts_of = reading.facts_beside(file)
     if validated:
-        return validation.validate(raw, facts_of=facts_of, stack=stack, more=copies(file))
+        return validation.validate(
+            raw, facts_of=facts_of, stack=stack, more=copied_ciphertexts(file)
+        )
     return validation.validate(raw, facts_of=facts_of, stack=stack, only=())
 
 

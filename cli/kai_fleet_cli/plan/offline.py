@@ -93,7 +93,9 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     except UserError as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         return _unreadable(stack, name, str(why))
-    planned = plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
+    planned = plan_settings(
+        raw, stack, reading.facts_beside(path), secrets.copied_ciphertexts(path)
+    )
     unread = reading.from_environment(path)
     if unread is None:
         return planned

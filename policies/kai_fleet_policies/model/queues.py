@@ -217,23 +217,23 @@ def as_written(resource: Resource, amount: float, path: str) -> str:
     if amount == UNLIMITED:
         return "-1 (unlimited)" if in_queue else "unlimited"
     if resource == "gpu" or in_queue:
-        return exact(amount)
+        return decimal_text(amount)
     if resource == "memory":
         return _bytes(amount)
     if amount % 1000 == 0:
-        return exact(amount / 1000)
-    return f"{exact(amount)}m"
+        return decimal_text(amount / 1000)
+    return f"{decimal_text(amount)}m"
 
 
 def _bytes(amount: float) -> str:
     """10^6 bytes as a quantity, with the largest suffix that leaves a whole number, else with M."""
     for suffix, size in _SUFFIXES.items():
         if amount and amount % size == 0:
-            return exact(amount / size) + suffix
-    return f"{exact(amount)}M"
+            return decimal_text(amount / size) + suffix
+    return f"{decimal_text(amount)}M"
 
 
-def exact(number: float) -> str:
+def decimal_text(number: float) -> str:
     """The number without an exponent and without zeros at the end, to ten digits."""
     if number % 1 == 0:
         return str(int(number))

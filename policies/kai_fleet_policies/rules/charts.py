@@ -4,7 +4,7 @@ from kai_fleet.releases.charts import same_version
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.kai import untested_cause
-from kai_fleet_policies.rules.rule import Findings, Subject, known, mandatory
+from kai_fleet_policies.rules.rule import Findings, Subject, mandatory, require_known
 from kai_fleet_policies.rules.sources import installed_charts
 
 
@@ -24,8 +24,8 @@ def chart_of_its_part(cluster: ClusterModel, installed: Chart, subject: Subject)
             " alias",
         )
         return
-    known(installed.chart, "its chart is known")
-    version = known(installed.version, "its version is known") or ""
+    require_known(installed.chart, "its chart is known")
+    version = require_known(installed.version, "its version is known") or ""
     if reason := installed.why_another:
         name = " or ".join(installed.names)
         yield subject.at("chart").refuse(

@@ -18,12 +18,12 @@ from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
-    called,
     cluster_subject,
     each_kai,
     each_workload,
-    known,
     mandatory,
+    name_in_words,
+    require_known,
 )
 from kai_usage.keys import DEVICES, FRACTION, MEMORY
 from kai_usage.keys import SCHEDULER as KAI
@@ -43,7 +43,7 @@ def workload_gpu_request(
 
     KAI's admission refuses such pods, or schedules them wrong where it does not notice.
     """
-    annotations = known(workload.annotations, "its annotations are known")
+    annotations = require_known(workload.annotations, "its annotations are known")
     yield from _wrong_values(annotations, subject)
     yield from _wrong_keys(annotations, workload.scheduler, subject)
     if CONTAINER in annotations:
@@ -51,7 +51,7 @@ def workload_gpu_request(
     if FRACTION in annotations or MEMORY in annotations:
         yield from _whole_gpus_besides(workload, subject)
     for key in (FRACTION, MEMORY, DEVICES):
-        known(annotations.get(key), f"the value of {key} is known")
+        require_known(annotations.get(key), f"the value of {key} is known")
 
 
 def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findings:
@@ -95,7 +95,7 @@ def _wrong_keys(
     keys = [key for key in (DEVICES, CONTAINER) if key in annotations]
     if str(annotations.get(MPS)).lower() == "true":
         keys.append(MPS)
-    if not keys or known(scheduler, "its schedulerName is known") != KAI:
+    if not keys or require_known(scheduler, "its schedulerName is known") != KAI:
         return  # on pods of other schedulers the short keys may have another meaning
     for key in keys:
         yield subject.refuse(
@@ -110,7 +110,9 @@ def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
     Raises UnknownValueError if a KAI's version is not known.
     """
     for kai in cluster.kai:
-        version = known(kai.version, f"the KAI version is known: {CONTAINER} works from v0.10")
+        version = require_known(
+            kai.version, f"the KAI version is known: {CONTAINER} works from v0.10"
+        )
         release = releases.KAI.get(str(version))
         if release is not None and not release.container_name_annotation:
             yield subject.refuse(
@@ -125,9 +127,9 @@ def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
 
     Raises UnknownValueError if the containers, or the resources of one, are not known.
     """
-    for container in known(workload.containers, "its containers are known"):
-        name = called(container.name)
-        resources = known(container.gpus, f"the resources of container {name} are known")
+    for container in require_known(workload.containers, "its containers are known"):
+        name = name_in_words(container.name)
+        resources = require_known(container.gpus, f"the resources of container {name} are known")
         for resource in resources:
             yield subject.refuse(
                 f"asks for a share of a GPU and, in container {name}, for whole GPUs or slices",
@@ -184,7 +186,7 @@ def gpu_sharing_mode(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findi
     version = kai.version
     if version is UNKNOWN or not version:
         return  # kai-version-known says so
-    mode = known(kai.sharing, "its mode of GPU sharing is known")
+    mode = require_known(kai.sharing, "its mode of GPU sharing is known")
     if mode not in sharing.SINCE:
         return
     at_mode = subject.at("gpuSharing")
@@ -238,7 +240,7 @@ def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subjec
             " set gpuSharing: false for that KAI",
         )
         return
-    way = known(plugin.sharing, "the device plugin's config is known")
+    way = require_known(plugin.sharing, "the device plugin's config is known")
     yield subject.refuse(
         f"shares GPUs by {way} while the KAI of {owners} shares them too",
         "remove the sharing section from the device plugin's config, or set gpuSharing: false for"
@@ -254,6 +256,6 @@ def _known_owners_of_sharing_kais(cluster: ClusterModel) -> list[str]:
     """
     kais = [("the host", kai) for kai in cluster.kai]
     for team in cluster.teams:
-        kais += [(f"team {called(team.name)}", kai) for kai in team.kai]
+        kais += [(f"team {name_in_words(team.name)}", kai) for kai in team.kai]
     until = "it is known whether KAI shares GPUs"
-    return [owner for owner, kai in kais if known(kai.sharing, until) != DISABLED]
+    return [owner for owner, kai in kais if require_known(kai.sharing, until) != DISABLED]

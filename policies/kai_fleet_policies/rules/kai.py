@@ -14,8 +14,8 @@ from kai_fleet_policies.rules.rule import (
     Subject,
     advisory,
     each_kai,
-    known,
     mandatory,
+    require_known,
 )
 
 ReleaseTable: TypeAlias = Mapping[str, Release]
@@ -29,7 +29,7 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     retracted one. With `untested: true` a version near one of the table only warns. The host's KAI
     is judged in the platform's stack, not in a team's own.
     """
-    version = known(kai.version, "its version is known")
+    version = require_known(kai.version, "its version is known")
     at_version = subject.at("version")
     if not version:
         advised = releases.advised(KAI) or list(KAI)[-1]
@@ -115,7 +115,9 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     for feature, since in _SINCE.items():
         if not declared[feature]:
             continue
-        version = known(kai.version, f"the KAI version is known: {feature} come with {since}")
+        version = require_known(
+            kai.version, f"the KAI version is known: {feature} come with {since}"
+        )
         if version not in KAI or _has_feature(KAI[version], feature):
             continue
         path = subject.at(feature).path
@@ -149,7 +151,7 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     Whoever writes the values of a team's KAI would decide what runs in its place; and some
     values bring back a hook that the program switched off.
     """
-    values = known(kai.values, "its values are known")
+    values = require_known(kai.values, "its values are known")
     version = str(kai.version or "")
     wrong = list[Refusal]()
     for key, effect in _UNDONE.items():
@@ -181,7 +183,7 @@ def kai_value_reaches(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     release = KAI.get(str(kai.version))
     if release is None or release.operands_get_node_selector or not release.has_operator:
         return  # without an operator the chart makes every part itself
-    values = known(kai.values, "its values are known")
+    values = require_known(kai.values, "its values are known")
     set_values = [
         subject.at("values", "global", key)
         for key in ("nodeSelector", "imagePullSecrets")

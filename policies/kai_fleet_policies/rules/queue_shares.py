@@ -18,18 +18,18 @@ from kai_fleet_policies.model.queues import (
     QueueShare,
     Resource,
     as_written,
-    exact,
+    decimal_text,
 )
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
     advisory,
-    called,
     cluster_subject,
     each_queue,
-    known,
     mandatory,
+    name_in_words,
     queue_subject,
+    require_known,
 )
 
 
@@ -40,7 +40,7 @@ def queue_zero_quota(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
     resources of their queue and of every queue above it: with a quota of 0 they stay Pending.
     """
-    shares = known(queue.shares, "its resources are known")
+    shares = require_known(queue.shares, "its resources are known")
     # Without a limit nothing runs at all, which queue-quota reports.
     resources = [key for key, share in shares.items() if share.quota == 0 and share.limit]
     if resources:
@@ -92,11 +92,12 @@ def queue_fraction(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject
         pods = _pods_that_do_not_fit(bound)
         if not isinstance(bound, float) or not pods:
             continue  # a bound that is not known is a question of queue-quota
-        fractions = listed([exact(gpus) for gpus in pods], "and")
+        fractions = listed([decimal_text(gpus) for gpus in pods], "and")
         yield subject.at("gpu", key).warn(
-            f"has gpu {key} {exact(bound)}, and pods of {fractions} do not fit together: KAI adds"
-            " floats, and gets more",
-            f"write {exact(bound + _GPU_STEP)}, or let pods ask for 0.25 and 0.5, which add up",
+            f"has gpu {key} {decimal_text(bound)}, and pods of {fractions} do not fit together: KAI"
+            " adds floats, and gets more",
+            f"write {decimal_text(bound + _GPU_STEP)}, or let pods ask for 0.25 and 0.5, which add"
+            " up",
         )
 
 
@@ -144,7 +145,7 @@ def queue_quota(
         yield from _above_team(cluster, promise, subject)
         return
     queue, resource = promise
-    share = known(queue.shares, "its resources are known").get(resource)
+    share = require_known(queue.shares, "its resources are known").get(resource)
     children = cluster.tree.children_of(queue)
     if children and queue not in cluster.tree.repeated:
         quota = (share or _NO_SHARE).quota
@@ -170,8 +171,8 @@ def _wrong_limits(
     Raises UnknownValueError if the quota or the limit is not known.
     """
     queue, resource = promise
-    quota = known(share.quota, f"its {resource} quota is known")
-    limit = known(share.limit, f"its {resource} limit is known")
+    quota = require_known(share.quota, f"its {resource} quota is known")
+    limit = require_known(share.limit, f"its {resource} limit is known")
     if limit is None:
         yield subject.refuse(
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
@@ -223,7 +224,7 @@ def _limit_above_ancestor(
             continue
         if _exceeds(limit, most):
             bound = as_written(resource, most, queue.path)
-            above = called(ancestor.name)
+            above = name_in_words(ancestor.name)
             yield subject.refuse(
                 f"has {resource} limit {as_written(resource, limit, queue.path)}, above the limit"
                 f" {bound} of queue {above} over it",
@@ -244,7 +245,7 @@ def _above_team(cluster: ClusterModel, team: _TeamGpus, subject: Subject) -> Fin
 
     Raises UnknownValueError if the number of its GPUs is not known.
     """
-    gpus = known(team.gpus, "the team's number of GPUs is known")
+    gpus = require_known(team.gpus, "the team's number of GPUs is known")
     bound = f"the team's GPUs on pool {team.pool}" if team.pool else "the team's GPUs"
     queues = [queue for queue in cluster.queues if queue.parent is None]
     if team.pool:
@@ -280,7 +281,7 @@ def _quotas_above(
     """
     if bound is UNKNOWN:
         return
-    quotas = {called(queue.name): _share(queue, resource).quota for queue in queues}
+    quotas = {name_in_words(queue.name): _share(queue, resource).quota for queue in queues}
     amounts = [quota for quota in quotas.values() if quota is not UNKNOWN]
     total = sum(amounts)
     if _exceeds(total, bound):

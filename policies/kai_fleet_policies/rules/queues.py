@@ -20,8 +20,8 @@ from kai_fleet_policies.rules.rule import (
     Subject,
     UnknownValueError,
     each_queue,
-    known,
     mandatory,
+    require_known,
 )
 
 EXISTING_QUEUES: Final = "existingQueues"
@@ -35,7 +35,7 @@ def queue_tree(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) ->
     with everything below it, and says nothing.
     """
     tree = cluster.tree
-    name = known(queue.name, "the name of the queue is known")
+    name = require_known(queue.name, "the name of the queue is known")
     if queue in tree.repeated:
         yield subject.refuse(
             "is declared twice: queues are cluster-wide, and the later one overwrites the first",
@@ -52,7 +52,7 @@ def queue_tree(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) ->
                 f"leave the parent of {listed(chain)} out, which then is the top of the others",
             )
         return
-    parent = known(queue.parent, "the name of its parent is known")
+    parent = require_known(queue.parent, "the name of its parent is known")
     if parent and parent not in tree.by_name:
         yield _absent_parent(cluster, name, parent, subject.at("parent"))
 
@@ -126,7 +126,9 @@ def queue_depth(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -
     if level <= 2 and not is_lone:
         return
     for kai in cluster.kai:
-        version = known(kai.version, "the KAI version is known: through v0.12 only two levels work")
+        version = require_known(
+            kai.version, "the KAI version is known: through v0.12 only two levels work"
+        )
         release = releases.KAI.get(str(version))
         if release is None or release.max_queue_depth is None:
             continue
@@ -152,7 +154,7 @@ def queue_duration(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject
     parse, or does not fit into 64 bits of nanoseconds, stops its scheduler for all queues.
     """
     for key in queue_bounds.DURATIONS:
-        value = known(get(queue.spec, key), f"the value of {key} is known")
+        value = require_known(get(queue.spec, key), f"the value of {key} is known")
         if value is not None and not queue_bounds.is_duration(value):
             yield subject.at(key).refuse(
                 f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",
@@ -167,23 +169,27 @@ def queue_bounded(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject)
     KAI checks none of them: a negative amount other than -1, or one beyond any cluster, upsets the
     shares of all queues beside it.
     """
-    priority = known(get(queue.spec, "priority"), "its priority is known")
+    priority = require_known(get(queue.spec, "priority"), "its priority is known")
     if not _is_within(priority, queue_bounds.PRIORITY):
         yield subject.at("priority").refuse(
             f"has priority {priority}, which no cluster has",
             f"write 0 to {queue_bounds.PRIORITY}",
         )
     for resource in RESOURCES:
-        share = known(get(queue.spec, "resources", resource), f"its share of {resource} is known")
+        share = require_known(
+            get(queue.spec, "resources", resource), f"its share of {resource} is known"
+        )
         for key in ("quota", "limit"):
-            amount = known(get(share, key), f"its {resource} {key} is known")
+            amount = require_known(get(share, key), f"its {resource} {key} is known")
             most = queue_bounds.MOST[resource]
             if not is_unlimited_in_spec(amount) and not _is_within(amount, most):
                 yield subject.at(resource, key).refuse(
                     f"has {resource} {key} {amount}, which no cluster has",
                     f"write 0 to {most}, or -1 for unlimited",
                 )
-        weight = known(get(share, "overQuotaWeight"), f"its {resource} overQuotaWeight is known")
+        weight = require_known(
+            get(share, "overQuotaWeight"), f"its {resource} overQuotaWeight is known"
+        )
         if not _is_within(weight, queue_bounds.WEIGHT):
             yield subject.at(resource, "weight").refuse(
                 f"has {resource} overQuotaWeight {weight}, which no cluster has",
@@ -206,7 +212,7 @@ def queue_cluster_scoped(cluster: ClusterModel, queue: DeclaredQueue, subject: S
     Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that
     is not there, and two queues of one name in two namespaces are one queue.
     """
-    if namespace := known(queue.namespace, "its metadata.namespace is known"):
+    if namespace := require_known(queue.namespace, "its metadata.namespace is known"):
         yield subject.refuse(
             f"has the namespace {namespace}, but queues are cluster-wide",
             "leave metadata.namespace out",

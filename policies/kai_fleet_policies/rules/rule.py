@@ -27,7 +27,7 @@ class UnknownValueError(Exception):
     """A rule needs a value that only the update knows; the text completes "cannot decide until"."""
 
 
-def known(value: Maybe[T], until: str) -> T:
+def require_known(value: Maybe[T], until: str) -> T:
     """Return the value.
 
     `until` completes "cannot decide until", for example `its parent is known`.
@@ -169,7 +169,7 @@ def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
         yield replace(subject.undecided(str(unknown)), check=rule)
 
 
-def called(name: Maybe[str] | None) -> str:
+def name_in_words(name: Maybe[str] | None) -> str:
     """A name for a sentence; a remark in parentheses where it is empty or not known yet."""
     if name is UNKNOWN:
         return "(name not known yet)"
@@ -183,12 +183,12 @@ def cluster_subject(kind: str, cluster: ClusterModel) -> Subject:
 
 def queue_subject(queue: DeclaredQueue, cluster: ClusterModel) -> Subject:
     """For example `queue train in ml`."""
-    return Subject("queue", f"{called(queue.name)} in {cluster.name}", queue.path)
+    return Subject("queue", f"{name_in_words(queue.name)} in {cluster.name}", queue.path)
 
 
 def team_subject(team: TeamModel) -> Subject:
     """For example `team ml`."""
-    return Subject("team", called(team.name), team.path)
+    return Subject("team", name_in_words(team.name), team.path)
 
 
 def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
@@ -198,10 +198,10 @@ def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
 
 def _workload_subject(workload: PodTemplate, cluster: ClusterModel) -> Subject:
     """For example `Deployment api in namespace team-a of ml`."""
-    name = called(workload.name)
+    name = name_in_words(workload.name)
     if workload.part:
         name += f" ({workload.part})"
-    namespace = called(workload.namespace or "default")
+    namespace = name_in_words(workload.namespace or "default")
     return Subject(
         workload.kind,
         f"{name} in namespace {namespace} of {cluster.name}",
@@ -212,7 +212,7 @@ def _workload_subject(workload: PodTemplate, cluster: ClusterModel) -> Subject:
 def _vcluster_subject(team: TeamModel) -> Subject:
     """For example `vCluster ml`; its keys are in the team's section or in that for all teams."""
     key_path_of = partial(team.key_path_of, "vcluster")
-    return Subject("vCluster", called(team.name), key_path_of(), key_path_of)
+    return Subject("vCluster", name_in_words(team.name), key_path_of(), key_path_of)
 
 
 def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:

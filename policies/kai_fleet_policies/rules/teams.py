@@ -14,14 +14,14 @@ from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
     advisory,
-    called,
     cluster_rule,
     each_claim,
     each_queue,
     each_vcluster,
     kai_subject,
-    known,
     mandatory,
+    name_in_words,
+    require_known,
     team_subject,
 )
 
@@ -53,7 +53,7 @@ def team_node_pools(cluster: ClusterModel) -> Findings:
             if may_have_kai_inside and len(claims) > 1:
                 yield subject.undecided("its node pool and scheduler mode are known")
             continue
-        claim = _Claim(called(team.name), team.mode == "virtual", pool)
+        claim = _Claim(name_in_words(team.name), team.mode == "virtual", pool)
         for other in earlier:  # the first one is enough for a finding
             if _may_share_gpus(claim, other):
                 yield subject.refuse(*_shared_nodes(claim, other))
@@ -108,8 +108,12 @@ def team_one_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> F
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
     of that host, and its admission breaks their new ones.
     """
-    on_host = [f"KAI {called(kai.version or '(no version)')} on the host" for kai in cluster.kai]
-    on_host += [f"the host mode of {called(t.name)}" for t in cluster.teams if t.mode == "host"]
+    on_host = [
+        f"KAI {name_in_words(kai.version or '(no version)')} on the host" for kai in cluster.kai
+    ]
+    on_host += [
+        f"the host mode of {name_in_words(t.name)}" for t in cluster.teams if t.mode == "host"
+    ]
     if team.mode == "virtual" and on_host:
         yield subject.at("scheduler", "mode").refuse(
             f"runs a KAI of its own beside {listed(on_host, 'and')}: each start of the host's KAI"
@@ -118,7 +122,7 @@ def team_one_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> F
             " virtual",
         )
     elif on_host or any(other.mode == "virtual" for other in cluster.teams):
-        known(team.mode, "its scheduler mode is known")
+        require_known(team.mode, "its scheduler mode is known")
 
 
 @mandatory("team-unique", "critical", each_claim)
@@ -128,13 +132,13 @@ def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Fin
     vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
     name count each other's pods as their own.
     """
-    name = known(team.name, "its name is known")
+    name = require_known(team.name, "its name is known")
     first = next(claim for claim, _ in each_claim(cluster) if claim.name == name)
     if first is team:
         return
     vcluster = replace(subject, kind="vCluster", name=f"{name} in {cluster.name}")
-    namespace = called(team.namespace or "default")
-    other_namespace = called(first.namespace or "default")
+    namespace = name_in_words(team.namespace or "default")
+    other_namespace = name_in_words(first.namespace or "default")
     yield vcluster.refuse(
         f"is declared in namespace {namespace} and again in {other_namespace}: names are unique on"
         " a host",
@@ -154,7 +158,7 @@ def _grants_and_queues_below(
     for team in cluster.teams:
         for queue in cluster.queues:
             if queue.path.startswith(f"{team.path}.queues."):
-                yield queue, Subject("queue", called(queue.name), queue.path)
+                yield queue, Subject("queue", name_in_words(queue.name), queue.path)
 
 
 @mandatory("team-parent-queue", "high", _grants_and_queues_below)
@@ -183,7 +187,7 @@ def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> F
             "does not carry the team's name, so that another team's stack may use it too",
             f"write {team.name}-{queue.name}",
         )
-    display_name = known(get(queue.spec, "displayName"), "its displayName is known")
+    display_name = require_known(get(queue.spec, "displayName"), "its displayName is known")
     name = str(team.name)
     if display_name is None or queue_bounds.is_display_name_of(name, display_name):
         return
@@ -214,7 +218,7 @@ def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> F
 
 def _owners_of_queues(cluster: ClusterModel, grant: TeamModel) -> dict[str | None, str]:
     """Who has each queue already: teams of this stack, and grants that are before `grant`."""
-    owners = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
+    owners = {team.queue: f"team {name_in_words(team.name)}" for team in cluster.teams}
     for other in cluster.grants:
         if other is grant:
             break
@@ -329,7 +333,7 @@ def vcluster_node_pool(cluster: ClusterModel, team: TeamModel, subject: Subject)
         if not runs_there or owner.name == team.name:
             continue
         yield subject.at("nodePool").warn(
-            f"would run on {_pool_text(pool)}, the nodes of team {called(owner.name)}",
+            f"would run on {_pool_text(pool)}, the nodes of team {name_in_words(owner.name)}",
             "write the labels of nodes of no team, or drop the key: then the team's own nodes run"
             " it",
         )

@@ -8,7 +8,7 @@ from kai_fleet.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
-from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
+from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mandatory, require_known
 from kai_usage.quantities import parse_quantity
 
 # Completes a fix where a store or a volume cannot be changed.
@@ -27,9 +27,9 @@ def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
     """
-    values = known(team.chart_values, "its values are known")
+    values = require_known(team.chart_values, "its values are known")
     for key in stores.SWITCHES.values():
-        known(value_at(values, key), "its store is known")
+        require_known(value_at(values, key), "its store is known")
     store = stores.store_of(values)
     replicas = number(value_at(values, stores.REPLICAS))
     if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:

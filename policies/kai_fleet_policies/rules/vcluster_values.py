@@ -7,7 +7,7 @@ from typing import Any, Final
 from kai_fleet.releases.allowed_values import READ, Refusal, refusals
 from kai_fleet.values import UNKNOWN, get, items, pairs, value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
-from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, known, mandatory
+from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mandatory, require_known
 
 _READ: Final[Mapping[str, Any]] = READ["every"]
 _HARMLESS_FLAGS: Final = re.compile("|".join(_READ["flags"]))
@@ -23,7 +23,7 @@ def vcluster_values(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
     of paid tiers make the control plane crash without a licence; the vendor guide's podgroups sync
     does so in any case.
     """
-    values = known(team.values, "its values are known")
+    values = require_known(team.values, "its values are known")
     wrong = list(refusals("vcluster", values)) if team.isolated else []
     reported = tuple(f"{key}." for key, _, _ in wrong)
     for other in [*_programs(values), *_broken(team, values)]:
@@ -48,7 +48,7 @@ def _programs(values: object, above: str = "") -> Iterator[Refusal]:
         if name in _READ["programs"] and value:
             yield key, f"has {key}, which runs something else than the control plane", "drop it"
         elif name in _READ["variables"]:
-            if not _are_harmless(known(value, f"{key} is known")):
+            if not _are_harmless(require_known(value, f"{key} is known")):
                 yield (
                     key,
                     f"sets variables of the control plane in {key}, which may change what it does",
@@ -107,7 +107,7 @@ def _flags(arguments: object, key: str) -> dict[str, str]:
     value without a flag is one of the flag "".
     """
     given = arguments if isinstance(arguments, list | tuple) else [arguments]
-    known(UNKNOWN if UNKNOWN in given else None, f"{key} is known")
+    require_known(UNKNOWN if UNKNOWN in given else None, f"{key} is known")
     words = " ".join(str(argument) for argument in given if argument).split()
     flags: dict[str, str] = {}
     name = ""  # of the flag whose value is the next word

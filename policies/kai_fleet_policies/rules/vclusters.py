@@ -12,8 +12,8 @@ from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
     each_vcluster,
-    known,
     mandatory,
+    require_known,
 )
 from kai_fleet_policies.rules.upgrade_steps import kubernetes_refusal, vcluster_refusal
 
@@ -25,7 +25,7 @@ def vcluster_version_known(cluster: ClusterModel, team: TeamModel, subject: Subj
     The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
     its end of life gets no more fixes, security fixes included.
     """
-    version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
+    version = require_known(team.version, "its version is known") or DEFAULT_VCLUSTER
     at_version = subject.at("version")
     yield from version_findings(VCLUSTER, version, team.untested, at_version, "not supported here")
     yield from advised_against(VCLUSTER, version, at_version)
@@ -58,8 +58,8 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
     """
     if team.running_version and vcluster_refusal(team.running_version, str(team.version)):
         return  # vcluster-upgrade says so
-    version_in_values = kubernetes_of(known(team.chart_values, "its values are known"))
-    known(version_in_values, "its Kubernetes is known")
+    version_in_values = kubernetes_of(require_known(team.chart_values, "its values are known"))
+    require_known(version_in_values, "its Kubernetes is known")
     release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
     of_release = release.kubernetes if release is not None else ""
     version = str(version_in_values or of_release)

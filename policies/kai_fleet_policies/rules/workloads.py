@@ -13,12 +13,12 @@ from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
-    called,
     cluster_subject,
     each_workload,
     kai_subject,
-    known,
     mandatory,
+    name_in_words,
+    require_known,
     team_subject,
 )
 from kai_usage.keys import FRACTION, KAI_NAMESPACE, MEMORY, QUEUE_LABEL, RESERVED, SCHEDULER
@@ -53,9 +53,9 @@ def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject)
 
     Raises UnknownValueError if the label is not known, or, without one, the scheduler.
     """
-    queue = known(workload.queue, f"its label {QUEUE_LABEL} is known")
+    queue = require_known(workload.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
-        known(workload.scheduler, "its schedulerName is known")
+        require_known(workload.scheduler, "its schedulerName is known")
         if workload.pod_group:
             return  # the PodGroup may have the queue, where the guard lets it
         leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
@@ -112,7 +112,7 @@ def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Su
     if workload.scheduler == SCHEDULER:
         if workload.pod_group or workload.queue_elsewhere:
             return
-        if not known(names_queue, "its labels are known"):
+        if not require_known(names_queue, "its labels are known"):
             yield subject.refuse(
                 "has schedulerName: kai-scheduler but no label kai.scheduler/queue",
                 "write the label with a leaf queue, or drop schedulerName to use the default"
@@ -124,15 +124,15 @@ def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Su
         if key in pairs(workload.annotations):
             keys_of_kai.append(f"the annotation {key}")
     if keys_of_kai:
-        scheduler = known(workload.scheduler, "its schedulerName is known")
+        scheduler = require_known(workload.scheduler, "its schedulerName is known")
         scheduler_text = f"schedulerName: {scheduler}" if scheduler else "no schedulerName"
         yield subject.refuse(
             f"has {listed(keys_of_kai, 'and')} but {scheduler_text}, so KAI never sees it and they"
             " are ignored",
             "write schedulerName: kai-scheduler",
         )
-    known(names_queue, "its labels are known")
-    known(workload.annotations, "its annotations are known")
+    require_known(names_queue, "its labels are known")
+    require_known(workload.annotations, "its annotations are known")
 
 
 @mandatory("workload-known-keys", "high", each_workload)
@@ -150,7 +150,7 @@ def workload_known_keys(cluster: ClusterModel, workload: PodTemplate, subject: S
     for cause, fix in dict.fromkeys(wrong):  # a Pod has its labels twice: its own are its owner's
         yield subject.refuse(cause, fix)
     for texts in (workload.labels, workload.annotations, workload.owner_labels):
-        known(texts, "all its labels and annotations are known")
+        require_known(texts, "all its labels and annotations are known")
 
 
 def _wrong_keys(texts: Maybe[Mapping[str, object]], kind: str) -> Iterator[tuple[str, str]]:
@@ -192,7 +192,7 @@ def _in_namespaces(
         if _is_judged(workload, subject):
             yield workload, subject
     for thing in cluster.objects:
-        subject = Subject(thing.kind, f"{called(thing.name)} in {cluster.name}", thing.path)
+        subject = Subject(thing.kind, f"{name_in_words(thing.name)} in {cluster.name}", thing.path)
         if _is_judged(thing, subject):
             yield thing, subject
     for kai in cluster.kai:
@@ -215,7 +215,7 @@ def namespace_reserved(
     """
     namespace = thing.namespace
     if not isinstance(thing, ManagedObject) or thing.kind == "Release":
-        known(namespace, "its namespace is known")
+        require_known(namespace, "its namespace is known")
     own_namespace = "write a namespace of the team's own, for example team-a"
     beside_kai = (
         f"{own_namespace}; KAI itself is declared by kubernetes:helm.sh/v3:Release, which runs its"

@@ -165,7 +165,7 @@ def queues(settings: Settings, name: str) -> TreeArgs:
             inside["pools"] = {**team.gpus_by_pool}
         return inside
     facts = settings.platform_facts
-    grant = facts.granted(name) if facts else None
+    grant = facts.grant_of(name) if facts else None
     shard = grant.shard if grant else None
     on_host: TreeArgs = {
         "queues": queue_args(team.queues, shard),

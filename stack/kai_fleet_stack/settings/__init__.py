@@ -21,7 +21,13 @@ from kai_fleet.wording import MASK
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.key_paths import key_path
 from kai_fleet_stack.settings.files.manifests import Manifests
-from kai_fleet_stack.settings.mistakes import misspelt, own_keys, validated, within, wrong_key
+from kai_fleet_stack.settings.mistakes import (
+    misspelt,
+    model_and_mistakes,
+    overlaps,
+    own_keys,
+    wrong_key,
+)
 from kai_fleet_stack.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet_stack.settings.sections.isolation import Guard
 from kai_fleet_stack.settings.sections.kubernetes import ObjectName, in_domains
@@ -62,7 +68,7 @@ Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
 # The KAI that schedules the pods of a team, by the team's mode.
 _KAI_BY_MODE: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
-__all__ = ["Loaded", "Settings", "load", "read_config", "validated"]
+__all__ = ["Loaded", "Settings", "load", "model_and_mistakes", "read_config"]
 
 
 class Platform(Strict):
@@ -177,16 +183,16 @@ class Settings(Defaults, Platform):
 
         In mode virtual it also has a shard for each pool, and their sum as `gpus` if that is unset.
         """
-        scheduler = self.scheduler.over(team.scheduler)
+        scheduler = self.scheduler.with_fields_of(team.scheduler)
         if scheduler.mode == "virtual":
             scheduler = self._kai(scheduler)
-        update = self.of_team(team)
+        update = self.fields_for_team(team)
         update["scheduler"] = scheduler
         update["vcluster"] = self._vcluster(team.vcluster)
         return team.model_copy(update=update).filled_in_from_pools()
 
     def _grant(self, grant: Grant) -> Grant:
-        return grant.model_copy(update=self.of_team(grant))
+        return grant.model_copy(update=self.fields_for_team(grant))
 
     def _vcluster(self, team: Vcluster) -> Vcluster:
         """A team's vCluster with the stack's defaults; values and groups of both are merged.
@@ -195,7 +201,7 @@ class Settings(Defaults, Platform):
         its chart and its images.
         """
         stack = self.vcluster
-        access = (stack.access or Access()).over(team.access)
+        access = (stack.access or Access()).with_fields_of(team.access)
         kind = self.cluster.kind
         if kind is not None:
             access = kind.access(access)
@@ -204,7 +210,7 @@ class Settings(Defaults, Platform):
             "groups": {**stack.groups, **team.groups},
             "access": access,
         }
-        vcluster = stack.over(team).model_copy(update=update)
+        vcluster = stack.with_fields_of(team).model_copy(update=update)
         images = {"controlPlane.advanced.defaultImageRegistry": "ghcr.io"}
         return self._mirrored(vcluster, "vcluster", images)
 
@@ -343,7 +349,7 @@ class Loaded:
     mistakes: tuple[Finding, ...] = ()
 
 
-def checked(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
+def with_mistakes_between_keys(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
     """The settings with all mistakes: those `in_file`, and those between keys.
 
     A mistake between keys is left out where a key above or below it is wrong already, and, if a key
@@ -359,17 +365,17 @@ def checked(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
             wrong_paths.append(scheduler)
     mistakes = list(in_file)
     for path, message in dict.fromkeys(_between_keys(settings)):
-        if not within(path, wrong_paths):
+        if not overlaps(path, wrong_paths):
             mistakes.append(wrong_key(path, message))
     return Loaded(settings, tuple(mistakes))
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
-    settings, mistakes = validated(Settings, raw)
+    settings, mistakes = model_and_mistakes(Settings, raw)
     if settings is not None:
         settings.remember_file(raw)
-    return checked(settings, mistakes)
+    return with_mistakes_between_keys(settings, mistakes)
 
 
 def _between_keys(settings: Settings) -> Wrong:
@@ -460,7 +466,7 @@ def _granted_queue(settings: Settings, name: str) -> str | None:
     facts = settings.platform_facts
     if facts is None or settings.teams[name].scheduler.mode != "host":
         return None
-    return facts.granted(name).parent_queue
+    return facts.grant_of(name).parent_queue
 
 
 def _databases(settings: Settings) -> Wrong:
@@ -506,7 +512,7 @@ def _platform_mistakes(settings: Settings) -> Wrong:
     shards = kai.shards if kai else {}
     yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
     # Only the queues of the host's KAI bound the GPUs of a team in mode host.
-    isolated = [name for name in host_mode if settings.teams[name].isolation.on]
+    isolated = [name for name in host_mode if settings.teams[name].isolation.is_on]
     outside = settings.guard.outside_queues
     if isolated and outside != "deny":
         cause = (
@@ -528,10 +534,10 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
     decrypted = own_keys(dict.fromkeys(secret_keys))
-    return parsed(raw), frozenset(decrypted), misspelt(raw)
+    return values_of_config(raw), frozenset(decrypted), misspelt(raw)
 
 
-def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
+def values_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The `kai-fleet:` keys of a configuration as the engine gives it to programs and packs."""
     return {key: _parsed(value) for key, value in own_keys(config).items()}
 

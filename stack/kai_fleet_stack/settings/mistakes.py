@@ -87,7 +87,7 @@ def misspelt(keys: Iterable[str]) -> list[Finding]:
     return mistakes
 
 
-def within(path: str, others: Iterable[str]) -> bool:
+def overlaps(path: str, others: Iterable[str]) -> bool:
     """Whether a key path is one of the others, or is above or below one of them."""
     return any(_is_below(path, other) or _is_below(other, path) for other in others)
 
@@ -96,7 +96,7 @@ def _is_below(path: str, above: str) -> bool:
     return f"{path}.".startswith(f"{above}.")
 
 
-def validated(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:
+def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:
     """The model without its wrong keys (None if nothing usable is left), and all mistakes.
 
     Leaving out a wrong key can show more mistakes, which are reported unless they are above or
@@ -114,7 +114,7 @@ def validated(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:
         # One mistake for each path: errors at several forms of a value have one path.
         by_path = {key_path(location): location for location in details}
         for path, location in by_path.items():
-            if not within(path, reported):
+            if not overlaps(path, reported):
                 message = _message(details[location], model)
                 mistakes.append(wrong_key(path, message, location))
         rest = _without(rest, details)

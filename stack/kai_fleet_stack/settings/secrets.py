@@ -29,7 +29,7 @@ from kai_fleet_stack.settings.team_stack import TeamStack
 
 # Output of a stack with the digests of the ciphertexts that each key has had, the newest first.
 OUTPUT: Final = "ciphertexts"
-Known = Mapping[str, Sequence[str]]
+DigestsByKey = Mapping[str, Sequence[str]]
 _MOST_KNOWN: Final = 100  # digests of a key
 # Keys of a stack file with the stack's encryption key. Two stacks with the same encryption key can
 # decrypt each other's secrets.
@@ -46,7 +46,7 @@ _MAY_NOT_BE_ENCRYPTED: Final = (
 
 
 @dataclass(frozen=True)
-class Encrypted:
+class Ciphertext:
     """A ciphertext in a stack file.
 
     `location` is the path to its key. `content` are the bytes that the engine would decrypt, or the
@@ -68,7 +68,7 @@ class Encrypted:
         namespace, colon, name = str(self.location[0]).partition(":")
         if namespace != NAMESPACE or not colon:
             return True
-        return is_key((name, *self.location[1:]))
+        return takes_secret((name, *self.location[1:]))
 
     @property
     def is_of_stack(self) -> bool:
@@ -86,7 +86,7 @@ class Encrypted:
         content = repr(self.content).encode()
         return sha256(content).hexdigest()[:32]
 
-    def mistakes_of_copy(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
+    def mistakes_of_copy(self, others: Iterable["Ciphertext"], cause: str) -> Iterator[Finding]:
         """The mistake that the first equal ciphertext at another place is the same.
 
         Nothing where none is equal, and where `mistakes` reports the key.
@@ -113,14 +113,14 @@ class Encrypted:
             yield wrong_key(self.path, f"{cause}; {_encrypt('it anew', self.location, stack)}")
 
 
-def encrypted(file: Path) -> list[Encrypted]:
+def ciphertexts_of(file: Path) -> list[Ciphertext]:
     """All ciphertexts of a stack file, of any namespace, and then its encryption key.
 
     Empty if it has no ciphertexts, is absent, or cannot be read.
     """
     document = yaml_file.mapping(file)
     ciphertexts = [
-        Encrypted(file.name, location, _content(value["secure"]))
+        Ciphertext(file.name, location, _content(value["secure"]))
         for location, value in _leaves(document.get("config"))
         if isinstance(value, Mapping)
     ]
@@ -129,14 +129,14 @@ def encrypted(file: Path) -> list[Encrypted]:
     for key in _STACK_KEYS:
         if key in document:
             content = _content(str(document[key]))
-            ciphertexts.append(Encrypted(file.name, (key,), content))
+            ciphertexts.append(Ciphertext(file.name, (key,), content))
     return ciphertexts
 
 
-def encrypted_in(folder: Path) -> list[Encrypted]:
+def ciphertexts_in_folder(folder: Path) -> list[Ciphertext]:
     """The ciphertexts and encryption keys of all stack files of a folder."""
     files = sorted(folder.glob("Pulumi.*.yaml"))
-    return list(chain.from_iterable(map(encrypted, files)))
+    return list(chain.from_iterable(map(ciphertexts_of, files)))
 
 
 def _leaves(value: Any, location: Location = ()) -> Iterator[tuple[Location, Any]]:
@@ -164,7 +164,7 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
         return ciphertext
 
 
-def copies(file: Path) -> Iterator[Finding]:
+def copied_ciphertexts(file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file, and its encryption key, that another place has too.
 
     That is another key of this file, or any key of another stack file in its folder.
@@ -172,19 +172,19 @@ def copies(file: Path) -> Iterator[Finding]:
     All ciphertexts of Pulumi.yaml are mistakes as well. Ciphertexts at keys that may not be
     encrypted are left out: `mistakes` reports them.
     """
-    for secret in encrypted(file.parent / "Pulumi.yaml"):
+    for secret in ciphertexts_of(file.parent / "Pulumi.yaml"):
         cause = "is encrypted in Pulumi.yaml, which is of every stack"
         yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
-    in_file = encrypted(file)
+    in_file = ciphertexts_of(file)
     if not in_file:
         return
-    in_folder = encrypted_in(file.parent)
+    in_folder = ciphertexts_in_folder(file.parent)
     originals = [secret for secret in (*in_file, *in_folder) if secret.allowed]
     for secret in in_file:
         yield from secret.mistakes_of_copy(originals, "is the same ciphertext as")
 
 
-def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
+def moved_ciphertexts(before: Iterable[Ciphertext], now: Iterable[Ciphertext]) -> Iterator[Finding]:
     """Ciphertexts of `now` that `before` has at another key or in another file, not at this one."""
     earlier = list(before)
     for secret in now:
@@ -192,13 +192,13 @@ def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Fin
             yield from secret.mistakes_of_copy(earlier, "is a ciphertext that stood at")
 
 
-def moved_since(known: Known, file: Path) -> Iterator[Finding]:
+def ciphertexts_moved_since(known: DigestsByKey, file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file that earlier updates had at another key, and not at this one.
 
     Args:
         known: the stack's output OUTPUT.
     """
-    for secret in encrypted(file):
+    for secret in ciphertexts_of(file):
         if secret.digest in known.get(secret.key, ()):
             continue
         keys = [key for key, digests in known.items() if secret.digest in digests]
@@ -206,13 +206,13 @@ def moved_since(known: Known, file: Path) -> Iterator[Finding]:
             yield from secret.mistakes_at_key(f"is a ciphertext that an update had at {keys[0]}")
 
 
-def known_since(known: Known, file: Path) -> dict[str, list[str]]:
+def digests_since(known: DigestsByKey, file: Path) -> dict[str, list[str]]:
     """The output OUTPUT with the digests of a stack file's ciphertexts added in front.
 
     A key keeps its newest 100 digests.
     """
     digests_by_key = {key: list(digests) for key, digests in known.items()}
-    for secret in encrypted(file):
+    for secret in ciphertexts_of(file):
         digests = digests_by_key.setdefault(secret.key, [])
         if secret.digest in digests:
             digests.remove(secret.digest)
@@ -259,7 +259,7 @@ def mistakes(masked: object, stack: str) -> Iterator[Finding]:
         masked: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
     """
     for location, value in _leaves(masked):
-        if is_key(location):
+        if takes_secret(location):
             if value not in (None, "", MASK):
                 complete = (f"{NAMESPACE}:{location[0]}", *location[1:])
                 command = _encrypt("it", complete, stack)
@@ -279,7 +279,7 @@ def with_command(finding: Finding, stack: str) -> Finding:
     return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
 
 
-def is_key(location: Location) -> bool:
+def takes_secret(location: Location) -> bool:
     """Whether the key at this path, without the prefix `kai-fleet:`, takes a secret."""
     if not location or location[-1] not in _KEYS:
         return False

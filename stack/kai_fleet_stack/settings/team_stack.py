@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field, ValidationError
 from kai_fleet.deployed import READ_OUTPUTS, full_name
 from kai_fleet.values import value_at, whole_numbers
 from kai_fleet_stack.project import update_command
-from kai_fleet_stack.settings import Loaded, Platform, Settings, checked
+from kai_fleet_stack.settings import Loaded, Platform, Settings, with_mistakes_between_keys
 from kai_fleet_stack.settings.files.manifests import Manifests
-from kai_fleet_stack.settings.mistakes import validated, wrong_key
+from kai_fleet_stack.settings.mistakes import model_and_mistakes, wrong_key
 from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirror
 from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Strict, Wrong
 from kai_fleet_stack.settings.sections.platform import HostKai, Name, StackName, TeamName
@@ -132,7 +132,7 @@ class Facts(Platform):
         """The facts as the output `platform`: by key, only those that are set and not None."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
-    def granted(self, team: str) -> Granted:
+    def grant_of(self, team: str) -> Granted:
         """The grant of a team; an empty one if the platform has none for it."""
         return self.teams.get(team, Granted())
 
@@ -166,7 +166,7 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     Mistakes are those in the file, between it and the platform, and between keys. Without the
     platform's facts, or with nothing usable in the file, there are no settings.
     """
-    file, mistakes = validated(TeamStack, raw)
+    file, mistakes = model_and_mistakes(TeamStack, raw)
     if file is None:
         return Loaded(None, tuple(mistakes))
     stack = file.platform.stack
@@ -179,7 +179,7 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     for key, message in _between(file, facts):
         mistakes.append(wrong_key(f"kai-fleet:team.{key}", message))
     settings = _settings(file, facts).remember_file(raw, facts)
-    return checked(settings, mistakes)
+    return with_mistakes_between_keys(settings, mistakes)
 
 
 def _settings(file: TeamStack, facts: Facts) -> Settings:
@@ -192,7 +192,7 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
     set_by_file = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
-    grant = {key: value for key, value in facts.granted(name) if key in TeamSettings.model_fields}
+    grant = {key: value for key, value in facts.grant_of(name) if key in TeamSettings.model_fields}
     platform = {key: getattr(facts, key) for key in Platform.model_fields}
     settings = Settings.model_validate(
         {
@@ -210,7 +210,7 @@ def _between(file: TeamStack, facts: Facts) -> Wrong:
     """The first mistake between the team's file and its platform, at a key below the team."""
     team = file.team
     where = f"stack {facts.stack}"
-    queue = facts.granted(team.name).parent_queue
+    queue = facts.grant_of(team.name).parent_queue
     if team.name not in facts.teams:
         cause = f"is not granted by {where}, which grants {', '.join(facts.teams) or 'no team'}"
         key = f"kai-fleet:teamStacks.{team.name}"

@@ -4,7 +4,7 @@ import copy
 
 from kai_fleet_cli.diff.changes import difference, of_changes
 from kai_fleet_cli.diff.report import Base, DiffReport
-from kai_fleet_stack.settings.secrets import Encrypted
+from kai_fleet_stack.settings.secrets import Ciphertext
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -26,7 +26,7 @@ def reported(now, base=None, part=None):
 
 
 def sealed(key, ciphertext):
-    return Encrypted("Pulumi.lab.yaml", (key,), ciphertext)
+    return Ciphertext("Pulumi.lab.yaml", (key,), ciphertext)
 
 
 def named(record, name):

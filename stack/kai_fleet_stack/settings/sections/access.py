@@ -121,11 +121,11 @@ class Access(Strict):
             return f"{self.host}:{self.port or _HTTPS}"
         return self.host
 
-    def over(self, team: Self | None) -> Self:
+    def with_fields_of(self, team: Self | None) -> Self:
         """The stack's access with the keys of a team over it; a team's of another type alone."""
         if team is not None and team.set_fields.get("type", self.type) != self.type:
             return team
-        return super().over(team)
+        return super().with_fields_of(team)
 
     def mistakes(self) -> Wrong:
         """Keys that the type requires and that are missing or wrong, or that it does not read."""

@@ -104,7 +104,7 @@ class Isolation(Strict):
     network: Network = Field(default_factory=Network)
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether the host enforces anything for the team besides its GPU quota."""
         return self.level != "off"
 

@@ -82,7 +82,7 @@ class Strict(BaseModel):
         """The fields that the file sets, or that were filled in for it, by name; no defaults."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
-    def over(self, team: Self | None) -> Self:
+    def with_fields_of(self, team: Self | None) -> Self:
         """This section, of the stack, with the fields that a team's section sets over it.
 
         A section, list or mapping in a field of the team replaces that of the stack as a whole.

@@ -79,24 +79,24 @@ Gpus = Annotated[
 ]
 
 
-def by_kind(gpus: int | Mapping[str, int]) -> dict[str, int]:
+def gpus_by_resource(gpus: int | Mapping[str, int]) -> dict[str, int]:
     """Numbers of GPUs by resource; a number alone counts nvidia.com/gpu."""
     return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
 
 
-def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
+def total_gpus(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
     """The sum of the GPUs of pools: by resource if one pool has them by resource, else a number."""
     total = Counter[str]()
     are_numbers = True
     for gpus in pools:
-        total.update(by_kind(gpus))
+        total.update(gpus_by_resource(gpus))
         are_numbers = are_numbers and isinstance(gpus, int)
     return total[GPU_RESOURCES[0]] if are_numbers else dict(total)
 
 
 def gpus_with_slices(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
     """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g."""
-    by_resource = by_kind(gpus)
+    by_resource = gpus_by_resource(gpus)
     whole_gpus = sum(by_resource.get(name, 0) for name in GPU_RESOURCES)
     return whole_gpus + int(mig.gpus_of(slices))
 

@@ -26,9 +26,9 @@ from kai_fleet_stack.settings.sections.platform import (
     KaiVersion,
     Shard,
     ShardName,
-    by_kind,
+    gpus_by_resource,
     gpus_with_slices,
-    together,
+    total_gpus,
 )
 from kai_fleet_stack.settings.sections.queues import QueueName, QueueTree
 from kai_fleet_stack.settings.sections.vcluster import Vcluster
@@ -53,7 +53,7 @@ class Scheduler(KaiRelease):
         description=f"virtual, required there: version of its KAI, such as {EXAMPLE_VERSION}.",
     )
 
-    def over(self, team: Self | None) -> Self:
+    def with_fields_of(self, team: Self | None) -> Self:
         """The stack's scheduler with the keys of a team over it; a team's of another mode alone.
 
         Chart values of both are merged.
@@ -62,7 +62,7 @@ class Scheduler(KaiRelease):
             return self
         if team.set_fields.get("mode", self.mode) != self.mode:
             return team
-        scheduler = super().over(team)
+        scheduler = super().with_fields_of(team)
         values = merged(self.values, team.values)
         return scheduler.model_copy(update={"values": values}) if values else scheduler
 
@@ -89,14 +89,14 @@ class Defaults(Strict):
     kai-fleet:affinity. Default: none.
     """
 
-    def of_team(self, team: Defaults) -> dict[str, object]:
+    def fields_for_team(self, team: Defaults) -> dict[str, object]:
         """These fields for a team, by name: the stack's with those that the team sets over them.
 
         An empty list of tolerations of the team replaces the stack's; an empty affinity does not.
         """
         has_tolerations = "tolerations" in team.model_fields_set
         return {
-            "isolation": self.isolation.over(team.isolation),
+            "isolation": self.isolation.with_fields_of(team.isolation),
             "labels": {**self.labels, **team.labels},
             "annotations": {**self.annotations, **team.annotations},
             "tolerations": team.tolerations if has_tolerations else self.tolerations,
@@ -120,7 +120,7 @@ class HostPlace(Defaults):
     @property
     def slices(self) -> dict[str, int]:
         """Number of MIG slices that its pods may hold, by resource."""
-        devices = {**self.isolation.devices, **by_kind(self.gpus)}
+        devices = {**self.isolation.devices, **gpus_by_resource(self.gpus)}
         return mig.slices(devices)
 
     @property
@@ -176,14 +176,14 @@ class TeamSettings(HostPlace, Runs):
         scheduler = self.scheduler.model_copy(update={"shards": shards})
         update: dict[str, object] = {"scheduler": scheduler}
         if "gpus" not in self.model_fields_set:
-            update["gpus"] = together(self.pools.values())
+            update["gpus"] = total_gpus(self.pools.values())
         return self.model_copy(update=update)
 
     @property
     def gpus_by_pool(self) -> dict[str, int]:
         """Number of GPUs that KAI counts in each pool."""
         return {
-            name: gpus_with_slices(gpus, mig.slices(by_kind(gpus)))
+            name: gpus_with_slices(gpus, mig.slices(gpus_by_resource(gpus)))
             for name, gpus in self.pools.items()
         }
 
@@ -232,7 +232,7 @@ class TeamSettings(HostPlace, Runs):
 
     def _pool_mistakes(self) -> Wrong:
         """Another number of GPUs than that of the pools, and top-level queues of no pool."""
-        total = together(self.pools.values())
+        total = total_gpus(self.pools.values())
         if self.gpus != total:
             yield "gpus", f"is {self.gpus}, and its pools have {total} together; drop it"
         for name, queue in self.queues.items():
