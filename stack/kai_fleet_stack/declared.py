@@ -213,6 +213,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
 
 
 def _api_access(access: Access | None) -> ApiAccess | None:
+    """The access to a vCluster's API as rules read it; None if there is none."""
     if access is None:
         return None
     return ApiAccess(

@@ -95,7 +95,8 @@ def check_unused_queues(
 ) -> None:
     """Declare the check that fails if a queue of the host that no team uses is refused.
 
-    It depends on the teams, so that its failure keeps none of them from being updated.
+    It depends on the teams, so that its failure keeps none of them from being updated. Without
+    queues of the host it is left out.
     """
     if settings.queues:
         refusals = args.refusals_of_unused_queues()

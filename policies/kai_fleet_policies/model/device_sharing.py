@@ -58,6 +58,7 @@ def _has_replicas(section: object) -> bool:
 
 
 def _ways_in_text(text: str) -> Iterator[DeviceSharing]:
+    """The ways of sharing in a text of YAML; none in other texts."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:  # the plugin does not read it either

@@ -189,6 +189,7 @@ def _template(
     metadata: object,
     spec: object,
 ) -> PodTemplate:
+    """`base` with what a template and the spec of its pods have; unknown parts are UNKNOWN."""
     return replace(
         base,
         scheduler=text(get(spec, "schedulerName")),

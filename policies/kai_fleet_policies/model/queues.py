@@ -124,6 +124,7 @@ class QueueIndex:
             self._add_parent(queue)
 
     def _add_name(self, queue: DeclaredQueue) -> None:
+        """Index a queue by name; note an unknown name, and a name that an earlier queue has."""
         if queue.name is UNKNOWN:
             self.unknown_names = True
         elif queue.name in self.by_name:

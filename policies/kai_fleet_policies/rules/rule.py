@@ -53,7 +53,10 @@ class Subject:
     key_path_of: Callable[..., str] | None = field(default=None, compare=False)
 
     def at(self, *keys: str) -> Self:
-        """The same subject with the path of a key below it; a URN stays as it is."""
+        """The same subject with the path of a key below it; a URN stays as it is.
+
+        `key_path_of` is asked once: a further call goes below the path that it found.
+        """
         if self.key_path_of is None:
             return replace(self, path=at(self.path, *keys))
         return replace(self, path=self.key_path_of(*keys), key_path_of=None)

@@ -131,6 +131,7 @@ def _refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
 
 
 def _unused(cluster: ClusterModel, subject: Subject) -> Findings:
+    """Warn of a source that allows nothing; without a mirror the fix proposes it as one."""
     cause = "allows a place from which no chart and no image comes"
     if cluster.sources.mirror:
         yield subject.warn(cause, "drop it")

@@ -104,7 +104,7 @@ def _flags(arguments: object, key: str) -> dict[str, str]:
 
     Flags are read in every form that a program might take: with one or two dashes, the value behind
     `=`, a space or in the next argument, underscores for dashes, several flags in one argument. A
-    value without a flag is one of the flag "".
+    value without a flag is one of the flag "". Raises UnknownValueError if an argument is UNKNOWN.
     """
     given = arguments if isinstance(arguments, list | tuple) else [arguments]
     require_known(UNKNOWN if UNKNOWN in given else None, f"{key} is known")

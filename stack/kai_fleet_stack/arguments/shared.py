@@ -73,7 +73,8 @@ def kai_args(
 ) -> KaiSchedulerArgs:
     """Arguments of a KAI from its settings.
 
-    A mode of GPU sharing that its chart values set counts before the key `gpuSharing`.
+    A mode of GPU sharing that its chart values set counts before the key `gpuSharing`; a text there
+    that is no mode does not.
 
     Args:
         pods: has tolerations and affinity of its pods: the KAI itself, or its team.

@@ -35,8 +35,8 @@ from kai_fleet_stack.settings.sections.models import (
     NO_ENTRIES,
     NO_KEYS,
     Grants,
+    Mistakes,
     Strict,
-    Wrong,
     below,
     short_for,
 )
@@ -161,12 +161,12 @@ class Settings(Defaults, Platform):
         if self.mirror is None or not chart:
             return section
         registry = self.mirror.registry
-        moved = []
+        image_values = []
         for key, image in images.items():
-            moved.append(nested(key, sources.mirrored(registry, image)))
+            image_values.append(nested(key, sources.mirrored(registry, image)))
         update = {
             "chart": section.chart or f"oci://{registry}/charts/{chart}",
-            "values": merged(*moved, section.values),
+            "values": merged(*image_values, section.values),
         }
         return section.model_copy(update=update)
 
@@ -378,7 +378,7 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     return with_mistakes_between_keys(settings, mistakes)
 
 
-def _between_keys(settings: Settings) -> Wrong:
+def _between_keys(settings: Settings) -> Mistakes:
     """All mistakes that show only between keys."""
     yield from below("kai-fleet:cluster", settings.cluster.mistakes())
     for name in settings.teams:
@@ -392,7 +392,7 @@ def _between_keys(settings: Settings) -> Wrong:
     yield from _gpu_resources(settings)
 
 
-def _names_of_teams(settings: Settings) -> Wrong:
+def _names_of_teams(settings: Settings) -> Mistakes:
     """Removed teams that are still declared, and workloads for teams that are not."""
     for name in settings.removed:
         if name in settings.teams:  # a later edit that drops it by mistake would delete it
@@ -405,7 +405,7 @@ def _names_of_teams(settings: Settings) -> Wrong:
             yield f"kai-fleet:workloads.{name}", message
 
 
-def _gpu_resources(settings: Settings) -> Wrong:
+def _gpu_resources(settings: Settings) -> Mistakes:
     """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
     resource = settings.gpu.resource
     for name in settings.all_teams:
@@ -420,7 +420,7 @@ def _gpu_resources(settings: Settings) -> Wrong:
             yield f"{settings.team_path(name)}.gpus", f"{cause}; write {resource}"
 
 
-def _domains(settings: Settings, name: str) -> Wrong:
+def _domains(settings: Settings, name: str) -> Mistakes:
     """Keys in a team's labels and annotations whose domain the platform does not list.
 
     A key that the stack has with the same value is the stack's.
@@ -434,7 +434,8 @@ def _domains(settings: Settings, name: str) -> Wrong:
 
 def _foreign_domains(
     settings: Settings, name: str, key: str, stack: Mapping[str, str], team: Mapping[str, str]
-) -> Wrong:
+) -> Mistakes:
+    """`_domains` of the team's `key`: `labels` or `annotations`, beside those of the stack."""
     for noted, value in team.items():
         if stack.get(noted) == value or in_domains(noted, settings.key_domains):
             continue
@@ -444,7 +445,7 @@ def _foreign_domains(
         yield f"{settings.team_path(name)}.{key}", f"{cause}; {fix}"
 
 
-def _team_mistakes(settings: Settings, name: str) -> Wrong:
+def _team_mistakes(settings: Settings, name: str) -> Mistakes:
     """Mistakes between keys of a team, at the team's path or at the stack's default."""
     team = settings.teams[name]
     path = settings.team_path(name)
@@ -469,7 +470,7 @@ def _granted_queue(settings: Settings, name: str) -> str | None:
     return facts.grant_of(name).parent_queue
 
 
-def _databases(settings: Settings) -> Wrong:
+def _databases(settings: Settings) -> Mistakes:
     """Databases of more than one vCluster: each would overwrite the objects of the others.
 
     Of teams with one database all but the first are reported.
@@ -495,7 +496,7 @@ def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
             yield name, secret.get_secret_value()
 
 
-def _platform_mistakes(settings: Settings) -> Wrong:
+def _platform_mistakes(settings: Settings) -> Mistakes:
     """Mistakes between keys that only a platform's stack has."""
     kind = settings.cluster.kind
     if kind is not None:

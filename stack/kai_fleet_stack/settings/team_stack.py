@@ -13,7 +13,7 @@ from kai_fleet_stack.settings import Loaded, Platform, Settings, with_mistakes_b
 from kai_fleet_stack.settings.files.manifests import Manifests
 from kai_fleet_stack.settings.mistakes import model_and_mistakes, wrong_key
 from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirror
-from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Strict, Wrong
+from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Mistakes, Strict
 from kai_fleet_stack.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet_stack.settings.sections.queues import walk
 from kai_fleet_stack.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
@@ -206,7 +206,7 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     return settings.model_copy(update={"workloads": file.workloads})
 
 
-def _between(file: TeamStack, facts: Facts) -> Wrong:
+def _between(file: TeamStack, facts: Facts) -> Mistakes:
     """The first mistake between the team's file and its platform, at a key below the team."""
     team = file.team
     where = f"stack {facts.stack}"

@@ -21,8 +21,8 @@ from kai_fleet_stack.settings.sections.models import (
     NO_ENTRIES,
     NO_KEYS,
     Grants,
+    Mistakes,
     Strict,
-    Wrong,
     like,
     refuse_secret,
 )
@@ -127,7 +127,7 @@ class Access(Strict):
             return team
         return super().with_fields_of(team)
 
-    def mistakes(self) -> Wrong:
+    def mistakes(self) -> Mistakes:
         """Keys that the type requires and that are missing or wrong, or that it does not read."""
         yield from self.useless("type", _TYPES_BY_KEY)
         if self.type == "NodePort" and self.host is None:
@@ -172,7 +172,7 @@ class Kind(Strict):
             defaults["host"] = HERE
         return Access(**{**defaults, **of_team.set_fields})
 
-    def unreachable(self, teams: Mapping[str, Access]) -> Wrong:
+    def unreachable(self, teams: Mapping[str, Access]) -> Mistakes:
         """Teams whose vCluster has this machine as its host but no open port: (team, sentence)."""
         taken = {access.port for access in teams.values()}
         spare = [port for port in self.ports if port not in taken]
@@ -203,7 +203,7 @@ class Cluster(Credentials):
     kind: Kind | None = None
     """A kind cluster on this machine, created and deleted with the stack."""
 
-    def mistakes(self) -> Wrong:
+    def mistakes(self) -> Mistakes:
         """No way to reach the cluster, or more than one."""
         ways = [self.context, self.kubeconfig, self.kind]
         if ways.count(None) != 2:

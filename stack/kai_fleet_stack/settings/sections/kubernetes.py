@@ -32,6 +32,7 @@ def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
     or_unlimited = f"{example}, or {WORD}"
 
     def refuse_other(value: object, write: str) -> None:
+        """Raise ValueError, with what to write, for no quantity and for one beyond the bounds."""
         try:
             amount = parse_quantity(value)
         except ValueError as why:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 # Placeholder in messages: `secrets.with_command` replaces it by the complete command.
 SET_SECRET: Final = "`pulumi config set --secret --path`"
 # Mistakes: the key path, and what is wrong there as `cause; fix`.
-Wrong = Iterator[tuple[str, str]]
+Mistakes = Iterator[tuple[str, str]]
 
 
 # Defaults of lists and of mappings: each section gets one of its own.
@@ -91,7 +91,7 @@ class Strict(BaseModel):
             return self
         return self.model_copy(update=team.set_fields)
 
-    def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Wrong:
+    def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Mistakes:
         """Fields that the file sets although the value of field `name` makes nothing read them.
 
         `readers_by_field` has, for each such field, the values of `name` that read it.
@@ -106,7 +106,7 @@ class Strict(BaseModel):
             yield self.key_of(field), f"has no use with {key} {value}; {fix}"
 
 
-def below(key: str, wrong: Wrong) -> Wrong:
+def below(key: str, wrong: Mistakes) -> Mistakes:
     """The mistakes in the section at `key`, with `key` before their paths."""
     return ((f"{key}.{path}", message) for path, message in wrong)
 

@@ -11,7 +11,14 @@ from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet_stack.settings.files.yaml_file import TreeFile, read_tree
 from kai_fleet_stack.settings.sections.kubernetes import Cpu, Gpu, Memory
-from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Strict, Wrong, like, short_for
+from kai_fleet_stack.settings.sections.models import (
+    NO_KEYS,
+    Grants,
+    Mistakes,
+    Strict,
+    like,
+    short_for,
+)
 from kai_fleet_stack.settings.sections.platform import ShardName
 
 # Pods name their queue in the label kai.scheduler/queue.
@@ -90,7 +97,7 @@ def walk(
 
 def shard_mistakes(
     tree: Mapping[str, Queue], shards: Mapping[str, object], parent: str | None = None
-) -> Wrong:
+) -> Mistakes:
     """Queues that name an undeclared shard, and queues below the top that name any.
 
     `parent` is a queue of another tree that is the parent of this tree's top-level queues.

@@ -18,7 +18,7 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Grants, Strict, Wrong
+from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Grants, Mistakes, Strict
 from kai_fleet_stack.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
@@ -187,7 +187,7 @@ class TeamSettings(HostPlace, Runs):
             for name, gpus in self.pools.items()
         }
 
-    def mistakes(self, granted: str | None = None) -> Wrong:
+    def mistakes(self, granted: str | None = None) -> Mistakes:
         """Keys that the mode requires and that are missing, or that it does not read.
 
         Args:
@@ -199,7 +199,7 @@ class TeamSettings(HostPlace, Runs):
         if self.scheduler.mode == "virtual" and self.pools:
             yield from self._pool_mistakes()
 
-    def _scheduler_mistakes(self) -> Wrong:
+    def _scheduler_mistakes(self) -> Mistakes:
         """No version in mode virtual; in other modes all keys of the scheduler but `mode`."""
         mode = self.scheduler.mode
         if mode == "virtual":
@@ -213,7 +213,7 @@ class TeamSettings(HostPlace, Runs):
                 fix = "drop it, the host's is at kai-fleet:kai"
                 yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
 
-    def _queue_mistakes(self, granted: str | None) -> Wrong:
+    def _queue_mistakes(self, granted: str | None) -> Mistakes:
         """Queues and pools that the mode does not read, and no queue in mode host."""
         mode = self.scheduler.mode
         keys_by_mode = {
@@ -230,7 +230,7 @@ class TeamSettings(HostPlace, Runs):
         if mode == "host" and not has_queue:
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
 
-    def _pool_mistakes(self) -> Wrong:
+    def _pool_mistakes(self) -> Mistakes:
         """Another number of GPUs than that of the pools, and top-level queues of no pool."""
         total = total_gpus(self.pools.values())
         if self.gpus != total:

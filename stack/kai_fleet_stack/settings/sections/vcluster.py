@@ -18,9 +18,9 @@ from kai_fleet_stack.settings.sections.models import (
     NO_KEYS,
     SET_SECRET,
     Grants,
+    Mistakes,
     Rising,
     Strict,
-    Wrong,
     below,
     like,
     refuse,
@@ -51,7 +51,7 @@ class Store(Strict):
         default=None, strict=False
     )
 
-    def mistakes(self) -> Wrong:
+    def mistakes(self) -> Mistakes:
         """Keys that the type requires and that are missing, or that it does not read."""
         yield from self.useless("type", {"replicas": ("etcd",), "data_source": ("external",)})
         if self.type == "external" and self.data_source is None:
@@ -125,7 +125,7 @@ class Vcluster(Strict):
         """The class of its volume's claim; none for the cluster's default class."""
         return [self.storage_class] if self.storage_class else []
 
-    def mistakes(self) -> Wrong:
+    def mistakes(self) -> Mistakes:
         """The mistakes of its sections, and groups without an identity provider."""
         yield from below("store", self.store.mistakes())
         if self.access is not None:
