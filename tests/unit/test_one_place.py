@@ -93,7 +93,7 @@ def test_a_gpu_stack_is_one_record(tree):
 RULE = '''
 
 @cluster_rule(Level.MANDATORY, "no-team", "low")
-def no_team(cluster: Cluster) -> Findings:
+def no_team(cluster: ClusterModel) -> Findings:
     """No team.
 
     Because.
