@@ -22,7 +22,7 @@ from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
 from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
-from kai_fleet.releases.charts import named
+from kai_fleet.releases.charts import chart_in
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import ending, listed
@@ -363,7 +363,7 @@ def _find_record(error: _Error) -> Repair:
     """
     release = error.inputs["name"]
     namespace = error.inputs["namespace"]
-    chart = named(error.inputs["chart"]).name
+    chart = chart_in(error.inputs["chart"]).name
     there = f"Helm release {release} of namespace {namespace} is there already"
     try:
         with closing(error.open_cluster()) as api:
