@@ -21,7 +21,7 @@ def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them."""
     return {
         "pods": _pod_records(usage),
-        "nodes": [_node_record(node) for node in usage.nodes.values()],
+        "nodes": [_node_record(usage, node) for node in usage.nodes.values()],
     }
 
 
@@ -59,11 +59,12 @@ def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
     return shares
 
 
-def _node_record(node: Node) -> dict[str, object]:
+def _node_record(usage: Usage, node: Node) -> dict[str, object]:
+    """The JSON of a node. `free` is None if nodes may not be listed, or if KAI runs on the host."""
     return {
         "name": node.name,
         "gpus": node.count,
-        "free": node.free,
+        "free": node.free if usage.snapshot.schedules_here else None,
         "gpuMemoryMiB": node.memory_mib,
         "product": node.product or None,
     }
@@ -119,7 +120,7 @@ def _headline(usage: Usage, node: Node) -> str:
     headline = f"{node.name}: {in_words('gpu', node.count)}"
     if about:
         headline += f" ({about})"
-    if usage.snapshot.schedules_here:
+    if usage.snapshot.schedules_here and node.free is not None:
         headline += f", {short('gpu', node.free)} free"
     return headline
 
@@ -173,7 +174,7 @@ def _sentences_below(usage: Usage) -> Iterator[str]:
     view = usage.snapshot
     pods = usage.shown_pods
     without_gpu = sum(pod.node is not None and not pod.gpus for pod in pods)
-    waiting = sum(pod.node is None for pod in pods)
+    waiting = sum(pod.waits and not pod.ending for pod in pods)
     if without_gpu:
         yield f"{counted(without_gpu, 'pod')} without a GPU"
     if waiting:

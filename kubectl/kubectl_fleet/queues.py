@@ -169,12 +169,16 @@ def _borrowed_and_lent(share: Share, resource: str) -> Text:
 
 
 def _pods(usage: Usage) -> str:
-    """`12 pods have a node, 3 wait`, of KAI's pods; "" if not all pods may be listed."""
+    """`12 pods have a node, 3 wait`, of KAI's pods; "" if not all pods may be listed.
+
+    Pods that are being deleted before they have a node count as neither.
+    """
     if usage.snapshot.partly:
         return ""
     pods = [pod for pod in usage.pods if pod.by_kai]
-    waiting = sum(pod.node is None for pod in pods)
-    running = counted(len(pods) - waiting, "pod", "has a node", "have a node")
+    placed = sum(not pod.waits for pod in pods)
+    waiting = sum(pod.waits and not pod.ending for pod in pods)
+    running = counted(placed, "pod", "has a node", "have a node")
     if not waiting:
         return running
     verb = "waits" if waiting == 1 else "wait"

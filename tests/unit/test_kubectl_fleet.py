@@ -107,6 +107,20 @@ def test_pods_by_gpu(team):
     assert lines[6:] == ["1 pod without a GPU", "1 pod waits for a node: kubectl fleet pending"]
 
 
+def test_memory_that_a_label_has_in_bytes_is_shown_in_mib(team):
+    team.has("nodes", [node("ml-0", memory="42949672960")])
+    assert team.lines("pods")[0] == "ml-0: 8 GPUs (40960 MiB each), 2 free"
+
+
+def test_a_pod_that_is_deleted_before_it_has_a_node_does_not_wait(team):
+    gone = pod("gone", "train", asks={GPU: "1"})
+    gone["metadata"]["deletionTimestamp"] = "2026-11-01T11:59:50Z"
+    team.has("pods", [pod("a", "train", "ml-0", asks={GPU: "4"}), gone])
+    assert "wait" not in team.run("pods")
+    assert team.lines("queues")[-1] == "1 pod has a node"
+    assert team.json("pending")["pending"] == []
+
+
 def test_pods_on_slices_are_shown_where_a_node_has_no_whole_gpu(team):
     team.has("nodes", [node("cut", 0, None)])
     team.has("pods", [pod("s", "train", "cut", asks={"nvidia.com/mig-1g.10gb": "1"})])
@@ -136,7 +150,7 @@ def test_who_may_not_list_nodes_gets_the_rest_and_a_sentence(team):
     text = team.reported("pods")
     assert "note: you may not list nodes: how many GPUs there are is not known" in text
     assert "whole 4 a train" in text
-    assert team.json("pods")["nodes"][0]["free"] == 0
+    assert team.json("pods")["nodes"][0]["free"] is None
 
 
 def test_who_may_not_list_queues_sees_the_pods_by_queue(team):
@@ -181,6 +195,7 @@ def test_in_mode_host_pods_are_shown_by_queue(team):
     (one,) = team.json("pending")["pending"]
     assert "scheduler of KAI" not in one["cause"]
     assert "free" not in team.run("pods").splitlines()[0]
+    assert team.json("pods")["nodes"][0]["free"] is None
 
 
 def test_without_kai_that_is_said(team):

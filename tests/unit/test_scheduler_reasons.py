@@ -197,6 +197,15 @@ def test_a_volume_whose_node_is_gone_is_named_with_it(message, by):
     assert any("`kubectl uncordon ml-9`" in entry.fix for entry in lab.ill())
 
 
+def test_a_volume_that_is_kept_off_a_node_is_not_bound_to_it():
+    term = {**TERM, "operator": "NotIn"}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
+    volume = {"metadata": meta("pvc-7"), "spec": {"nodeAffinity": affinity}}
+    cluster = Nodes([node("ml-0")], CLAIM, volume)
+    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], "a", "b", "c")
+    assert "ml-9" not in sentence
+
+
 def test_who_submits_jobs_reads_of_cordoned_nodes_and_of_volumes(team):
     item = tenant_pod("w", "serve", gpu_fraction="0.5", pod_group_name="g")
     closed = tenant_node("ml-1")

@@ -3,7 +3,9 @@
 import subprocess
 import sys
 
-from kai_fleet_cli.display.terminal import engine_line, say
+from rich.console import Console
+
+from kai_fleet_cli.display.terminal import engine_line, print_table, say
 from kai_fleet_cli.doctor.faults import Fault, findings
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.operation import Operation
@@ -39,6 +41,11 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
     assert capsys.readouterr().out == "\x1b[31mred\x1b[0m [2J]0;title1mover\tok\n"
     say("a\x1b[2Jb")
     assert capsys.readouterr().err == "a[2Jb\n"
+
+
+def test_a_table_may_have_a_last_column_without_a_word(capsys):
+    print_table(Console(width=40), ["name", ""], [["ml", ""]])
+    assert "ml" in capsys.readouterr().out
 
 
 OLD = "KAI of ml: is v0.9.3, and line v0.9 is out of support"

@@ -178,6 +178,42 @@ def test_the_version_is_the_running_one():
     assert count(answers(deployments=[])).version is None
 
 
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("kai", None),
+        ("kai:v0.9.3", "v0.9.3"),
+        ("registry:5000/kai", None),
+        ("registry:5000/kai:v0.9.3", "v0.9.3"),
+        ("registry:5000/kai:v0.9.3@sha256:0a", "v0.9.3"),
+        ("kai@sha256:0a", None),
+        ("", None),
+    ],
+)
+def test_the_version_is_the_tag_of_the_image(image, version):
+    operator = kai()
+    operator["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    assert count(answers(deployments=[operator])).version == version
+
+
+def test_a_reservation_pod_without_a_node_holds_no_gpu():
+    waits = reservation(GROUP_A, "ml-0")
+    del waits["spec"]["nodeName"]
+    found = count(answers(pods=[waits]))
+    assert list(found.nodes) == ["ml-0"]
+    assert found.nodes["ml-0"].shared == []
+
+
+def test_a_label_in_bytes_is_read_in_mib():
+    (found,) = count(answers(nodes=[node("ml-0", memory="42949672960")])).nodes.values()
+    assert (found.memory_mib, found.kai_memory) == (40960, 40900)
+
+
+def test_what_is_free_on_a_node_that_is_not_listed_is_not_known():
+    found = count(answers(nodes=[], pods=[pod("a", node="ml-0", asks={GPU: "1"})]))
+    assert found.nodes["ml-0"].free is None
+
+
 def test_a_version_that_is_no_number_counts_as_the_newest():
     share = pod("a", node="ml-0", gpu_memory="20480")
     assert gpus(share, version="main-0a7") == gpus(share, version="latest") == 0.26

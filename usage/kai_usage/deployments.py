@@ -34,7 +34,5 @@ def _image_tag(deployment: Object) -> str | None:
     containers = spec_of(template).get("containers") or [{}]
     image = str(containers[0].get("image") or "")
     without_digest = image.partition("@")[0]
-    tag = without_digest.rpartition(":")[2]
-    if "/" in tag:  # behind the colon is the port of a registry
-        return None
-    return tag or None
+    name_and_tag = without_digest.rpartition("/")[2]  # a registry before it may have a port
+    return name_and_tag.partition(":")[2] or None

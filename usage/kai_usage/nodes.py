@@ -54,7 +54,8 @@ class Node:
     """A node with its GPUs.
 
     Attributes:
-        count: The GPUs that it advertises.
+        count: The GPUs that it advertises, 0 if it is not listed.
+        is_listed: False for a node that only pods name, because nodes may not be listed.
         memory_mib: MiB of each of its GPUs by the node's label; None without one.
         kai_memory: The same as KAI counts it, as `kai_memory_of` gives it.
         whole: Pods that hold entire GPUs here.
@@ -65,13 +66,19 @@ class Node:
     count: float = 0.0
     memory_mib: int | None = None
     kai_memory: int | None = None
+    is_listed: bool = True
     product: str = ""
     whole: list[Pod] = field(default_factory=list)
     shared: list[SharedGpu] = field(default_factory=list)
 
     @property
-    def free(self) -> float:
-        """The number of GPUs of which no pod has any part."""
+    def free(self) -> float | None:
+        """The number of GPUs of which no pod has any part; None if the node is not listed.
+
+        Only pods that may be listed count. MIG devices take none of them.
+        """
+        if not self.is_listed:
+            return None
         held = sum(pod.gpu.whole for pod in self.whole) + len(self.shared)
         return max(0.0, self.count - held)
 
@@ -87,15 +94,21 @@ def kai_memory_of(node: Object, version: str | None = None) -> int | None:
     MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. A version that is no number counts
     as the newest. None without a label.
     """
-    memory = whole_number(labels_of(node).get(MEMORY_LABEL, ""))
+    memory = _memory_mib(node)
     if memory is None:
         return None
-    if memory >= _TIB_IN_MIB:
-        memory //= _MIB
     numbers = _VERSION.match(version or "")
     if numbers and tuple(map(int, numbers.groups())) < _FIRST_RELEASE_IN_MIB:
         memory = int(memory * _MIB / 10**6)
     return memory - memory % 100 or None
+
+
+def _memory_mib(node: Object) -> int | None:
+    """MiB of each GPU of a node by the node's label; None without one, or for another text."""
+    memory = whole_number(labels_of(node).get(MEMORY_LABEL, ""))
+    if memory is not None and memory >= _TIB_IN_MIB:
+        return memory // _MIB
+    return memory
 
 
 def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
@@ -106,7 +119,7 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
         read[name_of(item)] = Node(
             name=name_of(item),
             count=gpus_of(item),
-            memory_mib=whole_number(labels.get(MEMORY_LABEL, "")),
+            memory_mib=_memory_mib(item),
             kai_memory=kai_memory_of(item, version),
             product=labels.get(PRODUCT_LABEL, ""),
         )
@@ -123,24 +136,29 @@ def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object
     for pod in pods:
         if not pod.node or not pod.gpus:
             continue
-        node = nodes.setdefault(pod.node, Node(pod.node))
+        node = nodes.setdefault(pod.node, Node(pod.node, is_listed=False))
         if pod.gpu.whole:
             node.whole.append(pod)
         for group in pod.groups:
             gpu = shared.setdefault((pod.node, group), SharedGpu(group))
             gpu.holders.append((pod, pod.gpu.fraction_of(node.kai_memory)))
     for node_name, group in sorted(shared):
-        node = nodes.setdefault(node_name, Node(node_name))
+        node = nodes.setdefault(node_name, Node(node_name, is_listed=False))
         node.shared.append(shared[node_name, group])
 
 
 def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
-    """The GPUs that KAI's reservation pods hold for sharing, by node and group."""
+    """The GPUs that KAI's reservation pods hold for sharing, by node and group.
+
+    A reservation pod without a node holds none yet.
+    """
     gpus: dict[tuple[str, str], SharedGpu] = {}
     for item in items:
         if namespace_of(item) != RESERVATIONS or has_ended(item):
             continue
-        node_name = spec_of(item).get("nodeName") or ""
+        node_name = spec_of(item).get("nodeName")
+        if not node_name:
+            continue
         device = annotations_of(item).get(GPU_INDEX, "")
         for group in groups_of(labels_of(item)):
             gpus[node_name, group] = SharedGpu(group, device, reserved=True)

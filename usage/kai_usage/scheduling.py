@@ -201,15 +201,15 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
 
 
 def _host_of(volume: Object | None) -> str:
-    """The hostname label of the one node that a PersistentVolume is bound to; "" if there is none.
+    """The hostname label of the one node that a PersistentVolume is bound to.
 
-    "" as well for a volume that several nodes reach.
+    "" without a volume, and for one that several nodes reach or that names no node by `In`.
     """
     affinity = spec_of(volume or {}).get("nodeAffinity") or {}
     required = affinity.get("required") or {}
     hosts: list[object] = []
     for term in required.get("nodeSelectorTerms") or ():
         for expression in term.get("matchExpressions") or ():
-            if expression.get("key") == _HOSTNAME:
+            if expression.get("key") == _HOSTNAME and expression.get("operator") == "In":
                 hosts += expression.get("values") or ()
     return str(hosts[0]) if len(hosts) == 1 else ""

@@ -73,7 +73,7 @@ def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequen
     for column in columns:
         is_last = column is columns[-1]
         unbroken = " ".join(column).split() if is_last else column
-        width = max(len(text) for text in unbroken)
+        width = max(map(len, unbroken), default=0)
         table.add_column(column[0], min_width=width)
         table_width += width + 2
     for row in rows:
