@@ -63,8 +63,8 @@ class Snapshot:
         objects: Lists of objects by kind; only kinds that the API serves and that may be listed.
         forbidden: Kinds that may not be listed.
         namespace: The one of -n, else the kubeconfig's.
-        shown: The only namespace whose pods are shown; None for all.
-        partly: The pods of only `namespace` may be listed.
+        shown_namespace: The only namespace whose pods are shown; None for all.
+        pods_of_one_namespace: The pods of only `namespace` may be listed.
         kubectl: The kubectl command for this cluster, for sentences.
         now: The time of the reading.
     """
@@ -72,8 +72,8 @@ class Snapshot:
     objects: dict[str, list[Object]]
     forbidden: set[str]
     namespace: str
-    shown: str | None
-    partly: bool
+    shown_namespace: str | None
+    pods_of_one_namespace: bool
     kubectl: str
     now: datetime
 
@@ -98,20 +98,20 @@ class Snapshot:
         return by_name
 
     @property
-    def schedules_here(self) -> bool:
+    def has_queue_api(self) -> bool:
         """Whether KAI runs in this cluster, not on its host: it has the API of queues."""
         return "queues" in self.objects or "queues" in self.forbidden
 
     def shows(self, namespace: str) -> bool:
         """Whether pods of a namespace are shown."""
-        return self.shown in (None, namespace)
+        return self.shown_namespace in (None, namespace)
 
-    def name(self, name: str, namespace: str) -> str:
+    def name_in_table(self, name: str, namespace: str) -> str:
         """A name as tables have it: `NAMESPACE/NAME`.
 
         The name alone in the only namespace that is shown, and in `default` if all are.
         """
-        return name if namespace == (self.shown or "default") else f"{namespace}/{name}"
+        return name if namespace == (self.shown_namespace or "default") else f"{namespace}/{name}"
 
     def seconds_since(self, stamp: object) -> float:
         """The seconds since a time stamp of Kubernetes; 0 for what is none."""
@@ -160,8 +160,8 @@ class Cluster:
     async def _read(self, kinds: list[str]) -> Snapshot:
         namespace = self._namespace or self._client.namespace
         lists = await self._lists(kinds, "*")
-        partly = lists.get("pods") == HTTPStatus.FORBIDDEN
-        if partly:
+        of_one_namespace = lists.get("pods") == HTTPStatus.FORBIDDEN
+        if of_one_namespace:
             namespaced_kinds = [kind for kind in kinds if kind in _NAMESPACED]
             lists |= await self._lists(namespaced_kinds, namespace)
         objects: dict[str, list[Object]] = {}
@@ -172,12 +172,15 @@ class Cluster:
             elif items == HTTPStatus.FORBIDDEN:
                 forbidden.add(kind)
         objects.get("events", []).sort(key=last_seen, reverse=True)  # newest first
+        shown_namespace = self._namespace or None
+        if of_one_namespace and "pods" in objects:
+            shown_namespace = namespace
         return Snapshot(
             objects=objects,
             forbidden=forbidden,
             namespace=namespace,
-            shown=namespace if partly and "pods" in objects else self._namespace or None,
-            partly=partly,
+            shown_namespace=shown_namespace,
+            pods_of_one_namespace=of_one_namespace,
             kubectl=self._kubectl,
             now=datetime.now(UTC),
         )

@@ -8,7 +8,7 @@ from kai_usage.keys import RESERVED
 from kai_usage.objects import Object, last_seen
 from kai_usage.words import plain
 from kubectl_fleet.cluster import Snapshot
-from kubectl_fleet.messages import Reason, meaning
+from kubectl_fleet.messages import Reason, reason_of_messages
 
 _MAX_EVENT_AGE_SECONDS: Final = 900.0
 # The last two are events of KubeRay about a RayCluster.
@@ -73,7 +73,7 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
 
 def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
     text = plain(event.get("message"))
-    known = meaning([text], snapshot.kubectl)
+    known = reason_of_messages([text], snapshot.kubectl)
     if known is not None:
         return known
     return Reason(text, f"look with: `{snapshot.kubectl} {describe}`")

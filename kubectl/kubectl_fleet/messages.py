@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import yaml
 
 from kai_usage import messages, scheduling
-from kai_usage.scheduling import NOTHING, Around
+from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings
 from kai_usage.words import plain
 
 _MAX_CHARACTERS: Final = 4000
@@ -36,7 +36,9 @@ def reason(row: str, **values: object) -> Reason:
     return Reason(cause, fix)
 
 
-def meaning(texts: Iterable[object], kubectl: str, about: Around = NOTHING) -> Reason | None:
+def reason_of_messages(
+    texts: Iterable[object], kubectl: str, about: PodSurroundings = NO_SURROUNDINGS
+) -> Reason | None:
     """What the first known one of some messages means; None if none is known.
 
     `kubectl` is the kubectl command for this cluster. `about` are the nodes and volumes around a
@@ -44,7 +46,7 @@ def meaning(texts: Iterable[object], kubectl: str, about: Around = NOTHING) -> R
     """
     for text in texts:
         line = plain(text, _MAX_CHARACTERS)
-        known = messages.meaning(line, "user") or scheduling.meaning(line, about)
+        known = messages.row_of_message(line, "user") or scheduling.row_of_scheduler(line, about)
         if known is not None:
             row, values = known
             advice = row.tell or row.fix

@@ -51,14 +51,17 @@ def show(usage: Usage) -> RenderableType:
     table = _table()
     for pod, reason in _waiting(usage):
         table.add_row(
-            _title(view.name(pod.name, pod.namespace), f"queue {pod.queue}" if pod.queue else ""),
+            _title(
+                view.name_in_table(pod.name, pod.namespace),
+                f"queue {pod.queue}" if pod.queue else "",
+            ),
             "\n".join(_requests_in_words(pod)) or "-",
             view.age(pod.created),
             _why(reason.cause, reason.fix),
         )
     for denial in denied(view):
         table.add_row(
-            _title(view.name(denial.name, denial.namespace), denial.kind),
+            _title(view.name_in_table(denial.name, denial.namespace), denial.kind),
             "no pod",
             view.age(denial.since),
             _why(denial.cause, denial.fix),

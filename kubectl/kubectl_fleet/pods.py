@@ -21,7 +21,7 @@ def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them."""
     return {
         "pods": _pod_records(usage),
-        "nodes": [_node_record(usage, node) for node in usage.nodes.values()],
+        "nodes": [_node_record(usage, node) for node in usage.gpu_nodes.values()],
     }
 
 
@@ -48,7 +48,7 @@ def _pod_records(usage: Usage) -> list[dict[str, object]]:
 def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
     """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group."""
     shares: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
-    for node in usage.nodes.values():
+    for node in usage.gpu_nodes.values():
         for gpu in node.shared:
             for pod, fraction in gpu.holders:
                 shares[id(pod)][gpu.group] = {
@@ -64,7 +64,7 @@ def _node_record(usage: Usage, node: Node) -> dict[str, object]:
     return {
         "name": node.name,
         "gpus": node.count,
-        "free": node.free if usage.snapshot.schedules_here else None,
+        "free": node.free if usage.snapshot.has_queue_api else None,
         "gpuMemoryMiB": node.memory_mib,
         "product": node.product or None,
     }
@@ -77,9 +77,9 @@ def show(usage: Usage) -> RenderableType:
     pods without a GPU, and of those that wait.
     """
     lines: list[RenderableType] = []
-    for node in usage.nodes.values():
+    for node in usage.gpu_nodes.values():
         rows = list(_rows(usage, node))
-        if not rows and usage.snapshot.shown is not None:
+        if not rows and usage.snapshot.shown_namespace is not None:
             continue
         table = _table(show_header=not lines)  # all tables have the same columns
         for row in rows:
@@ -120,7 +120,7 @@ def _headline(usage: Usage, node: Node) -> str:
     headline = f"{node.name}: {in_words('gpu', node.count)}"
     if about:
         headline += f" ({about})"
-    if usage.snapshot.schedules_here and node.free is not None:
+    if usage.snapshot.has_queue_api and node.free is not None:
         headline += f", {short('gpu', node.free)} free"
     return headline
 
@@ -133,13 +133,13 @@ def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
             yield _row(usage, pod, "  whole", "", pod.gpu.whole)
     for gpu in node.shared:
         is_shown = any(view.shows(pod.namespace) for pod, _ in gpu.holders)
-        if view.shown is None or is_shown:
+        if view.shown_namespace is None or is_shown:
             yield from _rows_of_shared_gpu(usage, gpu)
     for pod in usage.shown_pods_by_node[node.name]:
         if pod.gpu.mig:
             yield _row(usage, pod, "  MIG", "", pod.gpu.mig)
         elif pod.gpu.shared and not pod.groups:
-            yield _row(usage, pod, "  not known", "", pod.gpus)
+            yield _row(usage, pod, "  not known", "", pod.gpu_amount)
 
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
@@ -164,7 +164,7 @@ def _row(
     gpus: float,
 ) -> list[RenderableType]:
     view = usage.snapshot
-    name = view.name(pod.name, pod.namespace)
+    name = view.name_in_table(pod.name, pod.namespace)
     if pod.ending:
         name += " (ending)"
     return [gpu, taken, short("gpu", gpus), name, pod.queue or "-", view.age(pod.created)]
@@ -173,12 +173,12 @@ def _row(
 def _sentences_below(usage: Usage) -> Iterator[str]:
     view = usage.snapshot
     pods = usage.shown_pods
-    without_gpu = sum(pod.node is not None and not pod.gpus for pod in pods)
+    without_gpu = sum(pod.node is not None and not pod.gpu_amount for pod in pods)
     waiting = sum(pod.waits and not pod.ending for pod in pods)
     if without_gpu:
         yield f"{counted(without_gpu, 'pod')} without a GPU"
     if waiting:
         yield f"{counted(waiting, 'pod', 'waits', 'wait')} for a node: kubectl fleet pending"
-    if not pods and "pods" not in view.forbidden and (view.shown or not usage.nodes):
-        where = f"in namespace {view.shown}" if view.shown else "here"
+    if not pods and "pods" not in view.forbidden and (view.shown_namespace or not usage.gpu_nodes):
+        where = f"in namespace {view.shown_namespace}" if view.shown_namespace else "here"
         yield f"no pod holds a GPU {where}"

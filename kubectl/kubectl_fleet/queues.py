@@ -31,7 +31,7 @@ def _record(queue: Queue) -> dict[str, object]:
         "name": queue.name,
         "parent": queue.parent,
         "level": queue.level,
-        "pods": queue.pods,
+        "pods": queue.pods_with_node,
         "waitingPods": queue.waiting_pods,
     }
     for resource, share in queue.shares.items():
@@ -41,7 +41,7 @@ def _record(queue: Queue) -> dict[str, object]:
 
 def _record_without_quotas(queue: Queue) -> dict[str, object]:
     return {
-        "pods": queue.pods,
+        "pods": queue.pods_with_node,
         "waitingPods": queue.waiting_pods,
         "inUse": {name: share.in_use for name, share in queue.shares.items()},
         "waiting": {name: share.waiting for name, share in queue.shares.items()},
@@ -173,7 +173,7 @@ def _pods(usage: Usage) -> str:
 
     Pods that are being deleted before they have a node count as neither.
     """
-    if usage.snapshot.partly:
+    if usage.snapshot.pods_of_one_namespace:
         return ""
     pods = [pod for pod in usage.pods if pod.by_kai]
     placed = sum(not pod.waits for pod in pods)

@@ -21,9 +21,9 @@ from kai_usage.objects import (
     waiting_containers,
 )
 from kai_usage.pods import Pod
-from kai_usage.scheduling import NOTHING, Around, around
+from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings, surroundings_of
 from kai_usage.words import listed, plain
-from kubectl_fleet.messages import Reason, meaning, reason
+from kubectl_fleet.messages import Reason, reason, reason_of_messages
 from kubectl_fleet.table import in_words, short
 from kubectl_fleet.tree import Usage
 
@@ -68,7 +68,7 @@ class Reasons:
 
     def _not_placed(self, pod: Pod) -> Iterator[Reason]:
         """Why a pod has no node: what objects prove, then messages, then that nothing is known."""
-        kai_is_here = self._view.schedules_here
+        kai_is_here = self._view.has_queue_api
         gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
         if gates:
             yield reason("gated", names=", ".join(gates))
@@ -83,7 +83,7 @@ class Reasons:
         ]
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        known = meaning(messages, self._view.kubectl, self._around(pod))
+        known = reason_of_messages(messages, self._view.kubectl, self._around(pod))
         if known is not None:
             yield known
         if self._view.seconds_since(pod.created) <= _PATIENCE_SECONDS:
@@ -93,16 +93,17 @@ class Reasons:
         message = f": {plain(unscheduled)}" if unscheduled else ""
         yield reason("unknown", message=message, **self._describe_values(pod))
 
-    def _around(self, pod: Pod) -> Around:
-        """The nodes and claims around a pod; a team may not list volumes.
+    def _around(self, pod: Pod) -> PodSurroundings:
+        """The nodes and claims around a pod, without volumes, which a team may not list.
 
-        NOTHING if KAI runs on the host, whose nodes are not all here, or if no node may be listed.
+        NO_SURROUNDINGS if KAI runs on the host, whose nodes are not all here, or if no node is
+        listed.
         """
         nodes = self._view.all("nodes")
-        if not self._view.schedules_here or not nodes:
-            return NOTHING
+        if not self._view.has_queue_api or not nodes:
+            return NO_SURROUNDINGS
         claims = self._view.all("persistentvolumeclaims")
-        return around(pod.item, nodes, {}, claims, ())
+        return surroundings_of(pod.item, nodes, {}, claims, ())
 
     def _absent_runtime_class(self, pod: Pod) -> str:
         """A message as containerd's if the pod's RuntimeClass is absent; else ""."""
@@ -123,7 +124,7 @@ class Reasons:
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")
-        known = meaning(texts, self._view.kubectl)
+        known = reason_of_messages(texts, self._view.kubectl)
         if known is not None:
             yield known
         for text in texts:
@@ -174,7 +175,7 @@ class Reasons:
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
         """Limits and quotas that the pod would fill exactly, and that sums of floats exceed."""
-        gpus = pod.gpus
+        gpus = pod.gpu_amount
         if not gpus:
             return
         for queue in self._usage.upwards(pod.queue):

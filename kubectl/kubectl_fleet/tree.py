@@ -13,7 +13,7 @@ from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.kubeconfig import UserError
 
 # What is not known if a list is forbidden.
-_MISSING: Final = {
+_UNKNOWN_WITHOUT: Final = {
     "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
     "pods": "who holds what is not known",
     "queues": "quotas and limits are not known",
@@ -33,7 +33,7 @@ class Usage:
 
     Attributes:
         pods: Pods that have not ended, shown or not.
-        nodes: Nodes with GPUs by name, sorted.
+        gpu_nodes: Nodes with GPUs by name, sorted.
         queues: Queues by name, parents before their children.
         elsewhere: Queues that pods name and that cannot be seen here, such as the host's. Nothing
             is known of their quotas.
@@ -47,14 +47,14 @@ class Usage:
         number = len(snapshot.all("queues"))
         if number > _MAX_QUEUES:
             raise UserError(f"the cluster has {number} queues; at most {_MAX_QUEUES} are shown")
-        counted = cluster_usage.count(snapshot.objects, by_status=snapshot.partly)
+        counted = cluster_usage.count(snapshot.objects, by_status=snapshot.pods_of_one_namespace)
         _refuse_deep(counted.queues)
         self.version = counted.version
         self.pods = counted.pods
-        self.nodes = _with_gpus(counted.nodes, counted.pods)
+        self.gpu_nodes = _with_gpus(counted.nodes, counted.pods)
         self.queues = counted.queues
         self.elsewhere = list[Queue]()
-        if not (snapshot.partly and self.queues):
+        if not (snapshot.pods_of_one_namespace and self.queues):
             names = sorted(counted.queues_of_pods.keys() - self.queues.keys())
             self.elsewhere = [counted.queues_of_pods[name] for name in names]
 
@@ -77,18 +77,18 @@ class Usage:
         view = self.snapshot
         notes = [
             f"you may not list {kind}: {without}"
-            for kind, without in _MISSING.items()
+            for kind, without in _UNKNOWN_WITHOUT.items()
             if kind in view.forbidden
         ]
-        if view.partly and "pods" in view.objects:
+        if view.pods_of_one_namespace and "pods" in view.objects:
             source = "; what queues hold is what KAI says of them" if self.queues else ""
             notes.append(f"you may list pods of namespace {view.namespace} only{source}")
-        if not view.schedules_here and any(pod.by_kai for pod in self.pods):
+        if not view.has_queue_api and any(pod.by_kai for pod in self.pods):
             notes.append(
                 "KAI runs on the host and not here, and so do its queues: what they may hold, and"
                 " who else is on a GPU, can't be seen from here; ask the platform's engineers"
             )
-        elif not view.schedules_here:
+        elif not view.has_queue_api:
             notes.append("no KAI runs here: there are no queues")
         return notes
 
@@ -123,7 +123,7 @@ def _refuse_deep(queues: Queues) -> None:
 
 def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
     """The nodes that advertise GPUs or have pods that hold some, sorted by name."""
-    holding = {pod.node for pod in pods if pod.gpus}
+    holding = {pod.node for pod in pods if pod.gpu_amount}
     return {
         name: node
         for name, node in sorted(nodes.items())

@@ -97,10 +97,10 @@ def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
         usage = Usage(cluster.read(command.kinds))
         view = usage.snapshot
         record: dict[str, object] = {
-            "namespace": view.shown,
+            "namespace": view.shown_namespace,
             "kai": usage.version,
             "notes": usage.notes,
-            "countedFrom": "status" if view.partly else "pods",
+            "countedFrom": "status" if view.pods_of_one_namespace else "pods",
             **command.record(usage),
         }
         return json.dumps(record, indent=indent, ensure_ascii=False) + "\n"

@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.faults import Subject
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_usage.messages import rows
-from kubectl_fleet.messages import meaning
+from kubectl_fleet.messages import reason_of_messages
 from tests.unit.doctor_samples import Lab, meta, node, pod
 from tests.unit.usage_samples import node as tenant_node
 from tests.unit.usage_samples import pod as tenant_pod
@@ -43,7 +43,7 @@ def by_doctor(text):
 @pytest.mark.parametrize("name", FACTS)
 def test_each_reason_has_a_sentence_and_a_remedy_in_the_doctor_and_in_kubectl(name):
     for text in map(said, FACTS[name]["reasons"]):
-        found, told = by_doctor(text), meaning([text], "kubectl")
+        found, told = by_doctor(text), reason_of_messages([text], "kubectl")
         assert found and found.cause and found.fix, text
         assert told and told.cause and told.fix, text
         assert not re.search(r"[{}]", f"{told.cause}{told.fix}".replace("{sample: sample}", ""))
@@ -56,7 +56,9 @@ def test_the_labels_of_nodes_count_last_in_a_pool_of_its_own(name):
         if alone.check not in AFTER_LABELS:
             beside = f"0/10 nodes are available: 2 {text}, 8 node(s) {LAST}. {PREEMPTION}"
             assert by_doctor(beside).check == alone.check, text
-            assert "no node has the labels" not in meaning([beside], "kubectl").cause, text
+            assert "no node has the labels" not in reason_of_messages([beside], "kubectl").cause, (
+                text
+            )
 
 
 def test_each_row_is_met_by_a_source():

@@ -24,7 +24,7 @@ def gpus(item, *nodes, version="v0.16.8"):
     found = count(
         answers(pods=[item], nodes=list(nodes or [node("ml-0")]), deployments=[kai(version)])
     )
-    return found.pods[0].gpus
+    return found.pods[0].gpu_amount
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_tree_with_borrowing_fractions_memory_and_several_gpus():
     assert (train.borrowed, default.borrowed, lab.borrowed) == (0.76, 0, 0)
     assert (serve.in_use, serve.waiting) == (1, 101)
     assert (default.in_use, default.waiting) == (5.76, 101)
-    assert (queues["default"].pods, queues["default"].waiting_pods) == (4, 2)
+    assert (queues["default"].pods_with_node, queues["default"].waiting_pods) == (4, 2)
 
 
 @pytest.mark.parametrize("amount", ["nan", "Infinity", 1e308])

@@ -5,7 +5,7 @@ import pytest
 from kai_usage.cluster_usage import count
 from kai_usage.creators import lacks_pods
 from kai_usage.limits import exceeded_limits
-from kai_usage.messages import meaning
+from kai_usage.messages import row_of_message
 from tests.unit.usage_samples import answers, pod, queue
 
 GPU = "nvidia.com/gpu"
@@ -49,9 +49,9 @@ def test_exceeded_limits_counts_the_resources_that_are_asked_for():
         ("something else", None, None),
     ],
 )
-def test_meaning_passes_over_rows_without_advice_for_the_reader(message, operator, user):
+def test_row_of_message_passes_over_rows_without_advice_for_the_reader(message, operator, user):
     for reader, name in (("operator", operator), ("user", user)):
-        known = meaning(message, reader)
+        known = row_of_message(message, reader)
         assert (known and known[0].name) == name
         if known:
             assert known[0].fix if reader == "operator" else known[0].tell

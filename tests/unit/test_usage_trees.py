@@ -46,7 +46,7 @@ def test_a_tree_adds_up(drawn):
     for waits in (True, False):
         own = dict.fromkeys(found.queues, 0.0)
         for each in found.pods:
-            own[each.queue] += each.gpus if each.waits is waits else 0.0
+            own[each.queue] += each.gpu_amount if each.waits is waits else 0.0
         amounts = {}
         for name, each in found.queues.items():
             share = each.shares["gpu"]

@@ -18,7 +18,8 @@ RESERVED: Final = frozenset(
 )
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 GPU_GROUP: Final = "runai-gpu-group"  # a label of a pod that shares a GPU, and of its reservation
-GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"  # an annotation of a reservation: its GPU's UUID
+# An annotation of a reservation pod. In spite of its name its value is the UUID of the GPU.
+GPU_UUID_ANNOTATION: Final = "run.ai/reserve_for_gpu_index"
 POD_GROUP: Final = "pod-group-name"  # an annotation: the PodGroup of that name has the queue
 # Annotations of a pod: the share of one GPU that it asks for, or MiB of it, and of how many GPUs.
 FRACTION: Final = "gpu-fraction"

@@ -52,7 +52,7 @@ def quoted(message: str) -> str:
     return " ".join(message.split())[:_MOST_QUOTED]
 
 
-def meaning(
+def row_of_message(
     message: str, advice_for: Literal["operator", "user"]
 ) -> tuple[Row, dict[str, str]] | None:
     """The row of `messages.yaml` for a message, and values for its placeholders; None without one.

@@ -7,7 +7,7 @@ from typing import Final
 
 from kai_usage.amounts import rounded
 from kai_usage.gpu_requests import whole_number
-from kai_usage.keys import GPU_INDEX, MEMORY_LABEL, PRODUCT_LABEL, RESERVATIONS
+from kai_usage.keys import GPU_UUID_ANNOTATION, MEMORY_LABEL, PRODUCT_LABEL, RESERVATIONS
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -134,7 +134,7 @@ def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object
     """
     shared = _reserved_gpus(items)
     for pod in pods:
-        if not pod.node or not pod.gpus:
+        if not pod.node or not pod.gpu_amount:
             continue
         node = nodes.setdefault(pod.node, Node(pod.node, is_listed=False))
         if pod.gpu.whole:
@@ -159,7 +159,7 @@ def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
         node_name = spec_of(item).get("nodeName")
         if not node_name:
             continue
-        device = annotations_of(item).get(GPU_INDEX, "")
+        device = annotations_of(item).get(GPU_UUID_ANNOTATION, "")
         for group in groups_of(labels_of(item)):
             gpus[node_name, group] = SharedGpu(group, device, reserved=True)
     return gpus

@@ -60,7 +60,7 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
-    def gpus(self) -> float:
+    def gpu_amount(self) -> float:
         """The GPUs that it holds or waits for."""
         return self.amounts["gpu"]
 

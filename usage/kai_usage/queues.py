@@ -49,7 +49,7 @@ class Queue:
     level: int = 1
     children: list[str] = field(default_factory=list)
     display_name: str = ""
-    pods: int = 0
+    pods_with_node: int = 0
     waiting_pods: int = 0
 
     def add(self, other: "Queue") -> None:
@@ -57,7 +57,7 @@ class Queue:
         for resource, share in self.shares.items():
             share.in_use = rounded(share.in_use + other.shares[resource].in_use)
             share.waiting = rounded(share.waiting + other.shares[resource].waiting)
-        self.pods += other.pods
+        self.pods_with_node += other.pods_with_node
         self.waiting_pods += other.waiting_pods
 
 
@@ -134,7 +134,7 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
         if pod.waits:
             queue.waiting_pods += 1
         else:
-            queue.pods += 1
+            queue.pods_with_node += 1
         for resource, share in queue.shares.items():
             amount = pod.amounts[resource]
             if pod.waits:

@@ -44,7 +44,7 @@ def names_objects(row: Row) -> bool:
 
 
 @dataclass(frozen=True)
-class Around:
+class PodSurroundings:
     """The objects around a pod without a node. Objects of a kind that cannot be read are empty.
 
     Args:
@@ -80,16 +80,16 @@ class Around:
                 yield f"{name} of claim {name_of(claim)}", host, nodes.get(host)
 
 
-NOTHING: Final = Around()
+NO_SURROUNDINGS: Final = PodSurroundings()
 
 
-def around(
+def surroundings_of(
     pod: Object,
     nodes: Sequence[Object],
     pool: Mapping[str, str],
     claims: Iterable[Object],
     volumes: Sequence[Object],
-) -> Around:
+) -> PodSurroundings:
     """The objects around a pod, chosen from all nodes, claims and volumes.
 
     Args:
@@ -101,7 +101,7 @@ def around(
     """
     selector = {**pool, **(spec_of(pod).get("nodeSelector") or {})}
     mounted = {(namespace_of(pod), name) for name in claims_of(pod)}
-    return Around(
+    return PodSurroundings(
         all_nodes=nodes,
         candidates=[node for node in nodes if has_labels(node, selector)],
         claims=[claim for claim in claims if (namespace_of(claim), name_of(claim)) in mounted],
@@ -119,7 +119,7 @@ def claims_of(pod: Object) -> Iterator[str]:
             yield f"{name_of(pod)}-{volume['name']}"
 
 
-def meaning(message: str, about: Around) -> tuple[Row, dict[str, str]] | None:
+def row_of_scheduler(message: str, about: PodSurroundings) -> tuple[Row, dict[str, str]] | None:
     """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
     Objects decide in two cases: whether a volume's node takes pods, and whether cordoned nodes are
@@ -166,7 +166,7 @@ class _Facts(NamedTuple):
     disproved: set[str]
 
 
-def _facts(about: Around) -> _Facts:
+def _facts(about: PodSurroundings) -> _Facts:
     """What objects say. The first volume on a node that takes no pods decides."""
     cordoned = [name_of(node) for node in about.candidates if is_cordoned(node)]
     disproved = set[str]()

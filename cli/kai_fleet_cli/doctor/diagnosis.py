@@ -192,7 +192,7 @@ def _live_counts(snapshot: Snapshot, item: Item) -> str:
 
 def _pods_on_gpus(host: Cluster) -> str:
     try:
-        running = [pod for pod in host.usage.pods if pod.gpus and not pod.waits]
+        running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     except UnreadError:
         return "; they could not be counted"
     return f"; {counted(len(running), 'such pod', 'runs')} now"

@@ -18,7 +18,7 @@ from kai_fleet_cli.doctor.faults import Fault, Subject, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_usage import messages, scheduling
-from kai_usage.scheduling import NOTHING, Around
+from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
@@ -28,7 +28,7 @@ def explain(
     subject: Subject,
     texts: Iterable[str],
     check: str = "",
-    about: Around = NOTHING,
+    about: PodSurroundings = NO_SURROUNDINGS,
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
 
@@ -63,7 +63,7 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         texts = cluster.messages_of(*objects)
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
-    about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
+    about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod)
     known = explain(Subject(cluster, "", ""), texts, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
@@ -76,7 +76,7 @@ def _meaning(subject: Subject, message: str) -> Fault | None:
 
     The row's name is its check.
     """
-    known = messages.meaning(message, "operator")
+    known = messages.row_of_message(message, "operator")
     if known is None:
         return None
     row, values = known
@@ -95,13 +95,13 @@ def _level(row_name: str) -> Level:
     return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
 
 
-def _scheduler_meaning(subject: Subject, message: str, about: Around) -> Fault | None:
+def _scheduler_meaning(subject: Subject, message: str, about: PodSurroundings) -> Fault | None:
     """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
     that matches. The row's name is its check.
 
     The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
     """
-    known = scheduling.meaning(message, about)
+    known = scheduling.row_of_scheduler(message, about)
     if known is None:
         return None
     row, values = known

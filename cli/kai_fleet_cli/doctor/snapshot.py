@@ -23,7 +23,7 @@ from kai_usage.cluster_usage import ClusterUsage, count
 from kai_usage.deployments import is_scheduler, kai_version
 from kai_usage.keys import KAI_NAMESPACE, RESERVED
 from kai_usage.pods import Pod
-from kai_usage.scheduling import Around, around, claims_of
+from kai_usage.scheduling import PodSurroundings, claims_of, surroundings_of
 from kai_usage.times import seconds_since
 
 _ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
@@ -155,7 +155,7 @@ class Cluster:
         pod: KubeObject,
         nodes_of: "Cluster | None" = None,
         pool: Mapping[str, str] = MappingProxyType({}),
-    ) -> Around:
+    ) -> PodSurroundings:
         """Return the objects around a pod without a node, or only why they were not read.
 
         Args:
@@ -171,8 +171,8 @@ class Cluster:
                 claims.extend(self.within("persistentvolumeclaims", pod.namespace))
                 volumes.extend(self.all("persistentvolumes"))
         except UnreadError as error:
-            return Around(unread=str(error))
-        return around(pod, nodes, pool, claims, volumes)
+            return PodSurroundings(unread=str(error))
+        return surroundings_of(pod, nodes, pool, claims, volumes)
 
     @cached_property
     def _by_resource(self) -> Mapping[str, Sequence[KubeObject]]:
@@ -362,7 +362,7 @@ class Snapshot:
         state = self.teams.get(cluster.name)
         return state.team if state is not None else None
 
-    def around(self, pod: KubeObject, cluster: Cluster) -> Around:
+    def around(self, pod: KubeObject, cluster: Cluster) -> PodSurroundings:
         """Return the objects around a pod: the host's nodes, for a team those of its pool."""
         team = self.team_of(cluster)
         if team is None:

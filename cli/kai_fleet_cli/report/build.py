@@ -317,7 +317,7 @@ def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
     try:
         if team.mode == "host":
             pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace]
-            return sum(pod.gpus for pod in pods if not pod.waits)
+            return sum(pod.gpu_amount for pod in pods if not pod.waits)
         copies = read_pods(host.within("pods", team.namespace))
         return sum(pod.gpu.whole + pod.gpu.mig for pod in copies if not pod.waits)
     except UnreadError:
@@ -437,7 +437,7 @@ def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
         team=team,
         queues=sorted({use.queue for use in uses if use.queue}),
         pods=len(uses),
-        gpus=sum(use.gpus for use in uses),
+        gpus=sum(use.gpu_amount for use in uses),
         since=moment(oldest),
         cause=text(reason.cause) if reason else "",
         fix=sentence(fix),

@@ -37,7 +37,7 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
     if team.mode != "host" or team.gpus is None:
         return
     pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
-    held = sum(pod.gpus for pod in pods if not pod.waits)
+    held = sum(pod.gpu_amount for pod in pods if not pod.waits)
     if held > team.gpus + _GPU_SLACK:
         yield Subject(host, "team", team.name).broken(
             f"its pods hold {held:g} GPUs, and {team.gpus:g} are declared: the ResourceQuota does"

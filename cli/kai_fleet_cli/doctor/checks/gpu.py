@@ -16,7 +16,7 @@ from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings.sections.platform import NVIDIA
-from kai_usage.keys import GPU_GROUP, GPU_INDEX, MEMORY_LABEL, RESERVATIONS
+from kai_usage.keys import GPU_GROUP, GPU_UUID_ANNOTATION, MEMORY_LABEL, RESERVATIONS
 from kai_usage.mig import PREFIX, gpus_of
 from kai_usage.nodes import Node, SharedGpu
 from kai_usage.pods import Pod
@@ -399,7 +399,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
             yield _reservation_subject(cluster, pod).broken(
                 f"is {pod.phase}: {why.cause}", *fix, effect_of=why.effect_of
             )
-        elif not pod.annotations.get(GPU_INDEX):
+        elif not pod.annotations.get(GPU_UUID_ANNOTATION):
             yield _reservation_subject(cluster, pod).broken(
                 "runs and has not found its GPU: the pods that share it wait, and are given up"
                 " after 40 s",

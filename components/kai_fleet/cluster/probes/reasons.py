@@ -15,7 +15,13 @@ from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.wording import listed, plain, plural
 from kai_usage.messages import Row
 from kai_usage.objects import spec_of, takes_pods
-from kai_usage.scheduling import Around, around, claims_of, meaning, names_objects
+from kai_usage.scheduling import (
+    PodSurroundings,
+    claims_of,
+    names_objects,
+    row_of_scheduler,
+    surroundings_of,
+)
 from kai_usage.times import seconds_since
 
 # ErrImagePull, ImagePullBackOff
@@ -166,7 +172,7 @@ def _no_node(
     5. the meaning of the scheduler's message; 6. the message itself, whose counts keep changing.
     """
     about = _around(api, pod)
-    known = meaning(pod.unscheduled, about)
+    known = row_of_scheduler(pod.unscheduled, about)
     if known is not None and names_objects(known[0]):
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
@@ -204,7 +210,7 @@ def _sentence(row: Row, values: Mapping[str, str]) -> str:
     return f"{cause}: {fix}"
 
 
-def _around(api: Api, pod: KubeObject) -> Around:
+def _around(api: Api, pod: KubeObject) -> PodSurroundings:
     """The nodes, claims and volumes around a pod, as far as this account may read them.
 
     The account of a team's own stack may not list nodes. Raises UnreachableError.
@@ -221,7 +227,7 @@ def _around(api: Api, pod: KubeObject) -> Around:
             if claim is not None:
                 claims.append(KubeObject(claim))
         volumes = _bound_volumes(api, claims)
-    return around(pod, nodes, {}, claims, volumes)
+    return surroundings_of(pod, nodes, {}, claims, volumes)
 
 
 def _bound_volumes(api: Api, claims: Iterable[KubeObject]) -> list[KubeObject]:
