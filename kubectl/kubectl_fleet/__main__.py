@@ -28,7 +28,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; without one print the help.
 
     Exits with 1 and one sentence on stderr for a user's mistake, a cluster that cannot be read, and
-    Ctrl-C; with --watch Ctrl-C is the usual end, with 0.
+    Ctrl-C; with --watch Ctrl-C is the usual end, with 0. Exits with 2 for unknown arguments.
+    --every is taken as 0.5 seconds at least, and as a day at most.
     """
     parser = _parser()
     options = parser.parse_args(arguments)

@@ -13,8 +13,8 @@ _BYTES_PER_VALUE: Final = 16  # of JSON; a value takes up to 250 bytes of memory
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """Sends requests through a client, with bounds on the answers.
 
-    All answers after `begin` share one bound of seconds, one of bytes and one of JSON values.
-    Compressed answers are not decompressed, because they could expand to gigabytes.
+    All answers after `reset_bounds` share one bound of seconds, one of bytes, and one of values of
+    JSON. Compressed answers are not decompressed, because they could expand to gigabytes.
     """
 
     most = 256 << 20  # bytes of all answers: 25,000 pods
@@ -22,21 +22,26 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, inner: httpx2.AsyncClient, seconds: float) -> None:
         self._inner = inner
         self._seconds = seconds
-        self.begin()
+        self.reset_bounds()
 
-    def begin(self) -> None:
+    def reset_bounds(self) -> None:
         """Reset the bounds. The time begins with the next request."""
-        self._ends: float | None = None
+        self._deadline: float | None = None
         self._bytes = self.most
         self._values = self.most // _BYTES_PER_VALUE
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; its body is read later. Raises ReadTimeout after the bound of seconds."""
-        if self._ends is None:  # not in `begin`: a credential plugin runs after it, and may ask
-            self._ends = time.monotonic() + self._seconds
+        """Send a request; its body is read later.
+
+        Raises ReadTimeout after the bound of seconds, and the errors of the client.
+        """
+        if (
+            self._deadline is None
+        ):  # not in `reset_bounds`: a credential plugin runs after it, and may ask
+            self._deadline = time.monotonic() + self._seconds
         request.headers["Accept-Encoding"] = "identity"
         try:
-            async with asyncio.timeout(self._ends - time.monotonic()):
+            async with asyncio.timeout(self._deadline - time.monotonic()):
                 answer = await self._inner.send(request, stream=True)
         except TimeoutError:
             raise self._too_late() from None
@@ -49,12 +54,15 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def pieces(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
-        """The body as it was sent. Raises ReadTimeout or ReadError if a bound is reached."""
-        ends = self._ends or time.monotonic()
+        """The body as it was sent.
+
+        Raises ReadTimeout or ReadError if a bound is reached, and the errors of the client.
+        """
+        deadline = self._deadline or time.monotonic()
         stream = answer.aiter_raw()
         while True:
             try:
-                async with asyncio.timeout(ends - time.monotonic()):
+                async with asyncio.timeout(deadline - time.monotonic()):
                     piece = await anext(stream, None)
             except TimeoutError:
                 raise self._too_late() from None

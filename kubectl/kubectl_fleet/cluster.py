@@ -61,10 +61,12 @@ class Snapshot:
 
     Attributes:
         objects: Lists of objects by kind; only kinds that the API serves and that may be listed.
+            Events are newest first.
         forbidden: Kinds that may not be listed.
-        namespace: The one of -n, else the kubeconfig's.
+        namespace: The one of -n, else, also for -n "", the kubeconfig's.
         shown_namespace: The only namespace whose pods are shown; None for all.
-        pods_of_one_namespace: The pods of only `namespace` may be listed.
+        pods_of_one_namespace: The pods of all namespaces may not be listed. All namespaced kinds
+            are read in `namespace` alone.
         kubectl: The kubectl command for this cluster, for sentences.
         now: The time of the reading.
     """
@@ -82,7 +84,10 @@ class Snapshot:
         return self.objects.get(kind, [])
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """The object of that name; with `namespace` None, the first one in any namespace."""
+        """The object of that name; None if it is absent, or if its kind cannot be listed.
+
+        With `namespace` None the object of a cluster-wide kind, or the first in any namespace.
+        """
         return self._by_name.get((kind, name, namespace))
 
     @cached_property
@@ -99,7 +104,7 @@ class Snapshot:
 
     @property
     def has_queue_api(self) -> bool:
-        """Whether KAI runs in this cluster, not on its host: it has the API of queues."""
+        """Whether the API of queues is served here: KAI runs in this cluster, not on its host."""
         return "queues" in self.objects or "queues" in self.forbidden
 
     def shows(self, namespace: str) -> bool:
@@ -114,11 +119,18 @@ class Snapshot:
         return name if namespace == (self.shown_namespace or "default") else f"{namespace}/{name}"
 
     def seconds_since(self, stamp: object) -> float:
-        """The seconds since a time stamp of Kubernetes; 0 for what is none."""
+        """The seconds since a time stamp of Kubernetes, negative for a later one than `now`.
+
+        0 for what cannot be read as one.
+        """
         return seconds_since(stamp, self.now)
 
     def age(self, stamp: str) -> str:
-        """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one."""
+        """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one.
+
+        In the largest unit of which it is two or more: `119s`. A stamp that is later than `now`, or
+        cannot be read, gives `0s`.
+        """
         seconds = self.seconds_since(stamp)
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
@@ -146,15 +158,18 @@ class Cluster:
         self._kubectl = shlex.join(command)
 
     def read(self, kinds: Iterable[str]) -> Snapshot:
-        """List the objects of these kinds in all namespaces.
+        """List the objects of these kinds in all namespaces; of Deployments only KAI's.
 
-        If the pods of all namespaces may not be listed, read those of one namespace.
+        If the pods of all namespaces may not be listed, read all namespaced kinds in the namespace
+        of -n, else of the kubeconfig. Of several objects with one name and namespace the first
+        counts.
 
         Raises:
             UserError: The cluster does not answer in time, answers too much or something else than
                 Kubernetes does, or refuses the credentials; or a credential plugin gives no token.
+            LookupError, TypeError, AttributeError: An object is malformed.
         """
-        self._bounds.begin()
+        self._bounds.reset_bounds()
         return self._loop.run(self._read(list(kinds)))
 
     async def _read(self, kinds: list[str]) -> Snapshot:
@@ -186,7 +201,7 @@ class Cluster:
         )
 
     async def _lists(self, kinds: list[str], namespace: str) -> _Lists:
-        """List each kind. Raises UserError.
+        """List each kind; `namespace` is that of `_list`. Raises UserError.
 
         All in one thread: msgspec, with which lightkube decodes, crashes if two threads meet a type
         for the first time.
@@ -203,7 +218,8 @@ class Cluster:
     async def _list(self, kind: str, namespace: str) -> list[Object] | int:
         """The objects of a kind; the HTTP status if it may not be listed, or is not served.
 
-        Raises UserError if the cluster cannot be read.
+        `namespace` is `*` for all. Cluster-wide kinds ignore it; Deployments are always those of
+        KAI's namespace. Raises UserError if the cluster cannot be read.
         """
         try:
             # The iterators have no names: a name would keep one alive after the loop has ended, and

@@ -18,9 +18,10 @@ _PLURALS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "
 
 @dataclass(frozen=True)
 class Denial:
-    """An object whose pods are denied: why, what to do, and the time of its first such event.
+    """An object whose pods are denied: why, what to do, and since when.
 
-    `kind` and `name` are those of the object that a person wrote, such as a Deployment.
+    `kind` and `name` are those of the object that a person wrote, such as a Deployment. `since` is
+    the first time stamp of its newest such event, else the last one; "" without any.
     """
 
     kind: str
@@ -31,21 +32,26 @@ class Denial:
     since: str
 
 
-def denied(snapshot: Snapshot) -> list[Denial]:
+def denials_in(snapshot: Snapshot) -> list[Denial]:
     """The objects that could not create their pods and still lack them, the oldest first.
 
-    Each is there once, by its newest event.
+    Only those of users in namespaces that are shown. Each is there once, by its newest event.
     """
     denials: dict[tuple[str, str, str], Denial] = {}
     for event in snapshot.all("events"):  # newest first
         denial = _denial(snapshot, event)
         if denial is not None:
             denials.setdefault((denial.kind, denial.namespace, denial.name), denial)
-    return sorted(denials.values(), key=lambda each: (each.since, each.namespace, each.name))
+    return sorted(
+        denials.values(), key=lambda denial: (denial.since, denial.namespace, denial.name)
+    )
 
 
 def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
-    """The denial that an event reports; None for other events, and if it is over."""
+    """The denial that an event reports; None for other events, and if it is over.
+
+    None as well for events about pods, and in namespaces that are not shown or not a user's.
+    """
     involved = event.get("involvedObject") or {}
     kind = str(involved.get("kind"))
     name = str(involved.get("name"))
@@ -72,6 +78,10 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
 
 
 def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
+    """The reason that a table has for an event's message.
+
+    For another message the message itself; `describe` is then the rest of the command to look with.
+    """
     text = plain(event.get("message"))
     known = reason_of_messages([text], snapshot.kubectl)
     if known is not None:
@@ -95,7 +105,8 @@ def _is_over(
 ) -> bool:
     """Whether the creator is gone, has ended, is suspended, or has all its pods.
 
-    If its kind may not be listed, whether the event is older than 15 minutes.
+    If its kind cannot be listed, or is none of those that are read, whether the event is older than
+    15 minutes.
     """
     if _PLURALS.get(kind) not in snapshot.objects:
         return snapshot.seconds_since(last_seen(event)) > _MAX_EVENT_AGE_SECONDS

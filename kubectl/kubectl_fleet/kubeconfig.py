@@ -68,7 +68,11 @@ def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
 
 
 def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTransport]:
-    """The client for a context. Raises ConfigError if lightkube cannot use it as kubectl does."""
+    """The client for a context.
+
+    Raises ConfigError if lightkube cannot use it as kubectl does, or if it names what is not there;
+    OSError and ValueError for certificates that cannot be read.
+    """
     context = kubeconfig.contexts[name]
     user_name = context.get("user", "")
     if context.get("cluster") not in kubeconfig.clusters:
@@ -114,7 +118,8 @@ def _with_known_plugin(user: Entry) -> Entry:
 def _read(paths: str) -> _Kubeconfig:
     """Merge files as kubectl does: of entries with the same name, the first one counts.
 
-    Files that are absent are skipped. Raises ConfigError if all are.
+    Files that are absent are skipped. Raises ConfigError if all are; YAMLError, ValueError,
+    TypeError, KeyError or AttributeError for a file that is no kubeconfig.
     """
     files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
     files = [file for file in files if file.is_file()]

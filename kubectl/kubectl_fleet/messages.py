@@ -28,25 +28,34 @@ def _reasons() -> Mapping[str, Mapping[str, str]]:
     return table
 
 
-def reason(row: str, **values: object) -> Reason:
-    """A row of `reasons.yaml`, with these values in its placeholders."""
-    texts = _reasons()[row]
+def reason(row_name: str, **values: object) -> Reason:
+    """A row of `reasons.yaml`, with these values in its placeholders.
+
+    Raises KeyError for a row or a placeholder that is not there.
+    """
+    texts = _reasons()[row_name]
     cause = texts["cause"].format_map(values)
     fix = texts["fix"].format_map(values)
     return Reason(cause, fix)
 
 
 def reason_of_messages(
-    texts: Iterable[object], kubectl: str, about: PodSurroundings = NO_SURROUNDINGS
+    texts: Iterable[object], kubectl: str, surroundings: PodSurroundings = NO_SURROUNDINGS
 ) -> Reason | None:
     """What the first known one of some messages means; None if none is known.
 
-    `kubectl` is the kubectl command for this cluster. `about` are the nodes and volumes around a
-    pod without a node.
+    A row of `messages.yaml` with advice for users counts before one of `scheduling.yaml`.
+
+    Args:
+        texts: The messages in order of priority.
+        kubectl: The kubectl command for this cluster, for the commands in the advice.
+        surroundings: The nodes and volumes around a pod without a node.
     """
     for text in texts:
         line = plain(text, _MAX_CHARACTERS)
-        known = messages.row_of_message(line, "user") or scheduling.row_of_scheduler(line, about)
+        known = messages.row_of_message(line, "user") or scheduling.row_of_scheduler(
+            line, surroundings
+        )
         if known is not None:
             row, values = known
             advice = row.tell or row.fix

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kai_usage.amounts import RESOURCES
 from kai_usage.pods import Pod
-from kubectl_fleet.denied import denied
+from kubectl_fleet.denied import denials_in
 from kubectl_fleet.messages import Reason
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.table import in_words
@@ -38,7 +38,7 @@ def record(usage: Usage) -> dict[str, object]:
             "fix": reason.fix,
         }
         pods.append(record)
-    denials = [asdict(denial) for denial in denied(usage.snapshot)]
+    denials = [asdict(denial) for denial in denials_in(usage.snapshot)]
     return {"pending": pods, "denied": denials}
 
 
@@ -59,7 +59,7 @@ def show(usage: Usage) -> RenderableType:
             view.age(pod.created),
             _why(reason.cause, reason.fix),
         )
-    for denial in denied(view):
+    for denial in denials_in(view):
         table.add_row(
             _title(view.name_in_table(denial.name, denial.namespace), denial.kind),
             "no pod",
@@ -96,7 +96,8 @@ def _why(cause: str, fix: str) -> Text:
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
     """The pods that have not started, and why; those that wait longest first.
 
-    After 20 seconds the reason of all others is that there are too many.
+    Only pods that are shown, without those that are being deleted, and those with a node that may
+    still start. After 20 seconds the reason of all others is that there are too many.
     """
     reasons = Reasons(usage)
     deadline = time.monotonic() + _MAX_SECONDS
@@ -104,12 +105,13 @@ def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
         if pod.phase != "Pending" or pod.ending:
             continue
         is_late = time.monotonic() > deadline
-        reason = _TOO_LATE if is_late else reasons.of(pod)
+        reason = _TOO_LATE if is_late else reasons.first_reason(pod)
         if reason is not None:
             yield pod, reason
 
 
 def _requests_in_words(pod: Pod) -> Iterator[str]:
+    """What a pod asks for, a phrase for each resource; a share of GPU memory in MiB."""
     for resource in RESOURCES:
         amount = pod.amounts[resource]
         if resource == "gpu" and pod.gpu.memory_mib is not None:

@@ -78,7 +78,7 @@ def show(usage: Usage) -> RenderableType:
     """
     lines: list[RenderableType] = []
     for node in usage.gpu_nodes.values():
-        rows = list(_rows(usage, node))
+        rows = list(_node_rows(usage, node))
         if not rows and usage.snapshot.shown_namespace is not None:
             continue
         table = _table(show_header=not lines)  # all tables have the same columns
@@ -125,21 +125,21 @@ def _headline(usage: Usage, node: Node) -> str:
     return headline
 
 
-def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
+def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
     """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known."""
     view = usage.snapshot
     for pod in node.whole:
         if view.shows(pod.namespace):
-            yield _row(usage, pod, "  whole", "", pod.gpu.whole)
+            yield _pod_row(usage, pod, "  whole", "", pod.gpu.whole)
     for gpu in node.shared:
         is_shown = any(view.shows(pod.namespace) for pod, _ in gpu.holders)
         if view.shown_namespace is None or is_shown:
             yield from _rows_of_shared_gpu(usage, gpu)
     for pod in usage.shown_pods_by_node[node.name]:
         if pod.gpu.mig:
-            yield _row(usage, pod, "  MIG", "", pod.gpu.mig)
+            yield _pod_row(usage, pod, "  MIG", "", pod.gpu.mig)
         elif pod.gpu.shared and not pod.groups:
-            yield _row(usage, pod, "  not known", "", pod.gpu_amount)
+            yield _pod_row(usage, pod, "  not known", "", pod.gpu_amount)
 
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
@@ -151,26 +151,32 @@ def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[Renderabl
     if not gpu.holders:
         yield [name, cell, "", Text("reserved, with no pod on it", "yellow")]
     for pod, fraction in gpu.holders:
-        yield _row(usage, pod, name, cell, fraction)
+        yield _pod_row(usage, pod, name, cell, fraction)
         name = ""
         cell = ""
 
 
-def _row(
+def _pod_row(
     usage: Usage,
     pod: Pod,
     gpu: str,
     taken: RenderableType,
-    gpus: float,
+    gpu_amount: float,
 ) -> list[RenderableType]:
+    """A row for a pod: `gpu` and `taken` are its first cells, `gpu_amount` what it holds there."""
     view = usage.snapshot
     name = view.name_in_table(pod.name, pod.namespace)
     if pod.ending:
         name += " (ending)"
-    return [gpu, taken, short("gpu", gpus), name, pod.queue or "-", view.age(pod.created)]
+    return [gpu, taken, short("gpu", gpu_amount), name, pod.queue or "-", view.age(pod.created)]
 
 
 def _sentences_below(usage: Usage) -> Iterator[str]:
+    """How many of the shown pods have a node and no GPU, and how many wait for a node.
+
+    Pods that are being deleted do not wait. Without any pod a sentence says that none holds a GPU,
+    unless pods may not be listed, or nodes with GPUs of all namespaces are shown.
+    """
     view = usage.snapshot
     pods = usage.shown_pods
     without_gpu = sum(pod.node is not None and not pod.gpu_amount for pod in pods)

@@ -18,7 +18,10 @@ _LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others  
 
 
 def record(usage: Usage) -> dict[str, object]:
-    """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited."""
+    """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited.
+
+    `withoutQuotas` has the queues that pods name and the tree lacks.
+    """
     return {
         "queues": [_record(queue) for queue in usage.queues.values()],
         "withoutQuotas": {queue.name: _record_without_quotas(queue) for queue in usage.elsewhere},
@@ -51,10 +54,11 @@ def _record_without_quotas(queue: Queue) -> dict[str, object]:
 def show(usage: Usage) -> RenderableType:
     """A table, of 80 columns for usual names, and below it a legend and the number of pods.
 
-    Queues that cannot be seen here are last, with `?` for quota and limit.
+    Queues that pods name and the tree lacks (the host's, or absent ones) are last, with `?` for
+    quota and limit; none if the pods of one namespace alone may be listed and any queue is known.
     """
     table = _table()
-    for queue, label, stem in _labelled(usage.queues):
+    for queue, label, stem in _with_branches(usage.queues):
         _add_rows(table, queue, label, stem)
     for queue in usage.elsewhere:
         _add_rows(
@@ -67,7 +71,7 @@ def show(usage: Usage) -> RenderableType:
     lines: list[RenderableType] = [table] if table.row_count else []
     if usage.queues:
         lines.append(Text(_LEGEND, "dim"))
-        lines.append(Text(_pods(usage)))
+        lines.append(Text(_pod_counts(usage)))
     elif "queues" in usage.snapshot.objects:
         lines.append(Text("there is no queue here"))
     return Group(*lines)
@@ -102,7 +106,7 @@ def _add_rows(
             first_cell = stem
 
 
-def _labelled(queues: Mapping[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
+def _with_branches(queues: Mapping[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
     """Each queue with its name and the branch in front, and with the stem of its other rows."""
     stems = {"": ""}
     for name, queue in queues.items():
@@ -168,7 +172,7 @@ def _borrowed_and_lent(share: Share, resource: str) -> Text:
     return Text(", ").join(phrases)
 
 
-def _pods(usage: Usage) -> str:
+def _pod_counts(usage: Usage) -> str:
     """`12 pods have a node, 3 wait`, of KAI's pods; "" if not all pods may be listed.
 
     Pods that are being deleted before they have a node count as neither.

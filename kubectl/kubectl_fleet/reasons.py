@@ -57,7 +57,7 @@ class Reasons:
                 name = involved.get("name", "")
                 self._events[namespace, name].append(event)
 
-    def of(self, pod: Pod) -> Reason | None:
+    def first_reason(self, pod: Pod) -> Reason | None:
         """The first thing that keeps a pod from running.
 
         None for a pod that has a node and is on its way; without a node there always is one.
@@ -119,7 +119,10 @@ class Reasons:
         return [event.get("message") or "" for event in events]
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
-        """Why a pod with a node does not run: its containers wait for something, or it is late."""
+        """Why a pod with a node does not run.
+
+        Its containers wait for something, or it has had its node for more than two minutes.
+        """
         texts = [plain(text) for text in waiting_containers(pod.item)]
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
@@ -136,7 +139,7 @@ class Reasons:
 
     @cached_property
     def _scheduler_serves(self) -> bool:
-        """Whether a scheduler of KAI is available."""
+        """Whether a scheduler of KAI is available; False if Deployments cannot be listed."""
         for deployment in self._view.all("deployments"):
             if is_scheduler(deployment) and status_of(deployment).get("availableReplicas"):
                 return True
@@ -174,7 +177,7 @@ class Reasons:
             )
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
-        """Limits and quotas that the pod would fill exactly, and that sums of floats exceed."""
+        """Fractional limits and quotas that the pod would fill exactly, and float sums exceed."""
         gpus = pod.gpu_amount
         if not gpus:
             return
@@ -200,7 +203,7 @@ class Reasons:
             yield reason("not-for-kai", keys=" and ".join(keys), scheduler=scheduler)
 
     def _nodes(self, pod: Pod) -> Iterator[Reason]:
-        """No node has the labels that the pod asks for, or none of these is large enough."""
+        """No node has the labels that the pod asks for, or none of these has enough GPUs."""
         selector = pod.spec.get("nodeSelector") or {}
         nodes = self._view.all("nodes")
         selected = [node for node in nodes if has_labels(node, selector)]

@@ -25,7 +25,7 @@ _ROUNDING_ERROR: Final = 1e-9  # of characters
 
 
 def bar(parts: Sequence[float]) -> Text:
-    """Draw what a queue uses within its quota, borrows, lends and has free.
+    """Draw what a queue uses within its quota, borrows, lends and has free, in this order.
 
     Each is its fraction of BAR_WIDTH characters; if all are 0, there is no bar.
     """
@@ -70,7 +70,7 @@ def width_of(page: RenderableType, console: Console) -> int:
 def short(resource: str, amount: float) -> str:
     """An amount with its unit: `2.5` or `500m` for CPU, `64G` for memory, `0.25` for GPUs.
 
-    `amount` is in millicores, in 10^6 bytes or in GPUs.
+    `amount` is in millicores, in 10^6 bytes or in GPUs; -1 gives `unlimited`.
     """
     if amount == UNLIMITED:
         return "unlimited"
@@ -98,7 +98,7 @@ def in_words(resource: str, amount: float) -> str:
 
 
 def camel(record: Mapping[str, object]) -> dict[str, object]:
-    """A record with its keys in the spelling of JSON: `in_use` is `inUse`."""
+    """A record with its keys in the spelling of JSON: `in_use` is `inUse`. No keys inside."""
     return {_camel_case(key): value for key, value in record.items()}
 
 

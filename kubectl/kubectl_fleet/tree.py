@@ -32,14 +32,17 @@ class Usage:
     listed, it is what KAI's queue controller writes into the status of the Queues.
 
     Attributes:
+        version: The version of KAI; None if none runs, or its image has no tag.
         pods: Pods that have not ended, shown or not.
         gpu_nodes: Nodes with GPUs by name, sorted.
         queues: Queues by name, parents before their children.
-        elsewhere: Queues that pods name and that cannot be seen here, such as the host's. Nothing
-            is known of their quotas.
+        elsewhere: Queues that pods name and that cannot be seen here, such as the host's, by name.
+            Nothing is known of their quotas. Empty if the pods of one namespace alone may be listed
+            and any queue is known.
 
     Raises:
         UserError: The tree has more queues or levels than are shown.
+        LookupError, TypeError, AttributeError, ValueError, ArithmeticError: An object is malformed.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

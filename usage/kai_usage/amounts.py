@@ -11,5 +11,5 @@ SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of
 
 
 def rounded(amount: float) -> float:
-    """An amount without the error of binary fractions: sums of 0.1 stay as people write them."""
+    """An amount with six decimals: sums of 0.1 stay as people write them, without binary errors."""
     return round(amount, 6)

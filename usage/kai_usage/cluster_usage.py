@@ -15,11 +15,11 @@ class ClusterUsage:
     """The pods, nodes and queues of a cluster, and the KAI that runs.
 
     Attributes:
-        version: The version of KAI; None if none runs.
+        version: The version of KAI; None if none runs, or its image has no tag.
         pods: Pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
         nodes: Nodes by name, also those that only pods name.
         queues: Queues by name, parents before their children.
-        queues_of_pods: Queues that pods name, with what these pods hold and wait for.
+        queues_of_pods: Queues that pods of KAI name, with what these pods hold and wait for.
     """
 
     version: str | None = None
@@ -36,8 +36,9 @@ def count(
 ) -> ClusterUsage:
     """Count what the pods of a cluster hold and wait for.
 
-    `objects` has lists by the plural of their kind. A kind without a list counts as empty. With
-    `by_status`, because not all pods may be listed, queues hold what the status of the Queues says.
+    `objects` has lists by the plural of their kind: nodes, pods, queues, podgroups, deployments. A
+    kind without a list counts as empty. With `by_status`, because not all pods may be listed,
+    queues hold what the status of the Queues says, and have no numbers of pods.
     """
     pod_items = objects.get("pods", ())
     queue_items = objects.get("queues", ())

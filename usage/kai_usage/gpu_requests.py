@@ -51,7 +51,8 @@ class GpuRequest:
         """The share of a GPU as a fraction, 0 if it asks for none.
 
         A share of memory is rounded up to a hundredth, as KAI does. `kai_memory` is the memory of
-        the GPU as KAI counts it; if it is None, the share counts as an entire GPU.
+        the GPU as KAI counts it; if it is None, the share counts as an entire GPU. More memory than
+        a GPU has is a fraction above 1.
         """
         if self.fraction is not None or self.memory_mib is None:
             return self.fraction or 0.0
@@ -68,8 +69,9 @@ def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuReques
     """The GPUs that a pod requests by its annotations and its resources.
 
     The first of these that is there counts: the fraction, the memory for containers (mode
-    NvFractions), the memory of the pod. One that cannot be read, or is not above 0, counts as no
-    share: a pod takes nothing off what others hold.
+    NvFractions), the memory of the pod. One that cannot be read or is not above 0, a fraction of 1
+    or more, and a wrong number of devices count as no share: a pod takes nothing off what others
+    hold.
     """
     mig_gpus = mig.gpus_of(requests) / 1000
     request = GpuRequest(whole_gpus(requests), mig=mig_gpus)
@@ -94,6 +96,7 @@ def whole_number(text: str) -> int | None:
 
 
 def _fraction(text: str) -> float | None:
+    """A fraction between 0 and 1; None for any other text, and for 0 and 1 themselves."""
     try:
         fraction = float(text)
     except ValueError:
@@ -102,7 +105,10 @@ def _fraction(text: str) -> float | None:
 
 
 def _memory_mib(annotations: Mapping[str, str]) -> int | None:
-    """MiB of GPU memory: the request for a container, or else its limit, or else the pod's."""
+    """MiB of GPU memory: the request for a container, or else its limit, or else the pod's.
+
+    Of several containers the last one's counts. None without any, or for one that is not above 0.
+    """
     quantities = {}
     for key, quantity in annotations.items():
         match = _NV_FRACTIONS.fullmatch(key)

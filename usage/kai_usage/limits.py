@@ -11,8 +11,8 @@ from kai_usage.queues import Queue, Queues, upwards
 class ExceededLimit(NamedTuple):
     """A limit of a queue that a pod would exceed.
 
-    `requested` is what the pod asks for. `alone`: that is more than the limit, so that the pod
-    never runs, even if the queue holds nothing else.
+    `requested` is what the pod asks for, in KAI's units. `alone`: that is more than the limit, so
+    that the pod never runs, even if the queue holds nothing else.
     """
 
     queue: Queue
@@ -41,7 +41,8 @@ def exceeded_limits(
 ) -> list[ExceededLimit]:
     """Limits of the pod's queue and of those above it that the pod would exceed, nearest first.
 
-    First those that it exceeds alone, then those that are reached now.
+    First those that it exceeds alone, then those that are reached now. None for a pod whose queue
+    is not in the tree. Of several resources of a queue those that come first in `resources`.
     """
     alone = []
     reached = []

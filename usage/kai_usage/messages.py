@@ -57,7 +57,8 @@ def row_of_message(
 ) -> tuple[Row, dict[str, str]] | None:
     """The row of `messages.yaml` for a message, and values for its placeholders; None without one.
 
-    A row without advice for this reader is passed over.
+    A row without advice for this reader is passed over. The values are `text`, the quoted message,
+    `what`, which may be "", and the other groups of the pattern.
     """
     text = read_part(message)
     for row in rows("messages"):

@@ -91,8 +91,8 @@ def gpus_of(node: Object) -> float:
 def kai_memory_of(node: Object, version: str | None = None) -> int | None:
     """The memory of each GPU of a node as this version of KAI counts it, by the node's label.
 
-    MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. A version that is no number counts
-    as the newest. None without a label.
+    MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. No version, and one that is no
+    number, counts as the newest. None without a label, or for less than a hundred.
     """
     memory = _memory_mib(node)
     if memory is None:
@@ -112,7 +112,7 @@ def _memory_mib(node: Object) -> int | None:
 
 
 def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
-    """All nodes by name, without pods. `version` is that of the KAI that runs."""
+    """All nodes by name, without pods. `version` is that of the KAI that runs; None: the newest."""
     read = {}
     for item in nodes:
         labels = labels_of(item)
@@ -129,7 +129,8 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
     """Fill in `whole` and `shared` of the nodes, by name of the node and of the shared GPU.
 
-    `items` are all pods as objects: reservation pods among them name devices. A node that is not in
+    `pods` that have a node and hold GPUs count. `items` are all pods as objects: each GPU that a
+    reservation pod among them holds is in `shared`, also if no pod is on it. A node that is not in
     `nodes`, because it may not be listed, is added to it.
     """
     shared = _reserved_gpus(items)

@@ -49,9 +49,9 @@ def status_of(item: Object) -> Object:
 def condition(item: Object, type_: str) -> Object:
     """The first condition of an object that has this type; empty if there is none."""
     conditions: Iterable[Object] = status_of(item).get("conditions") or ()
-    for each in conditions:
-        if each.get("type") == type_:
-            return each
+    for found in conditions:
+        if found.get("type") == type_:
+            return found
     return {}
 
 

@@ -61,7 +61,7 @@ class Pod:
 
     @property
     def gpu_amount(self) -> float:
-        """The GPUs that it holds or waits for."""
+        """The amount of GPUs that it holds or waits for, as its queue counts them."""
         return self.amounts["gpu"]
 
     @property
@@ -77,8 +77,12 @@ def read_pods(
 ) -> list[Pod]:
     """The pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
 
-    `memories` has the memory of each node's GPUs by the node's name, as `nodes.kai_memory_of` gives
-    it.
+    Args:
+        items: All pods.
+        pod_groups: All PodGroups: the queue of a pod's own counts before the pod's label.
+        memories: The memory of each GPU by the node's name, in KAI's unit: MiB rounded down to a
+            hundred, 10^6 bytes before v0.8.5. Where it is unknown, a share of memory counts as a
+            GPU.
     """
     memories = memories or {}
     smallest = min(filter(None, memories.values()), default=None)
@@ -98,7 +102,10 @@ def read_pods(
 
 
 def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
-    """A pod with the queue of its PodGroup, if that has one, and the memory of a GPU."""
+    """A pod with the queue of its PodGroup, if that has one.
+
+    `memory` is that of one GPU of its node; None: a share of memory counts as a GPU.
+    """
     metadata = item["metadata"]
     spec = spec_of(item)
     labels = labels_of(item)

@@ -120,8 +120,8 @@ def _amount(number: float | str | None) -> float:
 def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """The queues that pods of KAI name, with what these pods hold and wait for.
 
-    Their quotas and limits are unlimited, because pods say nothing about them. A pod that is
-    deleted before it has a node counts in none.
+    They are without tree: `parent` is None, `level` is 1, and quotas and limits are unlimited,
+    because pods say nothing about them. A pod that is deleted before it has a node counts in none.
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
@@ -147,10 +147,10 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
 def count_status(items: Iterable[Object]) -> dict[str, Queue]:
     """The leaf queues, with what they hold and wait for by the status of their Queues.
 
-    For whoever may not list all pods. `requested` is of all pods that have not ended, so what waits
-    is the rest of it. From v0.7 to v0.17 a fraction of several devices counts as one there, MIG
-    devices not at all, and a share of memory waits for no GPU
-    (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
+    They are without tree, quotas and numbers of pods. For whoever may not list all pods.
+    `requested` is of all pods that have not ended, so what waits is the rest of it. From v0.7 to
+    v0.17 a fraction of several devices counts as one there, MIG devices not at all, and a share of
+    memory waits for no GPU (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
     """
     items = list(items)
     parents = {_parent(item) for item in items}
@@ -170,9 +170,10 @@ def count_status(items: Iterable[Object]) -> dict[str, Queue]:
 
 
 def add_use(queues: Queues, uses: Queues) -> None:
-    """Fill in pods, `in_use`, `waiting`, `borrowed` and `lent` of all queues.
+    """Fill in numbers of pods, `in_use`, `waiting`, `borrowed` and `lent` of all queues.
 
-    `uses` are the queues that hold something themselves, as `count_pods` gives them.
+    `uses` are the queues that hold something themselves, as `count_pods` and `count_status` give
+    them; those that are not in `queues` are left out. Call it once: uses are added to the queues.
     """
     for queue in reversed(list(queues.values())):  # children before their parents
         if queue.name in uses:
@@ -192,7 +193,11 @@ def borrowed(in_use: float, quota: float) -> float:
 
 
 def _lend(queues: Queues) -> None:
-    """Fill in `lent` of all queues, from the top down: children lend what their parent lends."""
+    """Fill in `lent` of all queues, from the top down.
+
+    Children lend what siblings borrow and what their parent lends, less the parent's undivided
+    quota.
+    """
     tops = [queue for queue in queues.values() if queue.parent is None]
     for resource in RESOURCES:
         _lend_among([queue.shares[resource] for queue in tops], Share())
@@ -203,7 +208,11 @@ def _lend(queues: Queues) -> None:
 
 
 def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
-    """Spread what siblings borrow, and what their parent lends, over their unused quotas."""
+    """Set `lent` of siblings: what they borrow and their parent lends, spread over unused quotas.
+
+    What the parent's quota exceeds the sum of theirs is lent first. They lend no more than is
+    unused.
+    """
     quotas = sum(max(0.0, share.quota) for share in siblings)
     undivided = max(0.0, parent.quota - quotas)
     all_borrowed = sum(share.borrowed for share in siblings)

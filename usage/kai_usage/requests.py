@@ -33,7 +33,10 @@ def requests_of(spec: Object) -> Requests:
 
 
 def read_resources(resources: Mapping[str, str] | None) -> Requests:
-    """Quantities by resource, such as a node's `allocatable`; 0 for what is no quantity."""
+    """Quantities by resource, such as a node's `allocatable`, in thousandths.
+
+    0 for what is no quantity, is negative or above 10^18.
+    """
     return Requests({name: _thousandths(text) for name, text in (resources or {}).items()})
 
 
@@ -43,7 +46,10 @@ def whole_gpus(requests: Requests) -> float:
 
 
 def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
-    """Requests as queues count them. `gpus` takes the place of the entire GPUs in the requests."""
+    """Requests as queues count them: GPUs, CPU in millicores, memory in 10^6 bytes.
+
+    `gpus` takes the place of the entire GPUs in the requests.
+    """
     if gpus is None:
         gpus = whole_gpus(requests)
     return {

@@ -34,7 +34,7 @@ _UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 
 def is_of_nodes(row: Row) -> bool:
     """Whether a row is about some of the nodes, so that their objects may explain more."""
-    names = [each.name for each in rows("scheduling")]
+    names = [of_table.name for of_table in rows("scheduling")]
     return names.index(row.name) >= names.index(_FIRST_OF_NODES)
 
 
@@ -62,7 +62,7 @@ class PodSurroundings:
     unread: str = ""
 
     @property
-    def placed(self) -> Iterator[tuple[str, str, Object | None]]:
+    def volumes_on_one_node(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
         None for a node that is gone. No volumes if no nodes are known.
@@ -119,11 +119,14 @@ def claims_of(pod: Object) -> Iterator[str]:
             yield f"{name_of(pod)}-{volume['name']}"
 
 
-def row_of_scheduler(message: str, about: PodSurroundings) -> tuple[Row, dict[str, str]] | None:
+def row_of_scheduler(
+    message: str, surroundings: PodSurroundings
+) -> tuple[Row, dict[str, str]] | None:
     """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
-    Objects decide in two cases: whether a volume's node takes pods, and whether cordoned nodes are
-    among those that the pod may use.
+    The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, and the groups of the
+    row's pattern if that fits. Objects decide in two cases: whether a volume's node takes pods, and
+    whether cordoned nodes are among those that the pod may use.
     """
     text = read_part(message)
     text = text.partition(_PREEMPTION)[0] or text
@@ -134,7 +137,7 @@ def row_of_scheduler(message: str, about: PodSurroundings) -> tuple[Row, dict[st
             matches[row] = match
     if not matches:
         return None
-    facts = _facts(about)
+    facts = _facts(surroundings)
     row = _chosen(list(matches), facts)
     values = {"text": quoted(text), "volume": facts.volume, **_cordoned_values(facts.cordoned)}
     if row in matches:
@@ -166,13 +169,13 @@ class _Facts(NamedTuple):
     disproved: set[str]
 
 
-def _facts(about: PodSurroundings) -> _Facts:
+def _facts(surroundings: PodSurroundings) -> _Facts:
     """What objects say. The first volume on a node that takes no pods decides."""
-    cordoned = [name_of(node) for node in about.candidates if is_cordoned(node)]
+    cordoned = [name_of(node) for node in surroundings.candidates if is_cordoned(node)]
     disproved = set[str]()
-    if about.candidates and not cordoned:
+    if surroundings.candidates and not cordoned:
         disproved.add(_CORDONED)
-    placed = list(about.placed)
+    placed = list(surroundings.volumes_on_one_node)
     for volume, name, node in placed:
         if node is None:
             words = f"{volume} is on node {name}, which is not there"

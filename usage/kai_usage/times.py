@@ -4,7 +4,10 @@ from datetime import datetime
 
 
 def seconds_since(stamp: object, now: datetime) -> float:
-    """Seconds from a Kubernetes time stamp until `now`; 0 if `moment` cannot read the stamp."""
+    """Seconds from a Kubernetes time stamp until `now`, negative for a later one.
+
+    0 if `moment` cannot read the stamp.
+    """
     return (now - (moment(stamp) or now)).total_seconds()
 
 

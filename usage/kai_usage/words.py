@@ -13,7 +13,7 @@ MOST: Final = 2000  # characters
 
 
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
-    """The names as `a, b or c`, with `last` as the last separator.
+    """The names as `a, b or c`, with `last` as the last separator; "" for no names.
 
     With more names than `limit` the rest is counted instead: `a, b, … (40 more)`.
     """
