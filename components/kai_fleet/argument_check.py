@@ -144,6 +144,10 @@ class _Checker:
             yield from _of_scalar(name, kind, value, self.allowed.choices.get(choices_at))
 
     def _of_typed_dict(self, name: str, kind: Any, value: object, prefix: str) -> Iterator[str]:
+        """Mistakes in a TypedDict, and required fields that are absent or None.
+
+        A value that is no mapping counts as the field that `allowed.short` names.
+        """
         short = self.allowed.short.get(kind)
         if short and not isinstance(value, Mapping):
             value = {short: value}
@@ -179,6 +183,10 @@ class _Checker:
                     yield f"{key} is given beside {replacing}, which replaces it; drop one of them"
 
     def _of_mapping(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
+        """Mistakes in a mapping and its values.
+
+        An Output in its place is one, and so is None in place of a TypedDict in it.
+        """
         if not isinstance(value, Mapping):
             yield _wrong_type(name, value, "a mapping", _DECIDES)
             return
@@ -192,6 +200,10 @@ class _Checker:
     def _of_list(
         self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
     ) -> Iterator[str]:
+        """Mistakes in a list and its elements, all with the name of the list.
+
+        An Output in its place is one.
+        """
         if not isinstance(value, list | tuple):
             yield _wrong_type(name, value, "a list", _DECIDES)
             return

@@ -60,7 +60,11 @@ class ChartStore:
 
 
 def store_of(values: object) -> ChartStore:
-    """The backing store that chart values configure; embedded if they switch none on."""
+    """The backing store that chart values configure; embedded if they switch none on.
+
+    Of several types that are on, the first counts that vCluster checks. A switch that only the
+    update knows counts as off, and a number of members as 1.
+    """
     store = _store_type(values)
     if store == "etcd":
         members = value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas")
@@ -74,6 +78,7 @@ def store_of(values: object) -> ChartStore:
 
 
 def _store_type(values: object) -> str:
+    """The first type of SWITCHES that is on; embedded if none is."""
     for store, key in SWITCHES.items():
         if value_at(values, key) in (True, "true"):
             return store

@@ -110,7 +110,7 @@ class GpuStack(ComponentResource):
         return what in self._args.get("use_existing", [])
 
     def _refuse_other_namespace(self, name: str) -> None:
-        """Refuse a namespace that another program made.
+        """Refuse a namespace that another program made. Raises pulumi.RunError.
 
         A RuntimeClass that exists is not refused: it stays on deletion, whoever made it.
         """

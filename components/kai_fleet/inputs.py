@@ -31,7 +31,10 @@ class TolerationArgs(TypedDict):
 
 
 def plain_spec(toleration: Mapping[str, object]) -> Toleration:
-    """Arguments without Outputs as an entry of a pod's spec, with the operator filled in."""
+    """Arguments without Outputs as an entry of a pod's spec, with the operator filled in.
+
+    With operator Exists a value is left out, with Equal an absent one is "".
+    """
     operator = toleration.get("operator")
     if not operator:
         operator = "Equal" if "value" in toleration else "Exists"

@@ -89,6 +89,9 @@ class FleetMonitoring(ComponentResource):
 class TeamMonitoring(ComponentResource):
     """NetworkPolicy for Prometheus, monitor of a vCluster, and recording rules of one team.
 
+    The NetworkPolicy is there if the team has others and its KAI is inside its vCluster; the rules
+    if they say anything; the monitor unless `certificates` is false.
+
     Args:
         namespace: the team's namespace.
         args: the team's arguments, with `monitoring`.

@@ -80,6 +80,8 @@ def source_positions() -> Iterator[None]:
 def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
     """Options for the component itself: without `depends_on`, which its children get instead.
 
+    None without options.
+
     With --continue-on-error the engine skips a component that depends on a failed resource, and all
     of its children with it. If one of them is a provider that exists, the engine (v3.274) panics.
     """
@@ -151,7 +153,7 @@ def labelled(
 def hide_values(
     args: ResourceTransformationArgs,
 ) -> ResourceTransformationResult | None:
-    """A transformation that makes the values of a Helm release secret."""
+    """A transformation that makes the values of a Helm release secret; None for other resources."""
     if args.type_ != RELEASE:
         return None
     props = {**args.props, "values": Output.secret(args.props["values"])}

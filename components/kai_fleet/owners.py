@@ -70,7 +70,8 @@ def refuse_others(
 ) -> None:
     """Refuse to go on if one of the objects is on the host and not in this stack's state.
 
-    The first object that decides ends the search. If the host cannot be read, a preview warns.
+    The first object that decides ends the search. If the host cannot be read, a preview warns. If
+    only the update knows the host, nothing is refused.
 
     Args:
         name: type and name of the component, for messages: `HostGuards guards`.
@@ -132,7 +133,10 @@ def _undecided(name: str, host_object: HostObject, problem: str) -> None:
 
 
 def _ask(component: ComponentResource, path: str) -> Answer:
-    """Ask the package's provider about the object at this path of the host's API."""
+    """Ask the package's provider about the object at this path of the host's API.
+
+    Every error is a `problem` in the answer, which is empty if only the update knows the host.
+    """
     options = pulumi.InvokeOptions(parent=component)
     try:
         query = {"path": path, **_access(component)}
@@ -143,7 +147,11 @@ def _ask(component: ComponentResource, path: str) -> Answer:
 
 
 def _access(component: ComponentResource) -> Access:
-    """How to reach the host: as the component's Kubernetes provider does."""
+    """How to reach the host: as the component's Kubernetes provider does.
+
+    Without one as the configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises
+    OSError as `_content` does, and errors of the engine.
+    """
     provider = component.get_provider(NAMESPACE)
     if provider is None:
         config = pulumi.Config("kubernetes")
@@ -158,7 +166,8 @@ def _content(kubeconfig: object) -> object:
     """The content of a provider's kubeconfig.
 
     "" for the user's default one, which Pulumi's Python SDK writes as the path in $KUBECONFIG.
-    Another path is read. A value that is no text is returned as it is.
+    Another path is read, which may raise OSError. A value that is no text, such as an Output, is
+    returned as it is.
     """
     if not kubeconfig:
         return ""

@@ -15,7 +15,7 @@ _IN_SPEC: Final = -1.0
 
 
 def means_unlimited(written: object) -> bool:
-    """Whether an amount of a stack file or of arguments is unlimited."""
+    """Whether an amount of a stack file or of arguments is unlimited: `unlimited`, -1 or "-1"."""
     return written in (WORD, _IN_SPEC, "-1")
 
 

@@ -71,8 +71,8 @@ class Team(ComponentResource):
     without its queue stays Pending.
 
     Raises:
-        pulumi.RunError: an argument is not one that the team or one of its components takes, or an
-            object that it declares on the host belongs to another program.
+        pulumi.RunError: an argument is not one that the team takes, or one of its components
+            refuses: see there.
     """
 
     namespace: Output[str]
@@ -128,7 +128,10 @@ class Team(ComponentResource):
         return depending_on(child_options(self, opts, ordered=False), namespace)
 
     def _guard(self, name: str, args: TeamArgs, inside: ResourceOptions) -> list[Resource]:
-        """Declare the guard of the queues inside the vCluster, if there is one."""
+        """Declare the guard of the queues inside the vCluster, if there is one.
+
+        Without a KAI inside, GPUs count as shared, and a pod's own PodGroup names no queue.
+        """
         guard = args.get("guard")
         if guard is None:
             return []

@@ -117,8 +117,8 @@ def queue_bounds(team: str, access: TeamAccess) -> tuple[Object, Object]:
 
     The account writes queues named `TEAM` and `TEAM-…` below its parent queue. It writes no queue
     with a foreign name, and none whose name begins with a foreign name and `-`, unless that name is
-    `TEAM` itself. The bounds are written in the
-    policy, because queues have no namespace whose annotations could have them.
+    `TEAM` itself. The bounds are written in the policy, because queues have no namespace whose
+    annotations could have them. Raises KeyError without a parent queue.
     """
     bounds = {
         "team": team,

@@ -45,7 +45,7 @@ def get(value: object, *keys: str) -> Any:
 def text(value: Any) -> Maybe[str] | None:
     """The value as a string, a whole float as YAML writes it: `2.0` as `2`.
 
-    UNKNOWN and None stay as they are.
+    UNKNOWN and None stay as they are. A boolean is `True` or `False`.
     """
     if value is None or isinstance(value, Unknown | str):
         return value

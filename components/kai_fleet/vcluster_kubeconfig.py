@@ -104,6 +104,10 @@ class KubeconfigSecret:
         return Output.secret(known.apply(lambda values: self._built(*values)))
 
     def _built(self, reading: _Reading, server: str, context: str) -> str:
+        """The kubeconfig. If the Secret cannot be used, UNKNOWN in a preview, else a comment.
+
+        Warn about the comment.
+        """
         if not reading.problem:
             return kubeconfig_of_secret(reading.data or {}, server, context)
         if is_dry_run():
@@ -114,7 +118,10 @@ class KubeconfigSecret:
         return f"# {reading.problem}"
 
     def last_printed(self) -> dict[str, str]:
-        """What the last wait printed, `server` and `uid`; empty if none ended well."""
+        """What the last wait printed: `server`, `uid`, and `kubernetes` if it was known.
+
+        Empty if none ended well.
+        """
         step = deployed.resource_key(VIRTUAL_CLUSTER, f"{self.name}-ready")
         printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
         return printed
@@ -136,6 +143,7 @@ class KubeconfigSecret:
     def _compared(self, number: int, reading: _Reading) -> SinceLastWait:
         """Compare the vCluster with the one that the last wait saw; `number` is that wait's.
 
+        To another vCluster the user agrees by $KAI_FLEET_REMOVE_TEAM, with the team or the stack.
         Warn in a preview if the update will wait again or refuse.
         """
         if reading.problem:

@@ -85,7 +85,7 @@ def provider_options(
     It is a new Kubernetes provider called `name` if `args` has `kubeconfig` or `context`, and the
     component's options have no provider; otherwise there is no option. The new provider has no
     `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new credentials only
-    update it.
+    update it. Raises pulumi.RunError as `connection_of` does.
     """
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():

@@ -64,7 +64,7 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
 
     Args:
         api: The host.
-        team: The vCluster's name.
+        team: The vCluster's name; its namespace is `team-TEAM`.
         store: Its kind.
         nodes: The names of the nodes on which the store's pods run.
     """
@@ -86,7 +86,10 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
 
 
 def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
-    """The use of one etcd; None if it cannot be read, or a metric is absent."""
+    """The use of one etcd in namespace `team-TEAM`; None if it cannot be read.
+
+    None as well if a metric is absent, or no positive number.
+    """
     path = f"/api/v1/namespaces/team-{team}/pods/{member}:{_METRICS_PORT}/proxy/metrics"
     with suppress(KubeError, *MALFORMED):
         metrics = api.text(path)
@@ -112,7 +115,7 @@ def _metric(text: str, name: str) -> float:
 def _used_fractions(summary: Fields, namespace: str) -> Iterator[tuple[str, float]]:
     """The claims of a namespace, each with its volume's used fraction of bytes, or of inodes.
 
-    The larger one counts.
+    The larger one counts. Raises one of MALFORMED.
     """
     for pod in summary.get("pods") or []:
         for volume in pod.get("volume") or []:

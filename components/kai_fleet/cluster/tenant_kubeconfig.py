@@ -230,6 +230,8 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
         access: Ingress, Gateway, NodePort, LoadBalancer or ClusterIP.
         host: With Ingress and Gateway the complete result; with NodePort the nodes' address; with
             LoadBalancer it replaces the balancer's address, which must exist all the same.
+
+    Raises one of MALFORMED for a malformed Service.
     """
     if access in ("Ingress", "Gateway"):
         return host

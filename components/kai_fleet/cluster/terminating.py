@@ -70,7 +70,8 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
 
     First silent API groups, then objects inside, then the namespace's own finalizers; if there is
     nothing of these, the condition's message about a failed deletion. Nothing for a namespace that
-    is not being deleted. Kinds that this account may not read are left out.
+    is not being deleted. Kinds that cannot be read are left out. `now` is by default the time of
+    the call. Raises one of MALFORMED.
     """
     if not space.is_being_deleted:
         return []

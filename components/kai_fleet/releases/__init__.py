@@ -296,7 +296,10 @@ def support(
     version: str,
     today: date | None = None,
 ) -> Support:
-    """The support of a version of KAI or vCluster on a day, which may be outside the table."""
+    """The support of a version of KAI or vCluster on a day, by default today.
+
+    The version may be outside the table.
+    """
     release = releases.get(version)
     if release is not None:
         return _support_on(release, today or date.today())
@@ -323,8 +326,8 @@ def advised(
 ) -> str | None:
     """The recommended version: the newest of those with the latest end of support.
 
-    Only a version without a caveat that gets fixes on that day is recommended. None if there is
-    none, or none that is newer than `version`.
+    Only a version without a caveat that gets fixes on that day, by default today, is recommended.
+    None if there is none, or if it is not newer than `version`.
     """
     maintained = []
     for known, release in releases.items():
@@ -346,7 +349,10 @@ def standing(
     version: str,
     today: date | None = None,
 ) -> Support:
-    """The support of a version on a day; one with a caveat counts as not maintained."""
+    """The support of a version on a day, by default today.
+
+    A version with a caveat counts as not maintained.
+    """
     supported = support(releases, version, today)
     release = releases.get(version)
     if release is None or not release.caveat:
@@ -359,7 +365,9 @@ def advice(
     version: str,
     today: date | None = None,
 ) -> str:
-    """What to do about a version that is not advised, as a clause after a semicolon.
+    """What to do on a day, by default today, about a version that is not advised.
+
+    A clause after a semicolon.
 
     The first of these: go up to the recommended version; if the version has a caveat, write the
     recommended one although it is older; else stay.

@@ -84,6 +84,8 @@ def _as_tag(version: str) -> str:
 def packaged(path: str) -> NamedChart | None:
     """The chart in a local package or folder, by its Chart.yaml; None if nothing is at the path.
 
+    Each path is read once in a process.
+
     Raises:
         UnreadableChartError: it does not have exactly one readable Chart.yaml.
     """

@@ -109,7 +109,10 @@ class Api:
                 time.sleep(error.seconds)
 
     def text(self, path: str) -> str:
-        """GET a text that is not JSON, such as metrics."""
+        """GET a text that is not JSON, such as metrics. A busy server is not asked again.
+
+        Control characters are kept, and bytes that are no UTF-8 are replaced.
+        """
         return self._ask("GET", path, {}).decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
@@ -160,7 +163,7 @@ class Api:
         return objects, refused
 
     def post(self, path: str, body: Object, **query: str) -> Object:
-        """Create an object, and return it."""
+        """Create an object, and return it. Sent once, as are `patch` and `delete`."""
         return _parsed(self._ask("POST", path, query, body), self._limits())
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:

@@ -110,7 +110,10 @@ def _keys() -> _Keys:
 
 
 def _missing(api: Api, deployments: list[str], conditions: list[str]) -> list[str]:
-    """What KAI still lacks, a phrase each. Raises KubeError if its webhook refuses a queue."""
+    """What KAI still lacks, a phrase each. First its Deployments, then its conditions.
+
+    Raises NotReadyError if the Helm release is gone, KubeError also if its webhook refuses a queue.
+    """
     deployments_missing = _not_rolled_out(api, deployments)
     if deployments_missing:
         return deployments_missing
@@ -128,7 +131,8 @@ def clean_up() -> None:
     the shard's scheduler, which would run beside that of the next version. The chart keeps its
     shard, and any operator creates a scheduler from it.
 
-    Raises NotReadyError after a minute.
+    Raises NotReadyError after a minute, and what `client_for_removal` raises; KubeError if a deletion is
+    refused.
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
@@ -194,7 +198,10 @@ def _is_ready(api: Api, reference: str) -> bool:
 
 
 def remove_fields() -> None:
-    """Drop all fields that were set, and delete our shards, if the cluster still exists."""
+    """Drop all fields that were set, and delete our shards, if the cluster still exists.
+
+    Raises NotReadyError and KubeError as `client_for_removal` and `set_fields` do.
+    """
     api = client_for_removal()
     if api is not None:
         set_fields(api, {})
@@ -225,7 +232,11 @@ def set_fields(api: Api, objects: Mapping[str, Mapping[str, Object]]) -> None:
 
 
 def _apply(api: Api, plural: str, name: str, spec: Object) -> None:
-    """Apply a spec; first wait for an object that KAI's chart creates, such as kai-config."""
+    """Apply a spec; first wait for an object that KAI's chart creates, such as kai-config.
+
+    Fields that others own are taken over. What the cluster refuses is tried again. Raises
+    NotReadyError after a minute.
+    """
     kind = _KINDS[plural]
     path = _path(plural, name)
     body = {

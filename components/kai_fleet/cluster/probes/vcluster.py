@@ -64,6 +64,7 @@ def wait() -> None:
         NotReadyError: VCLUSTER_REFUSAL says why it cannot be ready; VCLUSTER_TIMEOUT seconds are
             over; or waiting longer cannot help, and the message says what does.
         HostFailedError: The host's API server has failed for a minute.
+        UnusableKubeconfigError: The host's kubeconfig cannot be used.
     """
     refusal = os.environ.get("VCLUSTER_REFUSAL")
     if refusal:
@@ -178,17 +179,20 @@ class _Wait:
         )
 
     def _workload(self) -> str | None:
-        """What kubectl calls the control plane's workload; None if it is gone."""
+        """What kubectl calls the control plane's workload; None if it is gone. Raises KubeError."""
         return control_plane(self.host, self.name, self._namespace)
 
     def _pods(self) -> list[KubeObject]:
-        """The pods of the control plane and of its etcd."""
+        """The pods of the control plane and of its etcd. Raises KubeError."""
         labels = f"app in (vcluster,vcluster-etcd),release={self.name}"
         pods = self.host.list(f"{self._path}/pods", labelSelector=labels)
         return [KubeObject(pod) for pod in pods]
 
     def _require_no_late_secret(self) -> None:
-        """Raise NotReadyError if the control plane is Ready and still has written no Secret."""
+        """Raise NotReadyError if the control plane is Ready, and no Secret is there after a minute.
+
+        The minute begins with this wait. Raises KubeError.
+        """
         pods = self._pods()
         is_ready = bool(pods) and all(pod.is_true("Ready") for pod in pods)
         if not is_ready or time.monotonic() - self._begun <= _SECRET_SECONDS:
@@ -211,6 +215,8 @@ class _Wait:
 
     def _not_restarted(self) -> list[str]:
         """A phrase if the control plane is still restarting. Adds its version to `result`.
+
+        Raises KubeError.
 
         Only for a single replica: its old pod may still answer. Of several, one always answers.
         """
@@ -291,12 +297,13 @@ def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[
 
     Args:
         api: The host.
-        path: That of the namespace.
+        path: The path of the namespace in the API.
         pods: Pods of the control plane.
         setting: The key of its StorageClass, for messages.
 
     Raises:
         NotReadyError: A Pending claim names a StorageClass that does not exist.
+        UnreachableError: The host does not answer; what it refuses counts as nothing.
     """
     with suppress(RefusedError):  # the account of a team's own stack may not look
         for name in _mounted_claims(pods):
@@ -375,6 +382,9 @@ def _is_of_team_alone(api: Api, space: str, team: str) -> bool:
 
 
 def _paths(api: Api, collection: str, labels: str) -> list[str]:
-    """The paths of a collection's objects with these labels, given as a selector."""
+    """The paths of a collection's objects with these labels, a selector; all for "".
+
+    Raises KubeError.
+    """
     objects = api.list(collection, labelSelector=labels)
     return [f"{collection}/{item['metadata']['name']}" for item in objects]

@@ -81,6 +81,7 @@ def in_python(hint: object, value: object) -> object:
 
 
 def _in_python_fields(typed_dict: object, value: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a TypedDict under Python's names, without those that are null."""
     hints = fields_of(typed_dict)
     python_names = {camel(name): name for name in hints}
     fields = {}

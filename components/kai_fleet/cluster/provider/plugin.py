@@ -86,7 +86,10 @@ class KaiFleet(provider.Provider):
         )
 
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
-        """Create the whole tree. Raises PluginError, with the partial state if there is one."""
+        """Create the whole tree, or check queues; a preview does neither.
+
+        Raises PluginError, with the partial state if there is one.
+        """
         if _is_check(request.urn):
             inputs = _checked(request.properties, preview=request.preview)
             identity = "" if request.preview else request.name
@@ -99,7 +102,10 @@ class KaiFleet(provider.Provider):
         return provider.CreateResponse(identity, property_values(state))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
-        """Change the queues that differ. Raises PluginError, with the partial state."""
+        """Change the queues that differ, or check queues; a preview does neither.
+
+        Raises PluginError, with the partial state if there is one.
+        """
         if _is_check(request.urn):
             return provider.UpdateResponse(_checked(request.news, preview=request.preview))
         old_state = plain(request.olds)
@@ -111,7 +117,11 @@ class KaiFleet(provider.Provider):
         return provider.UpdateResponse(property_values(state))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
-        """Read the queues as they are in the cluster; without any, the response has no id."""
+        """Read the queues as they are in the cluster; without any, the response has no id.
+
+        So has one of a cluster that does not answer, if _DELETE_UNREACHABLE gives it up. Raises
+        PluginError.
+        """
         if _is_check(request.urn):
             return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
         state = _tree(request.properties)
@@ -125,7 +135,10 @@ class KaiFleet(provider.Provider):
         return provider.ReadResponse(request.resource_id, properties, inputs)
 
     async def delete(self, request: provider.DeleteRequest) -> None:
-        """Delete all queues of the tree. Raises PluginError."""
+        """Delete all queues of the tree, except in a cluster that _DELETE_UNREACHABLE gives up.
+
+        Raises PluginError.
+        """
         if _is_check(request.urn):
             return
         properties = plain(request.properties)
