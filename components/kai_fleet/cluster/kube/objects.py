@@ -190,19 +190,6 @@ class KubeObject(dict[str, Any]):
         return any(_DEVICE_PLUGIN.fullmatch(name) for name in names)
 
     @property
-    def image_tag(self) -> str | None:
-        """The tag of the first container's image; None without a container or a tag."""
-        containers = self.containers
-        if not containers:
-            return None
-        image = str(containers[0].get("image", ""))
-        without_digest = image.partition("@")[0]
-        tag = without_digest.rpartition(":")[2]
-        if "/" in tag:  # the colon is that of the registry's port
-            return None
-        return tag or None
-
-    @property
     def rolled_out(self) -> bool:
         """Whether a workload's rollout is complete: stricter than kubectl, 0 replicas are not.
 
