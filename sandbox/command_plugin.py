@@ -19,7 +19,13 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
 from kai_fleet.cluster.provider import PluginError
-from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
+from kai_fleet.cluster.provider.serving import (
+    Values,
+    engine_address,
+    property_values,
+    python_properties,
+    serve,
+)
 
 VERSION: Final = "1.2.1"
 _OUTPUTS: Final = ("stdout", "stderr")
@@ -41,7 +47,9 @@ class CommandPlugin(provider.Provider):
 
     async def check(self, request: provider.CheckRequest) -> provider.CheckResponse:
         """Take the inputs as they are, if all of them are served."""
-        given = {key for key, value in plain(request.new_inputs).items() if value is not None}
+        given = {
+            key for key, value in python_properties(request.new_inputs).items() if value is not None
+        }
         if more := sorted(given - set(_INPUTS)):
             raise PluginError(
                 f"The input {more[0]} of a command is not served by kai-fleet's stand-in for"
@@ -52,7 +60,7 @@ class CommandPlugin(provider.Provider):
 
     async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
         """Name the inputs that differ; another trigger makes a new command."""
-        old, new = plain(request.old_state), plain(request.new_inputs)
+        old, new = python_properties(request.old_state), python_properties(request.new_inputs)
         ignored = set(request.ignore_changes)
         changed = [key for key in _INPUTS if old.get(key) != new.get(key) and key not in ignored]
         replaces = [key for key in changed if key == "triggers"]
@@ -70,15 +78,15 @@ class CommandPlugin(provider.Provider):
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Run the command `update`, or `create` where there is none."""
-        verb = "update" if plain(request.news).get("update") else "create"
-        last = plain(request.olds)
+        verb = "update" if python_properties(request.news).get("update") else "create"
+        last = python_properties(request.olds)
         state = await self._run_verb(request.urn, verb, request.news, last, request.preview)
         return provider.UpdateResponse(state)
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Run the command `delete`."""
         given = request.properties
-        await self._run_verb(request.urn, "delete", given, plain(given), preview=False)
+        await self._run_verb(request.urn, "delete", given, python_properties(given), preview=False)
 
     async def cancel(self) -> None:
         """Kill the running commands."""
@@ -92,7 +100,7 @@ class CommandPlugin(provider.Provider):
         Outputs are never secret, whatever was printed.
         """
         outputs = {stream: str(last.get(stream) or "") for stream in _OUTPUTS}
-        given = plain(inputs)
+        given = python_properties(inputs)
         if preview:
             outputs = dict.fromkeys(_OUTPUTS, UNKNOWN)
         elif command := given.get(verb):

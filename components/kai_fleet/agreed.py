@@ -8,7 +8,7 @@ from typing import Final
 REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 
-def named_losses() -> set[str]:
+def agreed_losses() -> set[str]:
     """The names of the teams, or of the stack, whose resources this run may delete.
 
     Without the variable it is {""}, which is no team's name.

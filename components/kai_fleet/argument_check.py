@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import pulumi
 
 from kai_fleet.inputs import has_output
-from kai_fleet.marks import REFUSAL, marked
+from kai_fleet.marks import REFUSAL, paths_of_marks
 from kai_fleet.wording import listed, spelt_like
 
 Texts: TypeAlias = Mapping[str, Collection[str]]
@@ -83,7 +83,7 @@ def check(
             the choices, or have a mark of Pulumi's protocol; or an Output decides which resources
             are declared. The message has a line for each mistake.
     """
-    mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in marked(args)]
+    mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in paths_of_marks(args)]
     checker = _Checker(allowed or Allowed())
     mistakes += checker.of_value("its arguments", kind, args, prefix="", choices_at="")
     mistakes = mistakes or list(more())

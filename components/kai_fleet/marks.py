@@ -50,7 +50,7 @@ def has_mark(text: str) -> bool:
     return _ANY_MARK.search(text) is not None
 
 
-def marked(value: object) -> Iterator[Path]:
+def paths_of_marks(value: object) -> Iterator[Path]:
     """Paths in a plain value to texts and keys that contain a mark.
 
     A mapping or list that several paths reach, or that contains itself, as YAML's aliases allow, is

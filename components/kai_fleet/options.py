@@ -118,7 +118,7 @@ def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOpti
     return ResourceOptions.merge(opts, more)
 
 
-def labelled(
+def adding_labels(
     opts: ResourceOptions | None,
     labels: Mapping[str, Input[str]],
     annotations: Mapping[str, Input[str]],

@@ -26,10 +26,10 @@ from kai_fleet.names import (
 )
 from kai_fleet.namespace_args import TeamNamespaceArgs as TeamNamespaceArgs
 from kai_fleet.options import (
+    adding_labels,
     child_options,
     component_options,
     depending_on,
-    labelled,
     registry_secrets,
 )
 from kai_fleet.owners import HostObject, refuse_others
@@ -72,7 +72,7 @@ class TeamNamespace(ComponentResource):
     ) -> None:
         title = f"TeamNamespace {name}"
         check(title, TeamNamespaceArgs, args, ALLOWED, lambda: _mistakes(args))
-        opts = labelled(opts, args.get("labels", {}), args.get("annotations", {}))
+        opts = adding_labels(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, component_options(opts))
         if "use_existing" not in args:
             refuse_others(self, title, _host_objects(name, args), _INSTEAD)

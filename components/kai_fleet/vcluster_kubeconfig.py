@@ -13,7 +13,7 @@ from pulumi.runtime import invoke_async, is_dry_run
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed
-from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
+from kai_fleet.agreed import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.chart_stores import store_of
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.identity import ANOTHER
@@ -156,9 +156,9 @@ class KubeconfigSecret:
         if reading.uid in ("", last.get("uid", "")):
             return SinceLastWait(number)
         stack = pulumi.get_stack()
-        if named_losses() & {self.name, stack}:
+        if agreed_losses() & {self.name, stack}:
             return SinceLastWait(number + 1, reading.uid)
-        refusal = another(self.name, stack)
+        refusal = sentence_of_other_vcluster(self.name, stack)
         if is_dry_run():
             pulumi.log.warn(refusal, self.component)
         return SinceLastWait(number + 1, refusal=refusal)
@@ -224,7 +224,7 @@ class KubeconfigSecret:
         return ""
 
 
-def another(name: str, stack: str) -> str:
+def sentence_of_other_vcluster(name: str, stack: str) -> str:
     """A sentence about a vCluster that is not the one that the last update saw."""
     return (
         f"vCluster {name} {ANOTHER}: its store is new, and everything that was in the old one is"

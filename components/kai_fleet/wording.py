@@ -114,7 +114,7 @@ def _printable(character: str) -> str:
     return ascii(character).strip("'")
 
 
-def ending(text: object, most: int) -> str:
+def beginning_and_end(text: object, most: int) -> str:
     """The text on one line, without control characters; of a longer one only beginning and end.
 
     Errors of Helm and Kubernetes end with the cause, so the middle is left out.
@@ -139,16 +139,16 @@ def with_colours(text: str) -> str:
 
 
 def may_have_controls(json: str) -> bool:
-    """Whether a JSON text may contain control characters: a quick check before `cleaned`."""
+    """Whether a JSON text may contain control characters: a quick check, True for any doubt."""
     return not json.isascii() or _ESCAPED.search(json) is not None
 
 
-def cleaned(value: Any) -> Any:
+def json_without_controls(value: Any) -> Any:
     """A copy of a JSON value without control characters in its keys and strings."""
     if isinstance(value, str):
         return without_controls(value)
     if isinstance(value, list):
-        return [cleaned(element) for element in value]
+        return [json_without_controls(element) for element in value]
     if isinstance(value, dict):
-        return {without_controls(key): cleaned(inner) for key, inner in value.items()}
+        return {without_controls(key): json_without_controls(inner) for key, inner in value.items()}
     return value

@@ -102,7 +102,7 @@ def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
     reasons = Reasons(usage)
     deadline = time.monotonic() + _MAX_SECONDS
     for pod in sorted(usage.shown_pods, key=lambda pod: (pod.created, pod.namespace, pod.name)):
-        if pod.phase != "Pending" or pod.ending:
+        if pod.phase != "Pending" or pod.is_being_deleted:
             continue
         is_late = time.monotonic() > deadline
         reason = _TOO_LATE if is_late else reasons.first_reason(pod)

@@ -166,7 +166,7 @@ def _pod_row(
     """A row for a pod: `gpu` and `taken` are its first cells, `gpu_amount` what it holds there."""
     view = usage.snapshot
     name = view.name_in_table(pod.name, pod.namespace)
-    if pod.ending:
+    if pod.is_being_deleted:
         name += " (ending)"
     return [gpu, taken, short("gpu", gpu_amount), name, pod.queue or "-", view.age(pod.created)]
 
@@ -180,7 +180,7 @@ def _sentences_below(usage: Usage) -> Iterator[str]:
     view = usage.snapshot
     pods = usage.shown_pods
     without_gpu = sum(pod.node is not None and not pod.gpu_amount for pod in pods)
-    waiting = sum(pod.waits and not pod.ending for pod in pods)
+    waiting = sum(pod.waits and not pod.is_being_deleted for pod in pods)
     if without_gpu:
         yield f"{counted(without_gpu, 'pod')} without a GPU"
     if waiting:

@@ -181,7 +181,7 @@ def _pod_counts(usage: Usage) -> str:
         return ""
     pods = [pod for pod in usage.pods if pod.by_kai]
     placed = sum(not pod.waits for pod in pods)
-    waiting = sum(pod.waits and not pod.ending for pod in pods)
+    waiting = sum(pod.waits and not pod.is_being_deleted for pod in pods)
     running = counted(placed, "pod", "has a node", "have a node")
     if not waiting:
         return running

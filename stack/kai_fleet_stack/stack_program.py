@@ -14,7 +14,7 @@ from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.manifests import declare_manifests
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import depending_on, hide_values, labelled, source_positions
+from kai_fleet.options import adding_labels, depending_on, hide_values, source_positions
 from kai_fleet.queue_check import check_queues
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.team import Team
@@ -80,7 +80,7 @@ def declare_teams(
     """Declare the teams, which depend on `ready`, and their workloads."""
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
-        opts = labelled(depending_on(on_host, *ready), team.labels, team.annotations)
+        opts = adding_labels(depending_on(on_host, *ready), team.labels, team.annotations)
         teams[name] = Team(name, args.team(name), opts)
         manifests = settings.workloads.get(name, {})
         declare_manifests(name, manifests, teams[name])
@@ -112,7 +112,7 @@ def declare_host(
     Returns:
         The resources on which teams depend, and the arguments with the refused queues of the host.
     """
-    on_host = labelled(opts, settings.labels, settings.annotations)
+    on_host = adding_labels(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
     guards = HostGuards("host-guards", host_args.guards(settings), on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
@@ -127,7 +127,7 @@ def declare_host(
         accounts = TeamStackAccess("host-team-stacks", team_stacks.accounts(settings), on_host)
         for name, grant in settings.team_stacks.items():
             after_accounts = depending_on(opts, *ready, accounts)
-            granted = labelled(after_accounts, grant.labels, grant.annotations)
+            granted = adding_labels(after_accounts, grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
     return ready, args
 

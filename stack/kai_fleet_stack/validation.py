@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 import pulumi
 
-from kai_fleet.agreed import REMOVE_VARIABLE, named_losses
+from kai_fleet.agreed import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
 from kai_fleet.wording import agreeing, listed, plural
@@ -138,7 +138,7 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
     """
     removed = names_of(urns, TEAM) - settings.teams.keys()
     removed |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
-    agreed = named_losses() | set(settings.removed)
+    agreed = agreed_losses() | set(settings.removed)
     return [
         Finding(
             Level.MANDATORY,

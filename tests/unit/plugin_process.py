@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import QUEUES
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -29,13 +29,13 @@ class Plugin:
 
     def create(self, inputs: Json, preview: bool = False) -> tuple[str, Json]:
         self._ask("Create", provider_pb2.CreateRequest, properties=inputs, preview=preview)
-        return self.answer.id, plain(self.answer.properties)
+        return self.answer.id, python_values(self.answer.properties)
 
     def update(self, identity: str, olds: Json, news: Json, preview: bool = False) -> Json:
         self._ask(
             "Update", provider_pb2.UpdateRequest, id=identity, olds=olds, news=news, preview=preview
         )
-        return plain(self.answer.properties)
+        return python_values(self.answer.properties)
 
     def diff(self, olds: Json, news: Json) -> tuple[dict[str, int], list[str]]:
         self._ask("Diff", provider_pb2.DiffRequest, olds=olds, news=news)
@@ -45,7 +45,11 @@ class Plugin:
 
     def read(self, identity: str, state: Json, inputs: Json) -> tuple[str, Json, Json]:
         self._ask("Read", provider_pb2.ReadRequest, id=identity, properties=state, inputs=inputs)
-        return self.answer.id, plain(self.answer.properties), plain(self.answer.inputs)
+        return (
+            self.answer.id,
+            python_values(self.answer.properties),
+            python_values(self.answer.inputs),
+        )
 
     def delete(self, identity: str, state: Json, inputs: Json) -> None:
         request = provider_pb2.DeleteRequest

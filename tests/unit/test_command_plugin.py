@@ -12,7 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.cluster.provider.values import python_values, struct
 from tests.unit.plugin_process import running, secret
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ class Driver:
         request = provider_pb2.UpdateRequest(
             urn=URN, olds=struct(olds), news=struct(news), preview=preview
         )
-        return plain(self._stub.Update(request).properties)
+        return python_values(self._stub.Update(request).properties)
 
     def delete(self, state: Json) -> None:
         self._stub.Delete(provider_pb2.DeleteRequest(urn=URN, properties=struct(state)))
@@ -73,7 +73,7 @@ def driver() -> Iterator[Driver]:
 
 
 def state_of(answer: Any) -> Json:
-    return plain(answer.properties)
+    return python_values(answer.properties)
 
 
 @pytest.mark.parametrize(

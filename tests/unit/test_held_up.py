@@ -11,7 +11,7 @@ from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
-from kai_fleet.vcluster_kubeconfig import another
+from kai_fleet.vcluster_kubeconfig import sentence_of_other_vcluster
 from kai_fleet_cli import hosts
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.deletions import Deletions
@@ -72,7 +72,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
 
 REFUSED = {
     "policy": DENIED,
-    "another vCluster": another("ml", "prod"),
+    "another vCluster": sentence_of_other_vcluster("ml", "prod"),
     "namespace gone": "exit status 1: Service ml is gone with namespace team-ml",
     "KAI not ready": "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",
     "ConfigMap gone": "ConfigMap scheduler-config of namespace kai-scheduler is gone. Uninstall",

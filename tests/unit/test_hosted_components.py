@@ -15,7 +15,7 @@ from pulumi.runtime.proto import (
 )
 
 from kai_fleet.cluster.provider.constructing import Components
-from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.names import COMMAND, SECRET
 from tests.unit import plugin_process, vcluster_secrets
 
@@ -33,12 +33,12 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         return resource_pb2.DeploymentInfo(supportedFeatures=features)
 
     def RegisterResource(self, request, context):  # noqa: N802
-        self.inputs[request.type, request.name] = plain(request.object)
+        self.inputs[request.type, request.name] = python_values(request.object)
         outputs = {"stdout": json.dumps(PRINTED)} if request.type == COMMAND else {}
         return resource_pb2.RegisterResourceResponse(
             urn=f"urn:pulumi:lab::one-team::{request.type}::{request.name}",
             id=f"{request.name}-id" if request.custom else "",
-            object=struct({**plain(request.object), **outputs}),
+            object=struct({**python_values(request.object), **outputs}),
         )
 
     def RegisterResourceOutputs(self, request, context):  # noqa: N802
@@ -85,7 +85,7 @@ def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
     asked = {"namespace": "team-ml", "nodePool": {"pool": "ml"}, "context": "host"}
     created = engine.construct("VirtualCluster", struct(asked))
     secrets = set()
-    kubeconfig = plain(created, secrets=secrets)["kubeconfig"]
+    kubeconfig = python_values(created, secrets=secrets)["kubeconfig"]
     assert secrets == {kubeconfig}
     assert yaml.safe_load(kubeconfig)["clusters"]
     inputs = struct({"version": "v0.16.8"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.names import EXISTING, SECRET
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
@@ -65,7 +65,7 @@ def read(plugin):
     ],
 )
 def test_of_an_object_is_told_what_may_not_fit(read, path, status, body, answer):
-    assert plain(read(EXISTING, status, body, path=path)) == answer
+    assert python_values(read(EXISTING, status, body, path=path)) == answer
 
 
 @pytest.mark.parametrize("data", [{"config": "dGV4dA=="}, {}])
@@ -82,11 +82,14 @@ def test_with_a_secret_comes_which_vcluster_answers_at_a_server(read, answer, fo
     with vcluster_secrets.serving() as (inside, server):
         inside.answers["/api/v1/namespaces/kube-system"] = answer
         asked = {**NAMES, "server": server, "vcluster": "ml", "access": "NodePort", "host": ""}
-        assert plain(read(SECRET, 200, {**NAMED, "data": data}, **asked)) == {"data": data, **found}
-    gone = plain(read(SECRET, 200, {**NAMED, "data": data}, **asked))
+        assert python_values(read(SECRET, 200, {**NAMED, "data": data}, **asked)) == {
+            "data": data,
+            **found,
+        }
+    gone = python_values(read(SECRET, 200, {**NAMED, "data": data}, **asked))
     assert gone == {"data": data}, "one that does not answer says nothing"
     planted = {"data": {"config": "bm9uZQ=="}}
-    assert plain(read(SECRET, 200, {**NAMED, **planted}, **asked)) == planted
+    assert python_values(read(SECRET, 200, {**NAMED, **planted}, **asked)) == planted
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_with_a_secret_comes_where_its_service_is_now(plugin, status, body, foun
     with serving() as (api, url):
         api.answers["/api/v1/namespaces/team-ml/secrets/vc-ml"] = (200, {"data": data})
         api.answers["/api/v1/namespaces/team-ml/services/ml"] = (status, service)
-        answer = plain(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
+        answer = python_values(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
     assert answer == {"data": data, **found}
 
 
@@ -117,16 +120,16 @@ def test_the_service_of_one_that_answers_is_not_read(plugin):
         path = "/api/v1/namespaces/team-ml/secrets/vc-ml"
         api.answers[path] = (200, {"data": data})
         asked = {**NAMES, "server": server, "vcluster": "ml", "access": "NodePort", "host": ""}
-        answer = plain(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
+        answer = python_values(plugin.invoke(SECRET, {**asked, "kubeconfig": kubeconfig(url)}))
     assert answer == {"data": data, "cluster": "0d9f"}
     assert api.asked == [("GET", path)]
 
 
 def test_what_hinders_is_an_answer(read):
-    assert plain(read(SECRET, 404, {}, **NAMES)) == {"problem": "is not there"}
+    assert python_values(read(SECRET, 404, {}, **NAMES)) == {"problem": "is not there"}
     problem = f"cannot be read: {REFUSED}"
     refused = {"problem": problem, "away": False, "denied": True}
-    assert plain(read(SECRET, 403, {}, **NAMES)) == refused
+    assert python_values(read(SECRET, 403, {}, **NAMES)) == refused
 
 
 @pytest.mark.parametrize("function", [SECRET, EXISTING])
@@ -139,6 +142,6 @@ def test_what_hinders_is_an_answer(read):
 )
 def test_a_cluster_that_cannot_be_reached_is_an_answer_too(plugin, function, content, why):
     asked = {**NAMES, "path": CLASS, "kubeconfig": content}
-    found = plain(plugin.invoke(function, asked))
+    found = python_values(plugin.invoke(function, asked))
     assert found["problem"].startswith(f"{'cannot be read: ' if function == SECRET else ''}{why}")
     assert found["away"] is True

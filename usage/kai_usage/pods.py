@@ -32,7 +32,7 @@ class Pod:
         gpu: The request that the GPUs of `amounts` count.
         groups: KAI's names of the GPUs that it shares.
         by_kai: KAI schedules it. Only such pods count in queues.
-        ending: It is being deleted.
+        is_being_deleted: It is being deleted.
         created: Its time stamp; "" without one.
     """
 
@@ -46,7 +46,7 @@ class Pod:
     gpu: GpuRequest
     groups: tuple[str, ...]
     by_kai: bool
-    ending: bool
+    is_being_deleted: bool
     created: str
 
     @property
@@ -122,7 +122,7 @@ def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
         gpu=gpu,
         groups=groups_of(labels),
         by_kai=spec.get("schedulerName") == SCHEDULER,
-        ending="deletionTimestamp" in metadata,
+        is_being_deleted="deletionTimestamp" in metadata,
         created=str(metadata.get("creationTimestamp") or ""),
     )
 

@@ -125,7 +125,7 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
-        if not pod.by_kai or pod.queue is None or (pod.ending and pod.waits):
+        if not pod.by_kai or pod.queue is None or (pod.is_being_deleted and pod.waits):
             continue
         if pod.queue not in queues:
             shares = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}

@@ -25,7 +25,7 @@ from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
-from kai_fleet.wording import ending, listed
+from kai_fleet.wording import beginning_and_end, listed
 from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, helm_record, state
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
@@ -265,7 +265,7 @@ def _cause_and_repair(error: _Error) -> str:
         if of_run:
             return of_run
     name = read_urn(error.urn).name
-    words = ending(error.message, _LONGEST)
+    words = beginning_and_end(error.message, _LONGEST)
     return f"{name}: {words}. Put that right, then run the same command again"
 
 

@@ -419,7 +419,7 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
     deadline = math.inf if on_host else time.monotonic() + JUDGE_SECONDS
     for pod in snapshot.pods(cluster):
         use = cluster.pod_uses.get(pod.namespaced_name)
-        if use is None or not use.waits or use.ending:
+        if use is None or not use.waits or use.is_being_deleted:
             continue
         team = teams.get(use.namespace, HOST) if on_host else cluster.name
         reason = None

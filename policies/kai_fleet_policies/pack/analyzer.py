@@ -21,7 +21,7 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 
 from kai_fleet.cluster.provider import version
 from kai_fleet.cluster.provider.serving import OPTIONS, announce
-from kai_fleet.cluster.provider.values import plain
+from kai_fleet.cluster.provider.values import python_values
 from kai_fleet.names import PACKAGE, QUEUES
 from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import MASK
@@ -250,12 +250,12 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         Keeps the secrets in them, which `_message` masks.
         """
         properties = self._inputs.get(resource.urn, resource.properties)
-        namespace = plain(resource.provider.properties, UNKNOWN).get("namespace")
+        namespace = python_values(resource.provider.properties, UNKNOWN).get("namespace")
         return DeclaredResource(
             urn=resource.urn,
             type=resource.type,
             name=resource.name,
-            props=plain(properties, UNKNOWN, self._secrets),
+            props=python_values(properties, UNKNOWN, self._secrets),
             provider=resource.provider.urn,
             default_namespace=namespace or "default",
         )

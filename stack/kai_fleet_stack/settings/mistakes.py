@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kai_fleet.marks import REFUSAL, marked
+from kai_fleet.marks import REFUSAL, paths_of_marks
 from kai_fleet.releases import table
 from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
 from kai_fleet_policies.finding import Finding, Level
@@ -102,7 +102,7 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
     Leaving out a wrong key can show more mistakes, which are reported unless they are above or
     below a key that is wrong already. A text with a mark of Pulumi's protocol is a mistake, too.
     """
-    marks = list(marked(raw))
+    marks = list(paths_of_marks(raw))
     mistakes = [wrong_key(key_path(location), REFUSAL, location) for location in marks]
     rest = _without(raw, marks) if marks else raw
     while True:

@@ -58,7 +58,7 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     Raises UnreadError if a list that decides was not read.
     """
     use = cluster.pod_uses.get(pod.namespaced_name)
-    if use is None or use.phase != "Pending" or use.ending:
+    if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
     if use.node:
         return _first(_not_started(pod, cluster))

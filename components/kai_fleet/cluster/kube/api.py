@@ -25,7 +25,7 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.wording import cleaned, may_have_controls
+from kai_fleet.wording import json_without_controls, may_have_controls
 
 # JSON of one object.
 Object = dict[str, Any]
@@ -282,7 +282,7 @@ def _parsed(data: bytes, limits: AnswerLimits) -> Object:
         return {}
     require_shallow(content)
     limits.take_objects(content.get("items"))
-    return cleaned(content) if may_have_controls(text) else content
+    return json_without_controls(content) if may_have_controls(text) else content
 
 
 def _refuse_constant(word: str) -> None:

@@ -171,14 +171,14 @@ def _no_node(
     4. they lack CPU, memory or GPUs;
     5. the meaning of the scheduler's message; 6. the message itself, whose counts keep changing.
     """
-    about = _around(api, pod)
-    known = row_of_scheduler(pod.unscheduled, about)
+    surroundings = _surroundings(api, pod)
+    known = row_of_scheduler(pod.unscheduled, surroundings)
     if known is not None and names_objects(known[0]):
         return _sentence(*known)
     labels = pod.spec.get("nodeSelector") or {}
     with_labels = f" with the labels {selector(labels)}" if labels else ""
-    usable = [node for node in about.candidates if takes_pods(node)]
-    if about.all_nodes and not usable:
+    usable = [node for node in surroundings.candidates if takes_pods(node)]
+    if surroundings.all_nodes and not usable:
         return (
             f"no Ready node{with_labels} takes pods: add or label one, or write others at"
             f" {pool_key}"
@@ -210,7 +210,7 @@ def _sentence(row: Row, values: Mapping[str, str]) -> str:
     return f"{cause}: {fix}"
 
 
-def _around(api: Api, pod: KubeObject) -> PodSurroundings:
+def _surroundings(api: Api, pod: KubeObject) -> PodSurroundings:
     """The nodes, claims and volumes around a pod, as far as this account may read them.
 
     The account of a team's own stack may not list nodes. Raises UnreachableError.

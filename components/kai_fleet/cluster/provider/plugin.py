@@ -35,7 +35,13 @@ from kai_fleet.cluster.provider.queues import (
     SomeQueuesError,
     several,
 )
-from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
+from kai_fleet.cluster.provider.serving import (
+    Values,
+    engine_address,
+    property_values,
+    python_properties,
+    serve,
+)
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.names import PACKAGE, QUEUE_CHECK, SECRET
@@ -108,7 +114,7 @@ class KaiFleet(provider.Provider):
         """
         if _is_check(request.urn):
             return provider.UpdateResponse(_checked(request.news, preview=request.preview))
-        old_state = plain(request.olds)
+        old_state = python_properties(request.olds)
         if request.preview:
             tree = _with_refused(_tree(request.news), old_state.get("refused") or {})
             return provider.UpdateResponse(property_values(tree))
@@ -125,7 +131,7 @@ class KaiFleet(provider.Provider):
         if _is_check(request.urn):
             return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
         state = _tree(request.properties)
-        access = {**plain(request.inputs), "queues": state["queues"]}
+        access = {**python_properties(request.inputs), "queues": state["queues"]}
         live = await asyncio.to_thread(_if_reachable, access, "pulumi refresh", Queues.live)
         if not live:
             return provider.ReadResponse("", {}, {})
@@ -141,12 +147,12 @@ class KaiFleet(provider.Provider):
         """
         if _is_check(request.urn):
             return
-        properties = plain(request.properties)
+        properties = python_properties(request.properties)
         await asyncio.to_thread(_if_reachable, properties, "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
         """Read a Secret's content, which stays secret, or any other object."""
-        answer = await asyncio.to_thread(_answer, request.tok, plain(request.args))
+        answer = await asyncio.to_thread(_answer, request.tok, python_properties(request.args))
         values = property_values(answer)
         if "data" in answer:
             values["data"] = values["data"].with_secret(True)
@@ -194,7 +200,7 @@ def _make(declared: Values, identity: str, old_queues: Properties) -> State:
             label finds queues that were created.
         PluginError: The cluster does not answer, or refuses to list the queues.
     """
-    inputs = plain(declared)
+    inputs = python_properties(declared)
     tree = _tree(declared)
     tree_queues = _queues({**inputs, "queues": old_queues})
     failures = tree_queues.make(inputs["queues"], inputs.get("labels"))
@@ -229,7 +235,7 @@ def _is_check(urn: str) -> bool:
 
 def _checked(declared: Values, *, preview: bool) -> Values:
     """The inputs of a check. Outside a preview, raises SomeQueuesError with its `refusal`."""
-    refusal = plain(declared).get("refusal")
+    refusal = python_properties(declared).get("refusal")
     if refusal and not preview:
         raise SomeQueuesError(str(refusal))
     return dict(declared)
@@ -267,7 +273,11 @@ def _queues(inputs: Properties) -> Queues:
 
 def _tree(properties: Values) -> State:
     """The properties of a tree without its kubeconfig and context, and without `refused`."""
-    return {key: value for key, value in plain(properties).items() if key not in _NOT_OF_TREE}
+    return {
+        key: value
+        for key, value in python_properties(properties).items()
+        if key not in _NOT_OF_TREE
+    }
 
 
 def _differences(

@@ -39,9 +39,9 @@ _ERROR_CODE: Final = 2  # UNKNOWN
 _WATCH_SECONDS: Final = 1.0
 
 
-def plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
+def python_properties(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
     """The properties in plain Python: whole numbers are int, unknown values are UNKNOWN."""
-    return values.plain(PropertyValue.marshal_map(dict(properties)))
+    return values.python_values(PropertyValue.marshal_map(dict(properties)))
 
 
 def property_values(content: Mapping[str, object]) -> Values:

@@ -9,7 +9,7 @@ from kai_fleet.marks import OUTPUT_MARK, SECRET_MARK, SIGNATURE, UNKNOWN, UNKNOW
 from kai_fleet.values import whole_numbers
 
 
-def plain(
+def python_values(
     struct: Struct, unknown: object = UNKNOWN, secrets: set[str] | None = None
 ) -> dict[str, Any]:
     """A Struct as plain Python, without marks at any depth; whole numbers are int.
