@@ -8,7 +8,7 @@ from typing import Any, Final
 from kai_fleet.values import text
 from kai_usage.words import MOST as MOST
 from kai_usage.words import listed as listed
-from kai_usage.words import plain as plain
+from kai_usage.words import short_line as short_line
 from kai_usage.words import without_controls as without_controls
 
 MASK: Final = "[secret]"  # shown in place of an encrypted value
@@ -31,7 +31,7 @@ _PLURAL_VERBS: Final = {
 _ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
 
 
-def counted(number: float, thing: str, verb: str = "") -> str:
+def number_with_noun(number: float, thing: str, verb: str = "") -> str:
     """The number with its noun, `3 queues`, and with its verb if there is one: `1 pod waits`."""
     amount = f"{number:g}" if isinstance(number, float) else str(number)
     words = [amount, plural(number, thing), agreeing(number, verb)]

@@ -20,7 +20,7 @@ from lightkube.generic_resource import create_namespaced_resource as namespaced
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.objects import Object, last_seen
 from kai_usage.times import seconds_since
-from kai_usage.words import plain
+from kai_usage.words import short_line
 from kubectl_fleet.kubeconfig import UserError, open_cluster
 
 _GLOBAL: Final = {
@@ -238,7 +238,7 @@ class Cluster:
             if status == HTTPStatus.UNAUTHORIZED:
                 reason = "it does not accept the credentials (401)"
         except httpx2.HTTPError as error:
-            reason = plain(error) or type(error).__name__
+            reason = short_line(error) or type(error).__name__
         except (ConfigError, OSError, LookupError, TypeError, ValueError, RecursionError) as error:
             reason = self._why_unreadable(error)
         raise UserError(
@@ -250,7 +250,7 @@ class Cluster:
         if not self._plugin:
             return "what answers there is no Kubernetes API"
         hint = f"; {self._plugin.installHint}" if self._plugin.installHint else ""
-        return f"{self._plugin.command} hands out no token: {plain(error, 300)}{hint}"
+        return f"{self._plugin.command} hands out no token: {short_line(error, 300)}{hint}"
 
 
 def _without_repetitions(items: list[Object]) -> list[Object]:

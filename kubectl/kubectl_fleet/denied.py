@@ -6,7 +6,7 @@ from typing import Final
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import RESERVED
 from kai_usage.objects import Object, last_seen
-from kai_usage.words import plain
+from kai_usage.words import short_line
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.messages import Reason, reason_of_messages
 
@@ -82,7 +82,7 @@ def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
 
     For another message the message itself; `describe` is then the rest of the command to look with.
     """
-    text = plain(event.get("message"))
+    text = short_line(event.get("message"))
     known = reason_of_messages([text], snapshot.kubectl)
     if known is not None:
         return known

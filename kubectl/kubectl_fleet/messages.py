@@ -9,7 +9,7 @@ import yaml
 
 from kai_usage import messages, scheduling
 from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings
-from kai_usage.words import plain
+from kai_usage.words import short_line
 
 _MAX_CHARACTERS: Final = 4000
 
@@ -52,7 +52,7 @@ def reason_of_messages(
         surroundings: The nodes and volumes around a pod without a node.
     """
     for text in texts:
-        line = plain(text, _MAX_CHARACTERS)
+        line = short_line(text, _MAX_CHARACTERS)
         known = messages.row_of_message(line, "user") or scheduling.row_of_scheduler(
             line, surroundings
         )
@@ -62,5 +62,5 @@ def reason_of_messages(
             placeholders = {**values, "kubectl": kubectl, "host": "kubectl"}
             commands = [f"`{command.format_map(placeholders)}`" for command in row.commands]
             cause = row.cause.format_map(values)
-            return Reason(plain(cause), plain(advice.format(*commands, **placeholders)))
+            return Reason(short_line(cause), short_line(advice.format(*commands, **placeholders)))
     return None

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from kai_usage.nodes import Node, SharedGpu
 from kai_usage.pods import Pod
-from kai_usage.words import plain
-from kubectl_fleet.table import bar, counted, in_words, short
+from kai_usage.words import short_line
+from kubectl_fleet.table import bar, in_words, number_with_noun, short
 from kubectl_fleet.tree import Usage
 
 _MAX_GPU_NAME: Final = 12
@@ -53,7 +53,7 @@ def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
             for pod, fraction in gpu.holders:
                 shares[id(pod)][gpu.group] = {
                     "group": gpu.group,
-                    "device": plain(gpu.device) or None,
+                    "device": short_line(gpu.device) or None,
                     "part": fraction,
                 }
     return shares
@@ -144,7 +144,7 @@ def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
     """A row for each pod on a shared GPU; only the first has its name and its bar."""
-    name = f"  {(plain(gpu.device) or gpu.group)[:_MAX_GPU_NAME]}"
+    name = f"  {(short_line(gpu.device) or gpu.group)[:_MAX_GPU_NAME]}"
     taken = min(1.0, gpu.taken)
     drawn = bar([taken, 0.0, 0.0, 1.0 - taken])
     cell: RenderableType = Text.assemble(drawn, f" {short('gpu', gpu.taken)}")
@@ -182,9 +182,10 @@ def _sentences_below(usage: Usage) -> Iterator[str]:
     without_gpu = sum(pod.node is not None and not pod.gpu_amount for pod in pods)
     waiting = sum(pod.waits and not pod.is_being_deleted for pod in pods)
     if without_gpu:
-        yield f"{counted(without_gpu, 'pod')} without a GPU"
+        yield f"{number_with_noun(without_gpu, 'pod')} without a GPU"
     if waiting:
-        yield f"{counted(waiting, 'pod', 'waits', 'wait')} for a node: kubectl fleet pending"
+        waiting_pods = number_with_noun(waiting, "pod", "waits", "wait")
+        yield f"{waiting_pods} for a node: kubectl fleet pending"
     if not pods and "pods" not in view.forbidden and (view.shown_namespace or not usage.gpu_nodes):
         where = f"in namespace {view.shown_namespace}" if view.shown_namespace else "here"
         yield f"no pod holds a GPU {where}"

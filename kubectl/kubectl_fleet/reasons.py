@@ -22,7 +22,7 @@ from kai_usage.objects import (
 )
 from kai_usage.pods import Pod
 from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings, surroundings_of
-from kai_usage.words import listed, plain
+from kai_usage.words import listed, short_line
 from kubectl_fleet.messages import Reason, reason, reason_of_messages
 from kubectl_fleet.table import in_words, short
 from kubectl_fleet.tree import Usage
@@ -90,7 +90,7 @@ class Reasons:
             yield reason("new")
         if kai_is_here and pod.by_kai and POD_GROUP not in annotations_of(pod.item):
             yield reason("no-group", kubectl=self._view.kubectl)
-        message = f": {plain(unscheduled)}" if unscheduled else ""
+        message = f": {short_line(unscheduled)}" if unscheduled else ""
         yield reason("unknown", message=message, **self._describe_values(pod))
 
     def _around(self, pod: Pod) -> PodSurroundings:
@@ -123,7 +123,7 @@ class Reasons:
 
         Its containers wait for something, or it has had its node for more than two minutes.
         """
-        texts = [plain(text) for text in waiting_containers(pod.item)]
+        texts = [short_line(text) for text in waiting_containers(pod.item)]
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")

@@ -107,7 +107,7 @@ def _camel_case(key: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def counted(
+def number_with_noun(
     number: int,
     noun: str,
     singular: str = "",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from kai_fleet.wording import counted, on_one_line
+from kai_fleet.wording import number_with_noun, on_one_line
 
 _RECORDED_FIELDS: Final = ("check", "level", "path", "kind", "name", "cause", "fix")
 
@@ -97,6 +97,6 @@ def split_at(commands: Iterable[str], text: str) -> Iterator[str | Command]:
 
 def report(findings: Sequence[Finding]) -> str:
     """A heading with the number of findings, and each finding on a line."""
-    lines = [f"the stack's configuration has {counted(len(findings), 'mistake')}:"]
+    lines = [f"the stack's configuration has {number_with_noun(len(findings), 'mistake')}:"]
     lines += [f"  {finding}" for finding in findings]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ import pytest
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.cluster.provider.values import plain, struct
+from kai_fleet.cluster.provider.values import python_values, struct
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import partial, reported, secret, started
 
@@ -108,7 +108,9 @@ def test_what_was_made_in_part_is_kept_with_the_words_of_the_refusal(plugin, api
     error = plugin.fails(plugin.create, given | access)
     assert reported(error) == "queue wrong: quota of wrong is above its parent's"
     kept = partial(error)
-    assert (kept.id, plain(kept.properties)) == (ID, tree()), "the label finds what was made"
+    assert (kept.id, python_values(kept.properties)) == (ID, tree()), (
+        "the label finds what was made"
+    )
     assert kept.inputs == struct(given | access), "its kubeconfig stays secret"
     assert list(kept.reasons) == [reported(error)]
 

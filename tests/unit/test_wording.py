@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.wording import agreeing, counted, plural
+from kai_fleet.wording import agreeing, number_with_noun, plural
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from kai_fleet.wording import agreeing, counted, plural
     ],
 )
 def test_a_count_agrees(number, thing, verb, says):
-    assert counted(number, thing, verb) == says
+    assert number_with_noun(number, thing, verb) == says
 
 
 def test_of_what_is_named_too():

@@ -24,7 +24,7 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
-def plain(text: object, most: int = MOST) -> str:
+def short_line(text: object, most: int = MOST) -> str:
     """The text on one line, without control characters, cut to `most` characters.
 
     Only the first four times as many characters are read.

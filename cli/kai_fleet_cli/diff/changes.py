@@ -14,7 +14,7 @@ from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import pairs, value_at
-from kai_fleet.wording import counted
+from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
 from kai_fleet_policies.model.cluster import HOST
@@ -363,7 +363,7 @@ def _is_told_beside_component(change: Change) -> bool:
 
 def _component_line(change: Change, resource_count: int) -> Item:
     subject = f"team {change.name}" if change.type == TEAM else change.label
-    words = f"is {change.kind}, with {counted(resource_count, 'resource')}"
+    words = f"is {change.kind}, with {number_with_noun(resource_count, 'resource')}"
     return Item(change.team or HOST, subject, words)
 
 
@@ -383,7 +383,7 @@ def _words(change: Change, consequence: str) -> str:
         path = field.path.removeprefix("spec.").removeprefix("resources.")
         phrases.append(f"{path} {' → '.join(field.shown(60))}")
     if len(fields) > _MAX_FIELDS_PER_LINE:
-        phrases.append(counted(len(fields) - _MAX_FIELDS_PER_LINE, "more field"))
+        phrases.append(number_with_noun(len(fields) - _MAX_FIELDS_PER_LINE, "more field"))
     return ", ".join(phrases)
 
 

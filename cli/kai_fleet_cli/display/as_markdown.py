@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import jinja2
 
 from kai_fleet.values import UNKNOWN, Maybe, known_or
-from kai_fleet.wording import counted, without_controls
+from kai_fleet.wording import number_with_noun, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, carries_out
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
@@ -113,7 +113,7 @@ def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
         "text": _text,
         "prose": _prose,
         "code": _code,
-        "counted": counted,
+        "counted": number_with_noun,
     }
     environment.globals |= {
         "headings": HEADINGS,

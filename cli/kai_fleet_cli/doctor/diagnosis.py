@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
-from kai_fleet.wording import counted, listed
+from kai_fleet.wording import listed, number_with_noun
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
 from kai_fleet_cli.display.terminal import print_line, pulumi_first
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
@@ -195,7 +195,7 @@ def _pods_on_gpus(host: Cluster) -> str:
         running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     except UnreadError:
         return "; they could not be counted"
-    return f"; {counted(len(running), 'such pod', 'runs')} now"
+    return f"; {number_with_noun(len(running), 'such pod', 'runs')} now"
 
 
 def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
@@ -211,8 +211,8 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
         waits = [pod.waits for pod in cluster.usage.pods if pod.queue == queue]
     except UnreadError:
         return unknown
-    running = counted(waits.count(False), "pod", "runs")
-    waiting = counted(waits.count(True), "pod", "waits")
+    running = number_with_noun(waits.count(False), "pod", "runs")
+    waiting = number_with_noun(waits.count(True), "pod", "waits")
     return f"; {running} and {waiting}"
 
 
@@ -225,8 +225,8 @@ def _pods_and_volumes(host: Cluster, namespace: str) -> str:
     volumes = [
         f"{claim.name} {get(claim.spec, 'resources', 'requests', 'storage')}" for claim in claims
     ]
-    pod_count = counted(len(pods), "pod")
-    volume_count = counted(len(volumes), "volume")
+    pod_count = number_with_noun(len(pods), "pod")
+    volume_count = number_with_noun(len(volumes), "volume")
     return f"; {pod_count} and {volume_count} {listed(volumes, 'and')}".rstrip()
 
 
@@ -252,7 +252,7 @@ def _summary(diagnosis: Diagnosis) -> str:
     warned = diagnosis.count(Level.ADVISORY)
     by_tenants = diagnosis.count(Level.INFO)
     passed = _passed(diagnosis)
-    warnings = counted(warned, "warning")
+    warnings = number_with_noun(warned, "warning")
     if by_tenants:
         warnings += f", {by_tenants} of tenants' own making"
     if broken:
@@ -270,4 +270,4 @@ def _passed(diagnosis: Diagnosis) -> str:
     checks = [finding.check for finding in diagnosis.findings if finding.level is Level.OK]
     if not checks:
         return "no check passed"
-    return f"{counted(len(checks), 'check')} passed ({', '.join(sorted(set(checks)))})"
+    return f"{number_with_noun(len(checks), 'check')} passed ({', '.join(sorted(set(checks)))})"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.wording import listed, plain
+from kai_fleet.wording import listed, short_line
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Finding, Fix, Level, commands_of, sentence
 from kai_fleet_policies.model.cluster import HOST
@@ -234,7 +234,7 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
             kind=first.kind,
             name=text(listed(names, "and", _SHOWN_NAMES)),
             cause=text(first.cause),
-            fix=plain(sentence(fix), _FIX_CHARACTERS),
+            fix=short_line(sentence(fix), _FIX_CHARACTERS),
             check=first.check or check,
             commands=commands_of(fix),
         )
@@ -282,10 +282,10 @@ def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) ->
     for namespace, names in names_by_namespace.items():
         line = command.line.replace(NAMESPACE, namespace)
         line = line.replace(NAMES, " ".join(names)).replace(NAME, names[0])
-        commands.append(Command(plain(line, _FIX_CHARACTERS)))
+        commands.append(Command(short_line(line, _FIX_CHARACTERS)))
     return commands if NAMES in command.line else commands[:1]
 
 
 def text(words: str) -> str:
     """Return text on one line and without backticks, so that no tenant writes a command into it."""
-    return plain(words).replace("`", "'")
+    return short_line(words).replace("`", "'")

@@ -12,7 +12,7 @@ from rich.console import Console
 from kai_fleet.marks import SECRET_MARK
 from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
 from kai_fleet.urns import read_urn
-from kai_fleet.wording import counted
+from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
 from kai_fleet_stack.project import preview_command
 
@@ -206,7 +206,7 @@ def _show_unchanged(
 ) -> None:
     """Print that an update changed nothing and, unless `compared`, how to compare the clusters."""
     unchanged = sum(step.op == "same" for step in report.steps)
-    as_declared = f"Nothing changed: {counted(unchanged, 'resource', 'is')} as declared"
+    as_declared = f"Nothing changed: {number_with_noun(unchanged, 'resource', 'is')} as declared"
     if compared:
         print_line(console, f"{as_declared}.")
         return

@@ -11,7 +11,7 @@ from typing import Final
 import pulumi
 import pydantic_core
 
-from kai_fleet.wording import counted
+from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
@@ -51,9 +51,9 @@ class Plan:
         problems = sum(problem.level is Level.MANDATORY for problem in self.problems)
         warnings = len(self.problems) - problems
         parts = [
-            counted(len(self.resources), "resource"),
-            counted(problems, "problem"),
-            counted(warnings, "warning"),
+            number_with_noun(len(self.resources), "resource"),
+            number_with_noun(problems, "problem"),
+            number_with_noun(warnings, "warning"),
         ]
         return ", ".join(parts)
 

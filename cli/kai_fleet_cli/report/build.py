@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.queue_amounts import is_unlimited_in_spec
-from kai_fleet.wording import counted
+from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
@@ -465,7 +465,7 @@ def page(report: Report) -> str:
     )
     environment.filters.update(
         gpus=gpus,
-        counted=counted,
+        counted=number_with_noun,
         prose=_prose,
         longest=_longest_bar,
     )

@@ -13,7 +13,7 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError
 from kai_fleet.cluster.kube.objects import Fields, KubeObject, well_named
-from kai_fleet.wording import listed, plain
+from kai_fleet.wording import listed, short_line
 from kai_usage.times import seconds_since
 
 # Reads the objects of an API group, a plural kind and a namespace ("" for the whole cluster). The
@@ -83,7 +83,7 @@ def causes(space: KubeObject, read: Read, now: datetime | None = None) -> list[C
     ]
     message = _message(space, _CONTENT)
     if not known_causes and message:
-        return [Cause(plain(message, _MOST_QUOTED))]
+        return [Cause(short_line(message, _MOST_QUOTED))]
     return known_causes
 
 
@@ -100,7 +100,7 @@ def why(space: KubeObject, known_causes: Sequence[Cause]) -> str:
     if known_causes:
         return "; ".join(cause.words for cause in known_causes)
     messages = [_message(space, condition) for condition in (_REMAINING, _FINALIZERS)]
-    return plain("; ".join(filter(None, messages)), _MOST_QUOTED)
+    return short_line("; ".join(filter(None, messages)), _MOST_QUOTED)
 
 
 def _message(space: KubeObject, condition: str) -> str:
@@ -125,7 +125,7 @@ def _silent_groups(space: KubeObject, read: Read) -> Iterator[Cause]:
     for service in named[:_MOST]:
         yield api_service_cause(service)
     if not named:
-        yield Cause(plain(message, _MOST_QUOTED))
+        yield Cause(short_line(message, _MOST_QUOTED))
 
 
 def is_silent(item: KubeObject) -> bool:
@@ -136,7 +136,7 @@ def is_silent(item: KubeObject) -> bool:
 def api_service_cause(item: KubeObject) -> Cause:
     """The cause for an APIService that does not answer: its Service is gone, or silent."""
     service = item.spec.get("service") or {}
-    name = plain(f"{service.get('namespace')}/{service.get('name')}", _MOST_QUOTED)
+    name = short_line(f"{service.get('namespace')}/{service.get('name')}", _MOST_QUOTED)
     deletion = f"delete apiservice {item.name}"
     if item.condition("Available").get("reason") == "ServiceNotFound":
         return Cause(f"APIService {item.name} is of Service {name}, which is gone", deletion)
@@ -197,7 +197,7 @@ def _is_late(item: KubeObject, now: datetime) -> bool:
 def _kept_by_itself(space: KubeObject, now: datetime) -> Iterator[Cause]:
     """A cause if the namespace itself has foreign finalizers that should be removed by now."""
     if has_finalizer(space) and _is_late(space, now):
-        names = plain(listed(space.finalizers, "and"), _MOST_QUOTED)
+        names = short_line(listed(space.finalizers, "and"), _MOST_QUOTED)
         yield Cause(
             f"finalizer {names} keeps the namespace itself",
             f"patch namespace/{space.name} --type merge -p '{_NO_FINALIZERS}'",

@@ -7,7 +7,7 @@ from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
-from kai_fleet.wording import counted, listed
+from kai_fleet.wording import listed, number_with_noun
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
@@ -297,7 +297,7 @@ def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
     subject = _subject(use, cluster)
     for exceeded in exceeded_limits(use, scheduling.usage.queues, ["gpu"]):
         queue = exceeded.queue.name
-        asked = counted(exceeded.requested, "GPU")
+        asked = number_with_noun(exceeded.requested, "GPU")
         most = f"{exceeded.limit:g}"
         raise_limit = _raise_limit(scheduling, team, queue, exceeded.needed)
         if exceeded.alone:

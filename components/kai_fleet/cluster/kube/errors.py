@@ -5,7 +5,7 @@ import re
 from http import HTTPStatus
 from typing import Final
 
-from kai_fleet.wording import plain
+from kai_fleet.wording import short_line
 
 NO_API: Final = "what answers there is no Kubernetes API"
 TOO_LATE: Final = "it does not answer in time"
@@ -36,9 +36,9 @@ class RefusedError(KubeError):
 
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
         self.status = status
-        self.reason = plain(reason, _MOST_CHARACTERS) or str(status)
+        self.reason = short_line(reason, _MOST_CHARACTERS) or str(status)
         try:
-            self.message = plain(json.loads(body)["message"])
+            self.message = short_line(json.loads(body)["message"])
         except (ValueError, KeyError, TypeError, RecursionError):
             self.message = ""
         super().__init__(f"{status} {self.reason}")
@@ -97,4 +97,4 @@ def short(why: object) -> str:
     lines = str(why).strip().splitlines()
     last_line = lines[-1] if lines else type(why).__name__
     innermost = last_line.rpartition(">: ")[2]
-    return plain(_FROM_URLLIB3.sub("", innermost), _MOST_CHARACTERS)
+    return short_line(_FROM_URLLIB3.sub("", innermost), _MOST_CHARACTERS)

@@ -12,7 +12,7 @@ from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels
 from kai_fleet.cluster.kube.taints import closing_taint, toleration_to_write
 from kai_fleet.cluster.probes.wait import NotReadyError
-from kai_fleet.wording import listed, plain, plural
+from kai_fleet.wording import listed, plural, short_line
 from kai_usage.messages import Row
 from kai_usage.objects import spec_of, takes_pods
 from kai_usage.scheduling import (
@@ -87,7 +87,7 @@ def reasons(
         else:
             causes = _not_started(pod, memory_key(pod) if memory_key else requests_key)
         for cause in causes:
-            pods_by_cause.setdefault(plain(cause, _MOST_OF_CAUSE), []).append(pod.name)
+            pods_by_cause.setdefault(short_line(cause, _MOST_OF_CAUSE), []).append(pod.name)
     return [
         f"{plural(len(names), 'pod')} {listed(names, 'and')}: {cause}"
         for cause, names in pods_by_cause.items()
@@ -134,7 +134,7 @@ def refusals(api: Api, namespace: str) -> list[str]:
     for event in events:
         message = str(event.get("message"))
         refusal = _REFUSAL.split(message, maxsplit=1)[-1]
-        words.append(plain(refusal, _MOST_OF_REFUSAL))
+        words.append(short_line(refusal, _MOST_OF_REFUSAL))
     return list(dict.fromkeys(words))
 
 

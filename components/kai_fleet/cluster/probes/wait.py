@@ -13,7 +13,7 @@ from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableEr
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.values import value_at
-from kai_fleet.wording import plain
+from kai_fleet.wording import short_line
 
 # What is missing, or why: a phrase each.
 Phrases = Callable[[], list[str]]
@@ -202,7 +202,7 @@ def until_ready(
         if now - last_looked > min(_FIRST_SECONDS, began + timeout_seconds - last_looked):
             last_looked = now
             phrases += _reasons(api, why)
-            words = plain("; ".join(phrases))
+            words = short_line("; ".join(phrases))
             if now - began > timeout_seconds:
                 raise NotReadyError(
                     f"{what} is not ready after {timeout_seconds:.0f} s. Missing: {words}. Look"

@@ -19,7 +19,7 @@ from kai_fleet.cluster.kube.objects import well_named
 from kai_fleet.cluster.provider import PluginError
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
-from kai_fleet.wording import plain
+from kai_fleet.wording import short_line
 
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]
@@ -240,7 +240,7 @@ class Queues:
         exists = f"queue {name} is in the cluster already and"
         if owners:
             first = pairs(next(iter(items(owners)), None))
-            owner = plain(f"{first.get('kind')} {first.get('name')}", _LONGEST_OWNER)
+            owner = short_line(f"{first.get('kind')} {first.get('name')}", _LONGEST_OWNER)
             return f"{exists} belongs to {owner}, which writes it anew. Give yours another name"
         is_in_another_tree = tree not in (None, self.tree)
         maker = f"belongs to the tree {tree}" if is_in_another_tree else "was made by somebody else"
