@@ -1,6 +1,16 @@
 """Objects that create pods, such as Jobs and ReplicaSets."""
 
+from typing import Final
+
 from kai_usage.objects import Object, is_true, spec_of, status_of
+
+# Fields of a status with the number of pods that an object has created.
+_COUNTS: Final = (
+    "replicas",
+    "currentNumberScheduled",
+    "active",
+    "succeeded",
+)
 
 
 def lacks_pods(creator: Object) -> bool:
@@ -11,22 +21,30 @@ def lacks_pods(creator: Object) -> bool:
     object that does not say how many it asks for asks for 1.
     """
     spec = spec_of(creator)
-    if spec.get("suspend") or is_true(creator, "Complete") or is_true(creator, "Failed"):
-        return False
     status = status_of(creator)
+    if spec.get("suspend"):
+        return False
+    if is_true(creator, "Complete") or is_true(creator, "Failed"):
+        return False
     if "parallelism" in spec:
-        return bool((status.get("active") or 0) < _pods_of_job(spec, status))
-    counts = ("replicas", "currentNumberScheduled", "active", "succeeded")
-    created = max(status.get(key) or 0 for key in counts)
-    desired = spec.get("replicas", status.get("desiredNumberScheduled", 1))
+        active = _number(status, "active")
+        return active < _pods_of_job(spec, status)
+    created = max(_number(status, key) for key in _COUNTS)
+    desired = status.get("desiredNumberScheduled", 1)
+    desired = spec.get("replicas", desired)
     return bool(created < desired)
 
 
 def _pods_of_job(spec: Object, status: Object) -> int:
     """The number of pods that a Job lets run at the same time now."""
     parallelism = int(spec["parallelism"])
-    succeeded = int(status.get("succeeded") or 0)
+    succeeded = _number(status, "succeeded")
     completions = spec.get("completions")
     if completions is None:
         return 0 if succeeded else parallelism
-    return min(parallelism, int(completions) - succeeded)
+    lacking = int(completions) - succeeded
+    return min(parallelism, lacking)
+
+
+def _number(status: Object, key: str) -> int:
+    return int(status.get(key) or 0)

@@ -15,8 +15,10 @@ def kai_version(deployments: Iterable[Object]) -> str | None:
 
     None if none of them is among these Deployments, or if the first one's image has no tag.
     """
-    in_namespace = [item for item in deployments if namespace_of(item) in (KAI_NAMESPACE, "")]
-    parts = {name_of(item): item for item in in_namespace}
+    parts = {}
+    for deployment in deployments:
+        if namespace_of(deployment) in (KAI_NAMESPACE, ""):
+            parts[name_of(deployment)] = deployment
     for name in _WITH_VERSION:
         if name in parts:
             return _image_tag(parts[name])
@@ -30,8 +32,11 @@ def is_scheduler(deployment: Object) -> bool:
 
 
 def _image_tag(deployment: Object) -> str | None:
+    """The tag of the first container's image; None without a container or a tag."""
     template = spec_of(deployment).get("template") or {}
-    containers = spec_of(template).get("containers") or [{}]
+    containers = spec_of(template).get("containers")
+    if not containers:
+        return None
     image = str(containers[0].get("image") or "")
     without_digest = image.partition("@")[0]
     name_and_tag = without_digest.rpartition("/")[2]  # a registry before it may have a port
