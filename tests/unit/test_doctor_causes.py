@@ -119,7 +119,7 @@ def reason_of_kubectl(lab, name):
     served = {kind: [{"spec": {}, **each} for each in items] for kind, items in objects.items()}
     usage = Usage(Snapshot(served, set(), "default", None, False, "kubectl", NOW))
     (found,) = (each for each in usage.pods if each.name == name)
-    return Reasons(usage).of(found)
+    return Reasons(usage).first_reason(found)
 
 
 MORE = {"a label of a node": waiting(spec=LABEL), "gates": waiting(spec=GATES)}
