@@ -131,8 +131,8 @@ def clean_up() -> None:
     the shard's scheduler, which would run beside that of the next version. The chart keeps its
     shard, and any operator creates a scheduler from it.
 
-    Raises NotReadyError after a minute, and what `client_for_removal` raises; KubeError if a deletion is
-    refused.
+    Raises NotReadyError after a minute, KubeError if a deletion is refused, and what
+    `client_for_removal` raises.
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
