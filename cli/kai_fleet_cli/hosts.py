@@ -28,12 +28,12 @@ def host_of_stack(stack: str) -> Api:
     """The API server of a stack's host.
 
     Raises:
-        UnreachableError: The stack's file is refused, its kubeconfig cannot be read, or its sandbox
-            does not run.
+        UnreachableError: The stack's file gives no settings, its kubeconfig cannot be read, or its
+            sandbox does not run.
         KubeError: The kubeconfig is of no use.
     """
     try:
-        settings = reading.settings_of(stack)
+        settings = reading.usable_settings_of(stack)
         return opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None

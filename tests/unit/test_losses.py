@@ -1,5 +1,6 @@
 """What an update would lose is found from the state and the file, and asked for by name."""
 
+import builtins
 import copy
 
 import pytest
@@ -153,6 +154,12 @@ def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, c
     with pytest.raises(UserError, match="nothing is changed"):
         updates.confirm("lab", items, [])
     assert asked == ["Type ml to lose this"] * 2
+
+
+def test_enter_alone_agrees_to_nothing_whatever_the_name_is(monkeypatch):
+    monkeypatch.setattr(builtins, "input", lambda *_: "")
+    with pytest.raises(UserError, match="nothing is changed"):
+        terminal.confirm_name("no")
 
 
 def test_a_driver_upgrade_ends_the_pods_with_gpus_and_counts_them(lab):

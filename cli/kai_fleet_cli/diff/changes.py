@@ -114,11 +114,19 @@ class Change:
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a summary: the team (or `host`), the resource or key, and what follows for it."""
+    """A line of a summary: the team (or `host`), the resource or key, and what follows for it.
+
+    `commands` are those in `words`, as a shell takes them, in their order.
+    """
 
     team: str
     subject: str
     words: str
+    commands: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, str]:
+        """The line as JSON, without `commands`."""
+        return {"team": self.team, "subject": self.subject, "words": self.words}
 
 
 # Lines by section.

@@ -131,7 +131,7 @@ class DiffReport:
             "note": self.note,
         }
         for section, lines in self.summary.items():
-            record[section] = [asdict(line) for line in lines]
+            record[section] = [line.record() for line in lines]
         record["resources"] = [asdict(change) for change in self.changes]
         record["problems"] = [problem.record() for problem in self.problems]
         return record
@@ -223,7 +223,10 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[I
     """
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
-    return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in verdict.refused]
+    return [
+        Item(HOST, finding.subject, f"{finding.message} [{finding.check}]", finding.commands)
+        for finding in verdict.refused
+    ]
 
 
 def base_at(root: Path, ref: str, stack: str) -> Base:

@@ -98,8 +98,11 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
 
 
 def confirm_name(name: str, what: str = "remove it") -> None:
-    """Ask to type a name as consent to `what`. Raises UserError for any other answer."""
-    if Prompt.ask(f"Type {name} to {what}", default="no").strip() != name:
+    """Ask to type a name as consent to `what`.
+
+    Raises UserError for any other answer. Enter alone is one, whatever the name is.
+    """
+    if Prompt.ask(f"Type {name} to {what}", default="", show_default=False).strip() != name:
         raise UserError("nothing is changed")
 
 

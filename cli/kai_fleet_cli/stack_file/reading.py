@@ -149,11 +149,40 @@ def _masked(value: object) -> object:
 def settings_of(stack: str) -> Settings:
     """A stack's settings. No rule is asked about them.
 
+    Of a file that takes values of Pulumi ESC a key that is wrong or missing here counts as unset:
+    the engine may have another value.
+
     Raises:
-        UserError: The file cannot be read, or a key has a wrong value or is missing.
+        UserError: `usable_settings_of` refuses the file; or a key has a wrong value or is missing,
+            and the file takes no values of Pulumi ESC. The message names each such key.
     """
     path = path_of(stack)
-    verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
+    verdict = _verdict_of_keys(path, stack)
+    if verdict.refused and from_environment(path) is None:
+        raise UserError(finding_report(verdict.refused))
+    return _usable(verdict, path)
+
+
+def usable_settings_of(stack: str) -> Settings:
+    """A stack's settings, in which a key that is wrong or missing counts as unset.
+
+    For the cluster's address alone: what a stack made has to be removable whatever its file says.
+
+    Raises:
+        UserError: The text is no stack's name; the file cannot be read, or `parse` refuses it; or
+            so much of it is wrong that there are no settings, as without a usable `cluster`.
+    """
+    path = path_of(stack)
+    return _usable(_verdict_of_keys(path, stack), path)
+
+
+def _verdict_of_keys(path: Path, stack: str) -> validation.SettingsVerdict:
+    """The settings of a stack's file and the mistakes of its keys. Raises UserError as `read`."""
+    return validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
+
+
+def _usable(verdict: validation.SettingsVerdict, path: Path) -> Settings:
+    """The settings of a verdict about a stack file. Raises UserError if it has none."""
     if verdict.settings is None:
         unread = from_environment(path)
         raise UserError(str(unread) if unread else finding_report(verdict.refused))

@@ -267,21 +267,35 @@ def _wrong_shard(
     cluster: Cluster,
     scheduling: Cluster,
 ) -> Fault | None:
-    """Return a fault if a pod's shard label is not its queue's.
+    """Return a fault if a pod's shard label is not that of its queue, which its PodGroup names.
 
-    A shard's scheduler sees the pods with its label, not those that only name its queue.
+    A shard's scheduler sees the pods with its label, not those that only name its queue. That of
+    the default shard sees the pods without the label: none sees those with the value `default`.
     """
-    queue = scheduling.named("queues", pod.labels.get(QUEUE_LABEL, ""))
+    queue = scheduling.named("queues", use.queue or "")
     if queue is None:
         return None
+    subject = _subject(pod, cluster)
     queue_shard = queue.labels.get(NODE_POOL)
     pod_shard = pod.labels.get(NODE_POOL)
     if queue_shard == pod_shard:
         return None
+    if queue_shard == DEFAULT_SHARD:
+        return subject.by_tenant(
+            f"its queue {use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only queues"
+            " without the label are of the default shard",
+            f"take the label {NODE_POOL} off the queue and off the pod",
+        )
     fix = f"drop the label {NODE_POOL}"
     if queue_shard:
         fix = f"write the label {NODE_POOL}: {queue_shard}"
-    return _subject(pod, cluster).by_tenant(
+    if pod_shard == DEFAULT_SHARD:
+        return subject.by_tenant(
+            f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are of"
+            " the default shard: no scheduler places it",
+            fix,
+        )
+    return subject.by_tenant(
         f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
         f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it",
         fix,
