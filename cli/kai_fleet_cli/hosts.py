@@ -20,7 +20,12 @@ from kai_fleet_stack.settings import Settings
 
 SECONDS: Final = 10.0  # for all requests to one API server
 # The errors of a cluster that cannot be asked, or that does not answer as Kubernetes does.
-NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
+CLUSTER_ERRORS: Final = (
+    KubeError,
+    TenantKubeconfigError,
+    automation.errors.CommandError,
+    *MALFORMED,
+)
 _PULUMI_SECONDS: Final = 30.0  # for a command of Pulumi: the state may be far away
 
 
@@ -34,7 +39,7 @@ def host_of_stack(stack: str) -> Api:
     """
     try:
         settings = reading.usable_settings_of(stack)
-        return opener(stack, settings, context_of(settings))()
+        return host_opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None
 
@@ -43,7 +48,7 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     """The API server of a team's vCluster, by the kubeconfig of the last update; for "" that of the
     host.
 
-    Raises one of NO_ANSWER.
+    Raises one of CLUSTER_ERRORS.
     """
     if team:
         return Api.of_kubeconfig(state.kubeconfig(stack, team), total_seconds=SECONDS)
@@ -76,7 +81,7 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     return {}
 
 
-def opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
+def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
     """A function that opens the API server of a stack's host, by a context or the stack file.
 
     It raises UnreachableError if the file's kubeconfig cannot be read, and KubeError for one that

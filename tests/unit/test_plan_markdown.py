@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kai_fleet_cli.diff.changes import Item
+from kai_fleet_cli.diff.changes import SummaryLine
 from kai_fleet_cli.diff.report import Base, DiffReport
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.as_markdown import queue_flowchart
@@ -69,7 +69,7 @@ def test_the_command_that_lists_contexts_is_code():
 
 def test_the_command_of_a_refusal_is_code_in_a_diff():
     words = "is gone; ask `@ann`, or run `kubectl get *` [team-removal]"
-    line = Item("host", "team ml", words, ("kubectl get *",))
+    line = SummaryLine("host", "team ml", words, ("kubectl get *",))
     report = DiffReport(
         "lab", Base("main", "0" * 40), offline.Plan("lab"), summary={"refused": [line]}
     )

@@ -26,7 +26,7 @@ def init(
     if path.exists():
         again = f"{FLEET} plan --stack {stack}"
         raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
-    if context is None and terminal.asks():
+    if context is None and terminal.can_ask():
         context = _ask_context()
     with Console(stderr=True).status("reading the cluster"):
         content, next_steps = stack_file.text(stack, context)

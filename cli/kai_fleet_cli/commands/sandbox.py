@@ -34,7 +34,7 @@ def tools() -> None:
     from sandbox.tools import toolbox
 
     try:
-        fetched = toolbox.ensure(lifecycle.TOOLS, say)
+        fetched = toolbox.ensure(lifecycle.TOOL_NAMES, say)
     except toolbox.ToolError as error:
         raise UserError(str(error)) from None
     for tool in fetched.values():

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import StackFile, Sure
-from kai_fleet_cli.diff import another, losses
-from kai_fleet_cli.diff.changes import Item, of_steps
+from kai_fleet_cli.diff import losses, lost_vclusters
+from kai_fleet_cli.diff.changes import SummaryLine, summary_of_steps
 from kai_fleet_cli.display import as_text, terminal
 from kai_fleet_cli.doctor import read as live
 from kai_fleet_cli.doctor.diagnosis import print_missing_prerequisites, with_live_counts
@@ -63,10 +63,10 @@ def up(
     environment = for_stack(stack)
     opened = workspace.open_stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
-    summary = of_steps(ran.steps)
+    summary = summary_of_steps(ran.steps)
     for state in states_before:
-        filled = another.filled(state, ran.steps)
-        summary["lost"][:0] = another.items(filled, advice="")
+        filled = lost_vclusters.refilled_contents(state, ran.steps)
+        summary["lost"][:0] = lost_vclusters.summary_lines(filled, advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
@@ -98,10 +98,10 @@ def _agree(
         print_missing_prerequisites(stack, out)
         return list(named)
     file = reading.path_of(stack)
-    if unread := reading.from_environment(file):
+    if unread := reading.esc_finding(file):
         terminal.say(f"what this update loses may not be known: {unread}")
     with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
-        reading_vclusters = pool.submit(lost_vclusters, stack, state)
+        reading_vclusters = pool.submit(lost_vcluster_lines, stack, state)
         plan = offline.plan(stack)
     if not plan.ok:
         return list(named)
@@ -109,15 +109,15 @@ def _agree(
     if renamed:
         raise UserError(finding_report(renamed))
     removed = reading.read(file).get("removed") or []
-    lost = losses.losses(state, plan.resources)
+    lost = losses.lost_lines(state, plan.resources)
     vclusters = reading_vclusters.result()
-    if not refresh and not terminal.asks():
+    if not refresh and not terminal.can_ask():
         agreed = [*named, *removed, *teams_of(lost)]
         vclusters = without_undecided(stack, vclusters, agreed)
     return confirm(stack, [*vclusters, *lost], named, removed)
 
 
-def lost_vclusters(stack: str, state: State) -> list[Item]:
+def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
     """What was in vClusters that are other ones than the last update saw.
 
     Empty if the clusters cannot be asked.
@@ -125,23 +125,23 @@ def lost_vclusters(stack: str, state: State) -> list[Item]:
     if not state.vclusters:
         return []
     try:
-        source = live.of_stack(stack)
+        source = live.source_of_stack(stack)
     except UserError:  # the file is refused, or that of its platform is not in this folder
         return []
-    uids = live.uids(source, state.vclusters)
-    return another.items(another.losses(state, uids))
+    uids = live.vcluster_uids(source, state.vclusters)
+    return lost_vclusters.summary_lines(lost_vclusters.lost_contents(state, uids))
 
 
-def teams_of(items: Iterable[Item]) -> list[str]:
+def teams_of(items: Iterable[SummaryLine]) -> list[str]:
     """The teams that lose something, each once, in the order of the items."""
     return list(dict.fromkeys(item.team for item in items))
 
 
 def without_undecided(
     stack: str,
-    vclusters: Sequence[Item],
+    vclusters: Sequence[SummaryLine],
     agreed: Sequence[str],
-) -> list[Item]:
+) -> list[SummaryLine]:
     """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
 
     Print the loss of every other one and the command that agrees to it: nobody can be asked, and
@@ -160,7 +160,7 @@ def without_undecided(
 
 def confirm(
     stack: str,
-    items: Sequence[Item],
+    items: Sequence[SummaryLine],
     named: Sequence[str],
     removed: Sequence[str] = (),
 ) -> list[str]:
@@ -183,9 +183,9 @@ def confirm(
         names = [stack]
     missing = [name for name in names if name not in named]
     if missing:
-        counted = with_live_counts(stack, items, out)
-        as_text.show_summary({"lost": counted}, out)
-        if not terminal.asks():
+        with_counts = with_live_counts(stack, items, out)
+        as_text.show_summary({"lost": with_counts}, out)
+        if not terminal.can_ask():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
                 f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
@@ -204,7 +204,7 @@ def preview(
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     opened = workspace.open_stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, lambda: print_missing_prerequisites(stack, out), details=details)
-    summary = of_steps(ran.steps)
+    summary = summary_of_steps(ran.steps)
     summary["lost"] = with_live_counts(stack, summary["lost"], out)
     as_text.show_summary(summary, out)
     if not ran.began:

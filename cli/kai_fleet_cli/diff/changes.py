@@ -113,7 +113,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Item:
+class SummaryLine:
     """A line of a summary: the team (or `host`), the resource or key, and what follows for it.
 
     `commands` are those in `words`, as a shell takes them, in their order.
@@ -130,7 +130,7 @@ class Item:
 
 
 # Lines by section.
-Summary = dict[Section, list[Item]]
+Summary = dict[Section, list[SummaryLine]]
 
 
 class Consequence(NamedTuple):
@@ -296,7 +296,7 @@ def _changed_keys(
         yield from _changed_fields(old.get(key), new.get(key), path_of_key)
 
 
-def of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
+def summary_of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
     """The summary of a preview or an update, from the metadata of all its `pre` events.
 
     The stack itself is left out. Steps with another operation than create, update, replace and
@@ -317,7 +317,7 @@ def of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
             before.append(_registered(step, step.old))
         if step.new is not None and step.op in _HAVE_NEW_STATE:
             after.append(_registered(step, step.new))
-    return of_changes(difference(before, after, parents, replaced))
+    return summary_of_changes(difference(before, after, parents, replaced))
 
 
 def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Registered:
@@ -331,7 +331,7 @@ def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Regis
     )
 
 
-def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
+def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine] = ()) -> Summary:
     """The summary of these changes, with every section, empty ones too.
 
     If a component of ours is created or deleted, one line stands for all its resources. Losses in
@@ -369,14 +369,14 @@ def _is_told_beside_component(change: Change) -> bool:
     return change.type in (NAMESPACE, RELEASE)  # a team's pods, volumes and vCluster
 
 
-def _component_line(change: Change, resource_count: int) -> Item:
+def _component_line(change: Change, resource_count: int) -> SummaryLine:
     subject = f"team {change.name}" if change.type == TEAM else change.label
     words = f"is {change.kind}, with {counted(resource_count, 'resource')}"
-    return Item(change.team or HOST, subject, words)
+    return SummaryLine(change.team or HOST, subject, words)
 
 
-def _resource_line(change: Change, consequence: str) -> Item:
-    return Item(change.team or HOST, change.label, _words(change, consequence))
+def _resource_line(change: Change, consequence: str) -> SummaryLine:
+    return SummaryLine(change.team or HOST, change.label, _words(change, consequence))
 
 
 def _words(change: Change, consequence: str) -> str:

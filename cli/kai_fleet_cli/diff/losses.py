@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.names import RELEASE, STACK
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
-from kai_fleet_cli.diff.changes import Change, Item, difference, of_changes
+from kai_fleet_cli.diff.changes import Change, SummaryLine, difference, summary_of_changes
 from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
 from kai_fleet_cli.recovery.state import Resource, State, provider_of
 
@@ -15,7 +15,7 @@ _IDENTITY_OF_RELEASE: Final = (("name",), ("namespace",))
 _IDENTITY_OF_OBJECT: Final = (("metadata", "name"), ("metadata", "namespace"))
 
 
-def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
+def lost_lines(known: State, planned: Sequence[Registered]) -> list[SummaryLine]:
     """What an update from `known` to `planned` loses: lines of the section `lost`.
 
     They are about resources that are deleted or replaced, and about upgrades of GPU drivers. Only
@@ -30,7 +30,7 @@ def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
         above=known.parents,
         replaced=_replaced_urns(base, planned),
     )
-    return of_changes(change for change in changes if _may_lose(change))["lost"]
+    return summary_of_changes(change for change in changes if _may_lose(change))["lost"]
 
 
 def _is_live(resource: Resource) -> bool:

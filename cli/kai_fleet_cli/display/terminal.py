@@ -82,7 +82,7 @@ def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequen
     console.print(table, width=max(console.width, table_width), crop=False)
 
 
-def asks() -> bool:
+def can_ask() -> bool:
     """Whether somebody can be asked: both stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -93,7 +93,7 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
     Called before anything is read. `loss` is what would be lost, as a sentence. Raises UserError
     with the loss and with `command` to be run with `--yes`.
     """
-    if not (yes or asks()):
+    if not (yes or can_ask()):
         raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")
 
 

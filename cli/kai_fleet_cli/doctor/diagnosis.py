@@ -10,10 +10,10 @@ from rich.console import Console
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
+from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, SummaryLine
 from kai_fleet_cli.display.terminal import print_line, pulumi_first
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
-from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.finding import Command, Finding, Level
@@ -103,7 +103,7 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
         team: The one team to examine beside the host; None for all.
         context: Context of the host's kubeconfig; None for the stack file's.
     """
-    source = of_stack(stack, team, context)
+    source = source_of_stack(stack, team, context)
     try:
         snapshot = read_clusters(source)
     except UnreachableError as error:
@@ -152,7 +152,9 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
     platform has no file here.
     """
     try:
-        _print_causes(examine(read_clusters(of_stack(stack), RESOURCES_BEFORE_UPDATE)), console)
+        _print_causes(
+            examine(read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)), console
+        )
     except UserError:
         why = "the file of its platform's stack is not in this folder"
         print_line(console, f"the host cluster is not looked at: {why}")
@@ -160,7 +162,9 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
         print_line(console, f"the host cluster is not looked at: {error}")
 
 
-def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> list[Item]:
+def with_live_counts(
+    stack: str, losses: Sequence[SummaryLine], console: Console
+) -> list[SummaryLine]:
     """Append to each loss the number of pods and volumes that are lost with it.
 
     If the clusters cannot be read print why in one line, and return the losses as they are. Reads
@@ -170,7 +174,7 @@ def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> li
         return []
     team, *other_teams = {item.team for item in losses}
     try:
-        source = replace(of_stack(stack), team=None if other_teams else team)
+        source = replace(source_of_stack(stack), team=None if other_teams else team)
         snapshot = read_clusters(source)
     except (UnreachableError, UserError) as why:
         print_line(console, f"pods and volumes in what is lost are not counted: {why}")
@@ -178,7 +182,7 @@ def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> li
     return [replace(item, words=item.words + _live_counts(snapshot, item)) for item in losses]
 
 
-def _live_counts(snapshot: Snapshot, item: Item) -> str:
+def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
     """Return what runs in a resource that will be lost, to append to a sentence; or ""."""
     kind, _, name = item.subject.partition(" ")
     if item.words.startswith(UPGRADES_DRIVERS.words):

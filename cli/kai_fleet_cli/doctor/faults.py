@@ -74,7 +74,7 @@ class Why(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Subject:
+class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
     The methods take the cause as a predicate, and the fix as an imperative in parts. Fault says
@@ -100,7 +100,9 @@ class Subject:
         """The object works, and something is wrong."""
         return self.at(Level.ADVISORY, cause, *fix, check=check)
 
-    def by_tenant(self, cause: str, *fix: str | Command, check: str = "", key: str = "") -> Fault:
+    def tenants_fault(
+        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
+    ) -> Fault:
         """A tenant is the cause. On the host, which has no tenants, the object is broken."""
         return self.at(Level.INFO, cause, *fix, check=check, key=key)
 
@@ -142,9 +144,9 @@ def being_deleted(
     `declared`: the stack declares the object, so the fix creates it again.
     """
     name = item.namespaced_name if item.namespace else item.name
-    subject = Subject(cluster, kind, name)
+    subject = Affected(cluster, kind, name)
     level = Level.MANDATORY if declared else Level.ADVISORY
-    again: Fix = (cluster.update, ", which makes it again")
+    again: Fix = (cluster.update_command, ", which makes it again")
     if not item.finalizers:
         fix = again if declared else ("wait until it is gone",)
         return subject.at(level, "is being deleted", *fix)
@@ -177,7 +179,7 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     for faults in faults_by_check.values():
         subjects.update((each.path, each.subject) for each in faults)
     effects = defaultdict[_PathAndSubject, list[str]](list)
-    remaining = dict[CheckAndCluster, list[Fault]]()
+    causes_by_check = dict[CheckAndCluster, list[Fault]]()
     for checked, faults in faults_by_check.items():
         causes = list[Fault]()
         for each in faults:
@@ -187,8 +189,8 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
             else:
                 effects[cause].append(f"{each.subject} ({each.path})")
         if causes or not faults:
-            remaining[checked] = causes
-    return {checked: _with_effects(causes, effects) for checked, causes in remaining.items()}
+            causes_by_check[checked] = causes
+    return {checked: _with_effects(causes, effects) for checked, causes in causes_by_check.items()}
 
 
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
@@ -232,8 +234,8 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
             level=first.level,
             path=first.path,
             kind=first.kind,
-            name=text(listed(names, "and", _SHOWN_NAMES)),
-            cause=text(first.cause),
+            name=on_one_line_without_backticks(listed(names, "and", _SHOWN_NAMES)),
+            cause=on_one_line_without_backticks(first.cause),
             fix=plain(sentence(fix), _FIX_CHARACTERS),
             check=first.check or check,
             commands=commands_of(fix),
@@ -264,11 +266,11 @@ def with_names(fix: Fix, names: Sequence[str]) -> Fix:
         if isinstance(part, str):
             parts.append(part.replace("`", "'"))
         else:
-            parts.extend(joined(_named(part, names_by_namespace), ", "))
+            parts.extend(join_commands(_commands_for(part, names_by_namespace), ", "))
     return tuple(parts)
 
 
-def joined(commands: Iterable[Command], between: str) -> Fix:
+def join_commands(commands: Iterable[Command], between: str) -> Fix:
     """Return these commands as a fix, with this text between them."""
     parts = list[str | Command]()
     for command in commands:
@@ -276,7 +278,9 @@ def joined(commands: Iterable[Command], between: str) -> Fix:
     return tuple(parts[1:])
 
 
-def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) -> list[Command]:
+def _commands_for(
+    command: Command, names_by_namespace: Mapping[str, Sequence[str]]
+) -> list[Command]:
     """Return the command for each namespace, or for the first one if it does not take all names."""
     commands = list[Command]()
     for namespace, names in names_by_namespace.items():
@@ -286,6 +290,6 @@ def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) ->
     return commands if NAMES in command.line else commands[:1]
 
 
-def text(words: str) -> str:
+def on_one_line_without_backticks(words: str) -> str:
     """Return text on one line and without backticks, so that no tenant writes a command into it."""
     return plain(words).replace("`", "'")

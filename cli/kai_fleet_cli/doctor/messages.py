@@ -14,7 +14,7 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet_cli.doctor.faults import Fault, Subject, Why
+from kai_fleet_cli.doctor.faults import Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_usage import messages, scheduling
@@ -25,7 +25,7 @@ _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
 
 
 def explain(
-    subject: Subject,
+    subject: Affected,
     texts: Iterable[str],
     check: str = "",
     about: Around = NOTHING,
@@ -64,14 +64,14 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
     about = NOTHING if waiting_pod is None else cluster.around(waiting_pod)
-    known = explain(Subject(cluster, "", ""), texts, about=about)
+    known = explain(Affected(cluster, "", ""), texts, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
     first_message = next(iter(texts), fallback)
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _meaning(subject: Subject, message: str) -> Fault | None:
+def _meaning(subject: Affected, message: str) -> Fault | None:
     """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
 
     The row's name is its check.
@@ -95,7 +95,7 @@ def _level(row_name: str) -> Level:
     return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
 
 
-def _scheduler_meaning(subject: Subject, message: str, about: Around) -> Fault | None:
+def _scheduler_meaning(subject: Affected, message: str, about: Around) -> Fault | None:
     """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
     that matches. The row's name is its check.
 
@@ -135,8 +135,8 @@ def _filled(
         **values,
     }
     parts_by_name: dict[str, str | Command] = {
-        "update": cluster.update,
-        "apply": cluster.apply,
+        "update": cluster.update_command,
+        "apply": cluster.apply_command,
         **texts,
     }
     for number, command in enumerate(commands):

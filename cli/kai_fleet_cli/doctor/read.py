@@ -32,11 +32,11 @@ from kai_fleet.cluster.tenant_kubeconfig import (
 )
 from kai_fleet.cluster.terminating import AGGREGATION
 from kai_fleet.values import get
-from kai_fleet_cli.diff import another
+from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import UPDATE, Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, variables_of
+from kai_fleet_cli.hosts import SECONDS, context_of, host_opener, pulumi_output, variables_of
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.finding import Command
@@ -67,8 +67,8 @@ class Source:
         read_state: Reads the stack's state; gives an empty one if it cannot be read.
         team: The one team to read; None for all.
         kubectl: The kubectl command for the host.
-        update: The command that updates the host.
-        team_update: The command that updates what is in vClusters.
+        update_command: The command that updates the host.
+        team_update_command: The command that updates what is in vClusters.
     """
 
     settings: Settings
@@ -76,11 +76,11 @@ class Source:
     read_state: Callable[[], State] = State
     team: str | None = None
     kubectl: str = "kubectl"
-    update: Command = UPDATE
-    team_update: Command = UPDATE
+    update_command: Command = UPDATE
+    team_update_command: Command = UPDATE
 
 
-def of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
+def source_of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
     """Return how to read a stack's clusters.
 
     Raises UserError if there is no such stack or team, if the stack file is wrong, or if its
@@ -105,12 +105,12 @@ def of_stack(stack: str, team: str | None = None, context: str | None = None) ->
         flag = f"--context {shlex.quote(host_context)}"
     return Source(
         settings=settings,
-        host=opener(stack, settings, host_context),
+        host=host_opener(stack, settings, host_context),
         read_state=partial(_state, stack, variables),
         team=team,
         kubectl=f"kubectl {flag}",
-        update=_update_command(platform),
-        team_update=_update_command(stack),
+        update_command=_update_command(platform),
+        team_update_command=_update_command(stack),
     )
 
 
@@ -126,7 +126,7 @@ def _state(stack: str, variables: Mapping[str, str]) -> State:
         return State()
 
 
-def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
+def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
     """Return the UIDs of vClusters by name, each asked at the address that the last update used.
 
     Without those that do not answer. If the host does not answer the result is empty.
@@ -179,7 +179,7 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
             host,
             teams={name: TeamState(team) for name, team in teams.items()},
             required=tuple(required_objects(settings, declared, teams)),
-            update=source.team_update,
+            update_command=source.team_update_command,
             before_update=bool(resources_before_update),
         )
         if resources_before_update:
@@ -189,7 +189,7 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
         state = pool.submit(source.read_state)
         read = pool.map(lambda access: _with_inside(access, source), accesses)
         states = dict(zip(teams, read, strict=True))
-        lost = another.losses(state.result(), _uids(states))
+        lost = lost_vclusters.lost_contents(state.result(), _uids(states))
     return replace(snapshot, teams=states, lost=lost)
 
 
@@ -210,7 +210,7 @@ def _read_host(
     blank = Cluster(
         name=HOST,
         desired=declared,
-        update=source.update,
+        update_command=source.update_command,
         kubectl=source.kubectl,
         host_kubectl=source.kubectl,
     )
@@ -238,7 +238,7 @@ def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
     for name, state in states.items():
         if state.inside is None or state.inside.unread("namespaces"):
             continue
-        uid = get(state.inside.named("namespaces", SYSTEM), "metadata", "uid")
+        uid = get(state.inside.find("namespaces", SYSTEM), "metadata", "uid")
         if isinstance(uid, str):
             uids_by_name[name] = uid
     return uids_by_name
@@ -337,7 +337,7 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     state says why.
     """
     state = TeamState(team)
-    if state.granted:
+    if state.declared_elsewhere:
         return state, ""
     try:
         credentials, address = _credentials_and_address(api, host, team)
@@ -366,7 +366,7 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
     Service, and TenantKubeconfigError if somebody else wrote the Secret.
     """
     secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
-    service = host.named("services", team.name, team.namespace)
+    service = host.find("services", team.name, team.namespace)
     if secret is None:
         raise _NoAccessError(f"its Secret vc-{team.name} is not there")
     if service is None:
@@ -384,7 +384,7 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
 
 def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
     """Return how full the store of a team's vCluster is; empty if the host does not tell."""
-    if state.granted:
+    if state.declared_elsewhere:
         return StoreUse()
     try:
         pods = state.control_plane_pods(host)
@@ -402,7 +402,7 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
     blank = Cluster(
         name=state.team.name,
         desired=state.team.inside,
-        update=source.team_update,
+        update_command=source.team_update_command,
         kubectl=f"kubectl --kubeconfig {state.team.name}.kubeconfig",
         host_kubectl=source.kubectl,
     )

@@ -67,7 +67,7 @@ class Cluster:
             empty list.
         unreadable: Why a resource was not read: HTTP status and message.
         now: The time of the read.
-        update: The command for an update that corrects a change made by hand.
+        update_command: The command for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
         unserved: The resources that the API does not serve.
         partial: By resource the namespace that it was read from, if not from all.
@@ -79,7 +79,7 @@ class Cluster:
     objects: Objects = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    update: Command = UPDATE
+    update_command: Command = UPDATE
     kubectl: str = "kubectl"
     unserved: frozenset[str] = frozenset()
     partial: Mapping[str, str] = field(default_factory=dict)
@@ -115,9 +115,9 @@ class Cluster:
         return resource not in self.unserved
 
     @property
-    def apply(self) -> Command:
+    def apply_command(self) -> Command:
         """The command that applies an edit of the stack file."""
-        return Command(self.update.line.replace(" --refresh", ""))
+        return Command(self.update_command.line.replace(" --refresh", ""))
 
     @property
     def helm(self) -> str:
@@ -140,7 +140,7 @@ class Cluster:
         self.require(resource)
         return self._by_resource[resource]
 
-    def named(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
+    def find(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """Return the object of that name, without `namespace` the first one; None without any."""
         self.require(resource, name if resource == "namespaces" else namespace)
         return self._by_name.get((resource, name, namespace))
@@ -298,7 +298,7 @@ class TeamState:
     store: StoreUse = field(default_factory=StoreUse)
 
     @property
-    def granted(self) -> bool:
+    def declared_elsewhere(self) -> bool:
         """Whether another stack declares the vCluster, and this one only namespace and bounds."""
         return not self.team.inside.declared
 
@@ -321,7 +321,7 @@ class Snapshot:
         host: The host cluster.
         teams: The state of each team, by its name.
         required: Objects that have to exist in the clusters.
-        update: The command for an update of what is in vClusters.
+        update_command: The command for an update of what is in vClusters.
         lost: What is lost in each vCluster that is another one than the last update saw, by team.
         before_update: Only the host was read, before an update: what the update creates may be
             missing.
@@ -331,7 +331,7 @@ class Snapshot:
     host: Cluster
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
-    update: Command = UPDATE
+    update_command: Command = UPDATE
     lost: Mapping[str, str] = field(default_factory=dict)
     before_update: bool = False
 

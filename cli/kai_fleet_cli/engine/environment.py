@@ -77,7 +77,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     verdict = _verdict(stack, file, raw, validated=validated)
     settings = verdict.settings
     refused = verdict.refused
-    if (settings is None or refused) and reading.from_environment(file):
+    if (settings is None or refused) and reading.esc_finding(file):
         return _own_cluster()  # the engine reads more keys; the sandbox has no Pulumi ESC
     if settings is None or (validated and refused):
         raise UserError(finding_report(refused))

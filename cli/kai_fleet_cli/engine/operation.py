@@ -91,7 +91,7 @@ class Operation:
             Interrupted: A signal came while no engine ran.
         """
         resources: Resources = self.read_resources().resources if left_out else {}
-        excluded = held_up.beside(left_out, resources)
+        excluded = held_up.with_same_vclusters(left_out, resources)
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.
         exclude_dependents = not excluded <= resources.keys()

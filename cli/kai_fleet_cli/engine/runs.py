@@ -223,7 +223,7 @@ def _explain(action: Action, operation: Operation, error: automation.errors.Comm
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:
-        repair = failures.of_removal(
+        repair = failures.removal_repair(
             "\n".join([str(error), *causes.values()]),
             operation.stack.name,
             operation.resume_command,

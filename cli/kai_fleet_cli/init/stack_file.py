@@ -72,13 +72,13 @@ class Pool:
         labels: The label that they have, or are to get.
         gpus: Their GPUs; by resource if they are of several kinds.
         nodes: Their names.
-        counted: Their GPUs as KAI counts those of a queue.
+        kai_gpus: Their GPUs as KAI counts those of a queue.
     """
 
     labels: Mapping[str, str]
     gpus: int | Mapping[str, int]
     nodes: Sequence[str]
-    counted: int
+    kai_gpus: int
 
 
 def read(context: str | None) -> Host:
@@ -269,7 +269,7 @@ def _pool(
         labels=labels,
         gpus=gpus,
         nodes=[node.name for node in nodes],
-        counted=gpus_with_slices(gpus, mig.slices(counts)),
+        kai_gpus=gpus_with_slices(gpus, mig.slices(counts)),
     )
 
 

@@ -96,7 +96,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     planned = plan_settings(
         raw, stack, reading.facts_beside(path), secrets.copied_ciphertexts(path)
     )
-    unread = reading.from_environment(path)
+    unread = reading.esc_finding(path)
     if unread is None:
         return planned
     if not planned.ok:

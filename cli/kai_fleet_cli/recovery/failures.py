@@ -176,7 +176,7 @@ def explain(
     if failed:  # the standard output may have errors of a wait that passed
         text = _without_stdout(text, failed)
     release = _only_release(resources or {})
-    sentence = of_stack(text, stack, again, environment, release, refreshed=refreshed)
+    sentence = cause_and_repair(text, stack, again, environment, release, refreshed=refreshed)
     if sentence:
         return f"{what} failed: {sentence}"
     error_line = _last_error(text)
@@ -214,12 +214,12 @@ def _last_error(text: str) -> str:
     return ""
 
 
-def of_removal(text: str, stack: str, again: str, *, refreshed: bool = False) -> str:
+def removal_repair(text: str, stack: str, again: str, *, refreshed: bool = False) -> str:
     """Cause and repair of a removal for which a cluster does not answer; "" for another failure."""
-    return of_stack(text, stack, again, {}, section=Section.REMOVAL, refreshed=refreshed)
+    return cause_and_repair(text, stack, again, {}, section=Section.REMOVAL, refreshed=refreshed)
 
 
-def of_stack(
+def cause_and_repair(
     text: str,
     stack: str,
     again: str,

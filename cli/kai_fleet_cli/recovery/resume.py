@@ -121,5 +121,5 @@ def yes_flag(names: Sequence[str]) -> str:
 
 def destroy_command(stack: str) -> str:
     """The `fleet destroy --refresh` of a stack, with `--yes` if nobody is at a terminal."""
-    yes = "" if terminal.asks() else " --yes"
+    yes = "" if terminal.can_ask() else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"

@@ -27,8 +27,8 @@ from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
-from kai_fleet_cli.doctor.faults import Fault, text, with_names
-from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.doctor.faults import Fault, on_one_line_without_backticks, with_names
+from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_policies.finding import Command, Finding, Level, commands_of, sentence, split_at
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
@@ -186,13 +186,13 @@ class Report:
         }
 
 
-def now(stack: str) -> Report:
+def read_report(stack: str) -> Report:
     """Read a stack's clusters and report on them.
 
     Raises UserError if there is no such stack, if its file is wrong or its sandbox does not run,
     and UnreachableError if its host does not answer.
     """
-    snapshot = read_clusters(of_stack(stack))
+    snapshot = read_clusters(source_of_stack(stack))
     # A team's own stack sees its namespace on the host, and the nodes of its pool.
     whole_host = not snapshot.settings.platform_stack
     findings = examine(snapshot, without="pending")
@@ -292,7 +292,7 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 def _scheduler(state: TeamState, host: Cluster) -> str:
     """Return the scheduler of a team's pods, with the version of KAI that runs if it is known."""
-    if state.granted:
+    if state.declared_elsewhere:
         return "KAI of its own stack"
     if state.team.mode == "default":
         return "Kubernetes"
@@ -439,7 +439,7 @@ def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
         pods=len(uses),
         gpus=sum(use.gpus for use in uses),
         since=moment(oldest),
-        cause=text(reason.cause) if reason else "",
+        cause=on_one_line_without_backticks(reason.cause) if reason else "",
         fix=sentence(fix),
         commands=commands_of(fix),
     )

@@ -20,7 +20,7 @@ Keys = tuple[str, ...]
 GONE: Final = object()
 
 
-def changed(text: str, keys: Keys, value: object, name: str) -> str:
+def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     """A stack file's text with another value at one key; every other byte stays where it can.
 
     Args:
@@ -141,7 +141,7 @@ def _is_comment_or_blank(line: str) -> bool:
     return not stripped or stripped.startswith("#")
 
 
-def put(path: Path, text: str, mode: int | None = None) -> None:
+def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
     """Replace a file atomically.
 
     Args:

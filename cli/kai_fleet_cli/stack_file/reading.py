@@ -95,7 +95,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
     return {key: _masked(value) for key, value in own_keys(config).items()}
 
 
-def beside(file: Path) -> dict[str, str]:
+def unplanned_values(file: Path) -> dict[str, str]:
     """Keys of a stack file that the engine reads and no plan shows, each with its value as JSON:
     environment, decryption, and other programs' configuration.
 
@@ -114,7 +114,7 @@ def beside(file: Path) -> dict[str, str]:
     return texts
 
 
-def from_environment(file: Path) -> Finding | None:
+def esc_finding(file: Path) -> Finding | None:
     """The finding that a stack file takes values of Pulumi ESC, which only the engine reads; None
     if it does not, or cannot be read.
     """
@@ -158,7 +158,7 @@ def settings_of(stack: str) -> Settings:
     """
     path = path_of(stack)
     verdict = _verdict_of_keys(path, stack)
-    if verdict.refused and from_environment(path) is None:
+    if verdict.refused and esc_finding(path) is None:
         raise UserError(finding_report(verdict.refused))
     return _usable(verdict, path)
 
@@ -184,7 +184,7 @@ def _verdict_of_keys(path: Path, stack: str) -> validation.SettingsVerdict:
 def _usable(verdict: validation.SettingsVerdict, path: Path) -> Settings:
     """The settings of a verdict about a stack file. Raises UserError if it has none."""
     if verdict.settings is None:
-        unread = from_environment(path)
+        unread = esc_finding(path)
         raise UserError(str(unread) if unread else finding_report(verdict.refused))
     return verdict.settings
 

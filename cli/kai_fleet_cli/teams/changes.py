@@ -19,7 +19,7 @@ from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.edit import GONE, Keys, changed, put
+from kai_fleet_cli.stack_file.edit import GONE, Keys, with_value, write_atomically
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_stack import validation
@@ -171,13 +171,13 @@ class Change:
     def _replace(self, expected: str, text: str) -> bool:
         if self.file.path.read_bytes().decode() != expected:
             return False
-        put(self.file.path, text)
+        write_atomically(self.file.path, text)
         return True
 
 
 def _edited(file: StackFile, keys: Keys, value: object) -> str:
     """The file's text with a value at `keys`. Raises UserError if YAML anchors prevent that."""
-    return changed(file.text, keys, value, file.path.name)
+    return with_value(file.text, keys, value, file.path.name)
 
 
 def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
@@ -275,7 +275,7 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
 
     Raises UserError if the team has no KAI of its own, or YAML anchors prevent the edit.
     """
-    before = written_kai(file, team)
+    before = own_kai_version(file, team)
     sentence = f"{team.name}: KAI {before} → {version}; queues and running pods stay"
     if version == before:
         sentence = f"{team.path} has version {version} already: what is left is the update"
@@ -288,7 +288,7 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     )
 
 
-def written_kai(file: StackFile, team: DeclaredTeam) -> str:
+def own_kai_version(file: StackFile, team: DeclaredTeam) -> str:
     """The version of a team's own KAI. Raises UserError if the team has none."""
     if team.version is None:
         raise UserError(
@@ -347,7 +347,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         raise UserError(f"{name} was changed by something else; run the command again")
     if not runs_update:
         reason = ""
-        if not is_agreed and not terminal.asks():
+        if not is_agreed and not terminal.can_ask():
             reason = ", and no more: there is no terminal to ask at, and no --yes"
         terminal.result(f"{name} is written{reason}. Next:\n  {_update_command(change)}")
         return False
@@ -395,7 +395,7 @@ def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
     if change.removes:
         terminal.confirm_name(change.removes)
         return True
-    return terminal.asks() and Confirm.ask("Run the update now?", default=True)
+    return terminal.can_ask() and Confirm.ask("Run the update now?", default=True)
 
 
 def _removed(change: Change) -> list[str]:

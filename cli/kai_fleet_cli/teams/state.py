@@ -32,8 +32,8 @@ _SECONDS_PER_DAY: Final = 24 * 3600
 
 
 def read(stack: str) -> object:
-    """The outputs of a stack, secrets in clear. Raises UserError as `ask` does."""
-    return ask(stack, "output", "--json", "--show-secrets")
+    """The outputs of a stack, secrets in clear. Raises UserError as `stack_command_json` does."""
+    return stack_command_json(stack, "output", "--json", "--show-secrets")
 
 
 def versions_of(outputs: object) -> dict[str, str | None]:
@@ -62,7 +62,7 @@ def kubeconfig_of(outputs: object, team: str) -> str | None:
         ) from None
 
 
-def ask(stack: str, *arguments: str) -> Any:
+def stack_command_json(stack: str, *arguments: str) -> Any:
     """The parsed JSON of a `pulumi stack` command.
 
     Raises:
@@ -83,10 +83,10 @@ def ask(stack: str, *arguments: str) -> Any:
 def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     """The KAI version of a team in the newest finished update in which it was not the file's.
 
-    None if there is no such update. Raises UserError as `ask` does.
+    None if there is no such update. Raises UserError as `stack_command_json` does.
     """
     _, key, *below = team.keys
-    for update in ask(stack, "history", "--json"):
+    for update in stack_command_json(stack, "history", "--json"):
         if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
         try:  # the value of a structured key is JSON text

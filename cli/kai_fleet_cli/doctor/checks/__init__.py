@@ -25,10 +25,10 @@ from kai_fleet_cli.doctor.checks import (
     webhooks,
 )
 from kai_fleet_cli.doctor.faults import (
+    Affected,
     CheckAndCluster,
     Fault,
     Faults,
-    Subject,
     being_deleted,
     findings,
     without_effects,
@@ -44,19 +44,19 @@ ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
 TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
 # A cluster to check, and the function that does. The function raises NoSubjectError or UnreadError.
 Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
-Runs: TypeAlias = Callable[[Snapshot], Iterable[Run]]
+RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster."""
 
 
-def on_host(check: ClusterCheck) -> Runs:
+def on_host(check: ClusterCheck) -> RunsOf:
     """Run a check of the host."""
     return lambda snapshot: [(snapshot.host, partial(check, snapshot.host, snapshot))]
 
 
-def in_clusters(check: ClusterCheck) -> Runs:
+def in_clusters(check: ClusterCheck) -> RunsOf:
     """Run a check of each API server."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
@@ -66,7 +66,7 @@ def in_clusters(check: ClusterCheck) -> Runs:
     return runs
 
 
-def in_kai_clusters(check: ClusterCheck) -> Runs:
+def in_kai_clusters(check: ClusterCheck) -> RunsOf:
     """Run a check of each API server that has a KAI, by `Cluster.kai`."""
 
     def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -77,7 +77,7 @@ def in_kai_clusters(check: ClusterCheck) -> Runs:
     return in_clusters(check_kai)
 
 
-def of_teams(check: TeamCheck) -> Runs:
+def of_teams(check: TeamCheck) -> RunsOf:
     """Run a check of each team, of its objects on the host."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
@@ -87,7 +87,7 @@ def of_teams(check: TeamCheck) -> Runs:
     return runs
 
 
-def in_vclusters(check: TeamCheck) -> Runs:
+def in_vclusters(check: TeamCheck) -> RunsOf:
     """Run a check of each team whose vCluster answered, of the objects in it."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
@@ -103,14 +103,14 @@ class Check(NamedTuple):
 
     Args:
         name: Name of its findings. Several checks may have the same.
-        runs: What to check in a snapshot.
+        runs_of: What to check in a snapshot.
         before_update: A preview asks it, too: it judges what no update creates.
         of_lost: It also judges a vCluster that is another one than the last update saw. There
             nothing declared exists yet, so other checks would only repeat that.
     """
 
     name: str
-    runs: Runs
+    runs_of: RunsOf
     before_update: bool = False
     of_lost: bool = False
 
@@ -118,7 +118,7 @@ class Check(NamedTuple):
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield resources that this user may not read, or that an API server does not list now."""
     for resource, reason in sorted(cluster.unreadable.items()):
-        subject = Subject(cluster, "read access to", resource)
+        subject = Affected(cluster, "read access to", resource)
         if reason.startswith("403"):
             yield subject.warning(
                 f"is refused ({reason}), so what needs it was not checked",
@@ -196,7 +196,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     """
     faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
     incomplete = set[CheckAndCluster]()
-    for check_and_cluster, faults, complete in judged(snapshot, without):
+    for check_and_cluster, faults, complete in judgements(snapshot, without):
         faults_by_check.setdefault(check_and_cluster, []).extend(faults)
         if not complete:
             incomplete.add(check_and_cluster)
@@ -219,7 +219,7 @@ class Judgement(NamedTuple):
     complete: bool = True
 
 
-def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
+def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
     """Run all checks but those named `without`, and yield the result for each subject.
 
     A vCluster with so many objects that its checks take 20 s is not checked further. Raises one of
@@ -230,7 +230,7 @@ def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
     for check in CHECKS:
         if check.name == without or (snapshot.before_update and not check.before_update):
             continue
-        for cluster, run in check.runs(snapshot):
+        for cluster, run in check.runs_of(snapshot):
             if seconds_left[cluster.name] <= 0:
                 continue
             if cluster.name in snapshot.lost and not check.of_lost:
@@ -284,7 +284,7 @@ def _until(deadline: float, faults: Faults) -> Faults:
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
     """Return the result for a vCluster that was not checked to the end."""
-    sent = Subject(cluster, "vCluster", cluster.name).broken(
+    sent = Affected(cluster, "vCluster", cluster.name).broken(
         f"{why}, so not all of it was checked",
         "look with: ",
         cluster.command("get pods,events -A"),
@@ -327,19 +327,19 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
     if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
     state = snapshot.teams.get(required.team)
-    return state is not None and cluster.named("namespaces", state.team.namespace) is None
+    return state is not None and cluster.find("namespaces", state.team.namespace) is None
 
 
 def _absent(required: Required, cluster: Cluster) -> Faults:
     """Yield a required object that is absent or being deleted."""
-    existing = cluster.named(required.resource, required.name, required.namespace)
+    existing = cluster.find(required.resource, required.name, required.namespace)
     if existing is None and required.check == "runtime-class":
         yield gpu.no_runtime_class(cluster, required.effect)
     elif existing is None:
         name = required.name
         if required.namespace:
             name = f"{required.namespace}/{required.name}"
-        subject = Subject(cluster, required.kind, name)
-        yield subject.at(required.level, f"is not there: {required.effect}", cluster.update)
+        subject = Affected(cluster, required.kind, name)
+        yield subject.at(required.level, f"is not there: {required.effect}", cluster.update_command)
     elif existing.is_being_deleted:
         yield being_deleted(cluster, existing, required.kind, required.resource)

@@ -14,26 +14,26 @@ from kai_fleet.names import IDENTITY, QUEUES, RELEASE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
-from kai_fleet_cli.diff.changes import Item
+from kai_fleet_cli.diff.changes import SummaryLine
 from kai_fleet_cli.recovery.state import Resource, State, clusters_of
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
 
 
-def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
+def lost_contents(known: State, uids: Mapping[str, str]) -> dict[str, str]:
     """The contents of the old vCluster, in words, by the name of each that was created again.
 
     `uids` are the UIDs as they are now, by vCluster, of those that answer.
     """
     return {
-        name: contents(known, vcluster.urn)
+        name: contents_inside(known, vcluster.urn)
         for name, vcluster in known.vclusters.items()
         if uids.get(name, vcluster.uid) != vcluster.uid
     }
 
 
-def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
+def refilled_contents(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
     """The same for vClusters that were created again and that an update with these steps filled.
 
     `known` is the state before that update. Before it, a vCluster whose namespace was deleted does
@@ -47,18 +47,18 @@ def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
         (uid,) = pairs(step.new.inputs)["triggers"]
         vcluster = name.removesuffix(IDENTITY)
         uids[vcluster] = uid
-    return losses(known, uids)
+    return lost_contents(known, uids)
 
 
-def items(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Item]:
-    """A line for each vCluster that `losses` or `filled` gave; `advice` is its end."""
+def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[SummaryLine]:
+    """A line for each vCluster in `lost`, with its contents in words; `advice` ends each line."""
     return [
-        Item(name, f"vCluster {name}", f"{WORDS}{lost_contents}{advice}")
-        for name, lost_contents in lost.items()
+        SummaryLine(name, f"vCluster {name}", f"{WORDS}{contents}{advice}")
+        for name, contents in lost.items()
     ]
 
 
-def contents(known: State, vcluster: str) -> str:
+def contents_inside(known: State, vcluster: str) -> str:
     """What the state has in a vCluster, in words: its KAI, its queues and its workloads.
 
     `vcluster` is the URN of the vCluster's component.
