@@ -33,9 +33,8 @@ def host_of_stack(stack: str) -> Api:
     """The API server of a stack's host.
 
     Raises:
-        UnreachableError: The stack's file gives no settings, its kubeconfig cannot be read, or its
-            sandbox does not run.
-        KubeError: The kubeconfig is of no use.
+        UnreachableError: The stack's file gives no settings, its kubeconfig cannot be read or is of
+            no use, or its sandbox does not run.
     """
     try:
         settings = reading.usable_settings_of(stack)
@@ -72,7 +71,7 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     A stack file with a kubeconfig has no context: a team stack's state is where its platform's is
     then.
 
-    Raises UserError if the sandbox does not run.
+    Raises UserError if the stack is in the sandbox, which does not run.
     """
     facts = settings.platform_facts
     platform_context = facts.context if facts else None
@@ -84,10 +83,9 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
 def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
     """A function that opens the API server of a stack's host, by a context or the stack file.
 
-    It raises UnreachableError if the file's kubeconfig cannot be read, and KubeError for one that
-    is of no use.
+    It raises UnreachableError if the kubeconfig cannot be read or is of no use.
 
-    Raises UserError if the sandbox does not run.
+    Raises UserError if the stack is in the sandbox, which does not run.
     """
     variables = variables_of(settings, context)
     limits: Limits = {"total_seconds": SECONDS, "most_bytes": OPERATOR_BYTES}

@@ -39,7 +39,7 @@ def init(
 
 
 def _ask_context() -> str | None:
-    """The context that a person chooses; None, the current one, if there are not several."""
+    """The context that a person chooses; None, for the current one, if there are not several."""
     names, current = contexts()
     if len(names) < 2:
         return None

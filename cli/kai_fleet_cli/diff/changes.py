@@ -53,10 +53,11 @@ class FieldChange:
     new: object
 
     def shown(self, most: int = 120) -> tuple[str, str]:
-        """The old and the new value as text, each of at most `most` characters.
+        """The old and the new value as text, each of at most `most` characters of its own.
 
-        If one is longer, both are cut at the same place, shortly before the difference. `…` marks
-        what is cut.
+        If one is longer, both are cut at the same place, shortly before the difference. A `…` in
+        addition marks each end that is cut. A value that is absent is UNSET, an amount of a queue's
+        resource that KAI takes as unlimited is `unlimited`.
         """
         old = self._text(self.old)
         new = self._text(self.new)
@@ -332,7 +333,7 @@ def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Regis
 
 
 def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine] = ()) -> Summary:
-    """The summary of these changes, with every section, empty ones too.
+    """The summary of these changes, with every section, empty ones too; `refused` are lines of it.
 
     If a component of ours is created or deleted, one line stands for all its resources. Losses in
     it still get lines: all of them, but of a deleted team only namespaces and releases.

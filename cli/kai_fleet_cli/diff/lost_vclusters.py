@@ -34,7 +34,8 @@ def lost_contents(known: State, uids: Mapping[str, str]) -> dict[str, str]:
 
 
 def refilled_contents(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
-    """The same for vClusters that were created again and that an update with these steps filled.
+    """The contents of the old vCluster, in words, by the name of each that was created again and
+    that an update with these steps filled.
 
     `known` is the state before that update. Before it, a vCluster whose namespace was deleted does
     not answer, so nothing tells that it will be another one.

@@ -62,7 +62,7 @@ def pulumi_first(text: str) -> str:
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below headings, without control characters.
+    """Print rows below headings, without control characters. Each row has a cell for each heading.
 
     No cell is broken, so a table may be wider than the console. Only cells of the last column may
     take several lines, broken between words.

@@ -95,8 +95,8 @@ def _record(finding: Finding) -> dict[str, str | list[str]]:
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
     """Examine the host and the vClusters of a stack.
 
-    A host that does not answer is a finding. Raises UserError if there is no such stack or team, if
-    the stack file is wrong, or if its sandbox does not run.
+    A host that does not answer is a finding. Raises UserError as `source_of_stack`, and one of
+    MALFORMED for malformed objects of the host.
 
     Args:
         stack: Name of the stack.
@@ -123,7 +123,9 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
 
 
 def _unread_clusters(snapshot: Snapshot) -> list[str]:
-    """Return the clusters that nothing was read of because this user may not."""
+    """Return the clusters of which nothing was read: no list of theirs was given, or what leads to
+    them on the host could not be read.
+    """
     names = [
         cluster.name
         for cluster in snapshot.clusters
@@ -195,6 +197,7 @@ def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
 
 
 def _pods_on_gpus(host: Cluster) -> str:
+    """Count the pods with GPUs that have a node, in words to append."""
     try:
         running = [pod for pod in host.usage.pods if pod.gpus and not pod.waits]
     except UnreadError:
@@ -203,7 +206,10 @@ def _pods_on_gpus(host: Cluster) -> str:
 
 
 def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
-    """Count a queue's pods: `team` is the one whose vCluster has the queue, or `host`."""
+    """Count a queue's pods, in words to append: those with a node, and those without.
+
+    `team` is the one whose vCluster has the queue, or `host`.
+    """
     cluster: Cluster | None = snapshot.host
     if team != HOST:
         state = snapshot.teams.get(team)
@@ -221,6 +227,7 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
 
 
 def _pods_and_volumes(host: Cluster, namespace: str) -> str:
+    """Count a namespace's pods and claims, in words to append; of each claim name and size."""
     try:
         pods = list(host.within("pods", namespace))
         claims = list(host.within("persistentvolumeclaims", namespace))

@@ -93,17 +93,17 @@ class Affected:
     def broken(
         self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
     ) -> Fault:
-        """The object does not work."""
+        """The object does not work: level `mandatory`."""
         return self.at(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
 
     def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
-        """The object works, and something is wrong."""
+        """The object works, and something is wrong: level `advisory`."""
         return self.at(Level.ADVISORY, cause, *fix, check=check)
 
     def tenants_fault(
         self, cause: str, *fix: str | Command, check: str = "", key: str = ""
     ) -> Fault:
-        """A tenant is the cause. On the host, which has no tenants, the object is broken."""
+        """A tenant is the cause: level `info`, on the host, which has no tenants, `mandatory`."""
         return self.at(Level.INFO, cause, *fix, check=check, key=key)
 
     def at(
@@ -177,24 +177,27 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     """
     subjects = set[_PathAndSubject]()
     for faults in faults_by_check.values():
-        subjects.update((each.path, each.subject) for each in faults)
+        subjects.update((fault.path, fault.subject) for fault in faults)
     effects = defaultdict[_PathAndSubject, list[str]](list)
     causes_by_check = dict[CheckAndCluster, list[Fault]]()
     for checked, faults in faults_by_check.items():
         causes = list[Fault]()
-        for each in faults:
-            cause = _cause_among(subjects, each)
+        for fault in faults:
+            cause = _cause_among(subjects, fault)
             if cause is None:
-                causes.append(each)
+                causes.append(fault)
             else:
-                effects[cause].append(f"{each.subject} ({each.path})")
+                effects[cause].append(f"{fault.subject} ({fault.path})")
         if causes or not faults:
             causes_by_check[checked] = causes
     return {checked: _with_effects(causes, effects) for checked, causes in causes_by_check.items()}
 
 
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
-    """Return the fault that causes this one: one on the host before one in the same cluster."""
+    """Return the fault that causes this one: one on the host before one in the same cluster.
+
+    None if there is none.
+    """
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
         if cause in subjects and cause != (effect.path, effect.subject):
@@ -207,14 +210,14 @@ def _with_effects(
 ) -> list[Fault]:
     """Append to each cause the subjects that fail because of it."""
     complete = list[Fault]()
-    for each in causes:
-        subjects = effects.get((each.path, each.subject))
+    for fault in causes:
+        subjects = effects.get((fault.path, fault.subject))
         if subjects is None:
-            complete.append(each)
+            complete.append(fault)
             continue
         failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
-        cause = f"{each.cause}. What fails for that: {failing}"
-        complete.append(replace(each, cause=cause))
+        cause = f"{fault.cause}. What fails for that: {failing}"
+        complete.append(replace(fault, cause=cause))
     return complete
 
 
@@ -228,7 +231,7 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
         yield Finding(Level.OK, cluster, "check", check, "", check=check)
     for group in _by_cause(faults):
         first = group[0]
-        names = list(dict.fromkeys(each.name for each in group))
+        names = list(dict.fromkeys(fault.name for fault in group))
         fix = with_names(first.fix, names)
         yield Finding(
             level=first.level,
@@ -243,11 +246,13 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
 
 
 def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
-    """Group faults that one finding can report."""
+    """Group faults that one finding can report: of the same check, level and kind, with the same
+    key, or without a key with the same cause and fix.
+    """
     groups = defaultdict[tuple[object, ...], list[Fault]](list)
-    for each in faults:
-        cause = (each.key,) if each.key else (each.cause, each.fix)
-        groups[each.check, each.level, each.kind, *cause].append(each)
+    for fault in faults:
+        cause = (fault.key,) if fault.key else (fault.cause, fault.fix)
+        groups[fault.check, fault.level, fault.kind, *cause].append(fault)
     return groups.values()
 
 
@@ -291,5 +296,5 @@ def _commands_for(
 
 
 def on_one_line_without_backticks(words: str) -> str:
-    """Return text on one line and without backticks, so that no tenant writes a command into it."""
+    """Return text on one line with `'` for each backtick: no tenant writes a command into it."""
     return plain(words).replace("`", "'")

@@ -32,6 +32,8 @@ def explain(
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
 
+    Of one message a row of `messages.yaml` comes before one of `scheduling.yaml`.
+
     Its level is `info` if the cause is in `tenants.yaml`, or if a list that would tell whether the
     tenant caused it was not read; else `mandatory`.
 
@@ -42,7 +44,9 @@ def explain(
         about: The objects around a pod that has no node.
     """
     for message in texts:
-        known = _meaning(subject, message) or _scheduler_meaning(subject, message, about)
+        known = _fault_of_message(subject, message) or _fault_of_scheduler_message(
+            subject, message, about
+        )
         if known is not None:
             return replace(known, check=check or known.check)
     return None
@@ -71,7 +75,7 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _meaning(subject: Affected, message: str) -> Fault | None:
+def _fault_of_message(subject: Affected, message: str) -> Fault | None:
     """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
 
     The row's name is its check.
@@ -95,7 +99,7 @@ def _level(row_name: str) -> Level:
     return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
 
 
-def _scheduler_meaning(subject: Affected, message: str, about: Around) -> Fault | None:
+def _fault_of_scheduler_message(subject: Affected, message: str, about: Around) -> Fault | None:
     """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
     that matches. The row's name is its check.
 

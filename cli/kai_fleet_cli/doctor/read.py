@@ -63,7 +63,7 @@ class Source:
 
     Args:
         settings: The settings of the stack.
-        host: Opens the host's API server. Raises UnreachableError.
+        host: Opens the host's API server. Raises UnreachableError, also for an unusable kubeconfig.
         read_state: Reads the stack's state; gives an empty one if it cannot be read.
         team: The one team to read; None for all.
         kubectl: The kubectl command for the host.
@@ -83,8 +83,8 @@ class Source:
 def source_of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
     """Return how to read a stack's clusters.
 
-    Raises UserError if there is no such stack or team, if the stack file is wrong, or if its
-    sandbox does not run.
+    Raises UserError if there is no such stack or team, if `settings_of` refuses the stack file, or
+    if its sandbox does not run.
 
     Args:
         stack: Name of the stack.
@@ -155,13 +155,16 @@ def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
 def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:
     """Read the host and all vClusters, or before an update only some resources of the host.
 
-    A vCluster that does not answer is part of the result. Raises UnreachableError if the host does
-    not answer.
+    A vCluster that does not answer is part of the result.
 
     Args:
         source: How to read the clusters.
-        resources_before_update: The host's resources to read before an update. None stands for all
-            of them, and the vClusters.
+        resources_before_update: The host's resources to read before an update; then no vCluster is
+            read. Empty: all resources, and the vClusters.
+
+    Raises:
+        UnreachableError: The host does not answer, or is no Kubernetes API.
+        One of MALFORMED: Objects of the host are malformed.
     """
     settings = source.settings
     declared = host_of(settings)
@@ -199,7 +202,7 @@ def _read_host(
     declared: ClusterModel,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return the host with the objects at these paths.
+    """Return the host with the objects at these paths. Raises UnreachableError.
 
     A team's own stack may see only the team's namespace.
     """
@@ -251,6 +254,9 @@ def _read(
     paths: Mapping[str, str],
 ) -> Cluster:
     """Return a cluster with its objects.
+
+    A resource that the API does not serve has none. One that may not be listed in all namespaces
+    has those of `namespace`, or is unreadable.
 
     Raises UnreachableError if the API server stops answering, answers with a server error, or is
     not Kubernetes'.
@@ -362,8 +368,12 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:
     """Return what the vCluster wrote into its Secret, and `HOST:PORT` of its Service.
 
-    Raises _NoAccessError, RefusedError or UnreachableError for the Secret, UnreadError for the
-    Service, and TenantKubeconfigError if somebody else wrote the Secret.
+    Raises:
+        _NoAccessError: The Secret or the Service is absent, or the Service gives no address.
+        RefusedError: The host refuses to give the Secret.
+        UnreachableError: The host does not answer.
+        UnreadError: The Services were not read.
+        TenantKubeconfigError: Somebody else than the vCluster wrote the Secret.
     """
     secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     service = host.find("services", team.name, team.namespace)
@@ -395,7 +405,11 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
 
 
 def _with_inside(access: _Access, source: Source) -> TeamState:
-    """Return a team's state with the inside of its vCluster, or with why that was not read."""
+    """Return a team's state with the inside of its vCluster, or with why that was not read.
+
+    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods or queues
+    cannot be counted was not read.
+    """
     state, kubeconfig = access
     if not kubeconfig:
         return state

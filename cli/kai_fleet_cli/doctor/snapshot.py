@@ -101,7 +101,10 @@ class Cluster:
         return resource in self.objects or resource in self.unreadable
 
     def unread(self, *resources: str) -> str:
-        """Return why the first unread resource of these was not read; "" if all were."""
+        """Return why the first of these was not read in all namespaces; "" if all were.
+
+        One namespace is not enough, and a resource that was not asked for was not read.
+        """
         try:
             for resource in resources:
                 self.require(resource)
@@ -201,7 +204,10 @@ class Cluster:
 
     @cached_property
     def tree(self) -> QueueIndex:
-        """The queues of the cluster and those that the stack declares."""
+        """The queues of the cluster and those that the stack declares.
+
+        Of a queue that is in both the cluster's counts.
+        """
         return QueueIndex((*self.queues, *self.desired.queues))
 
     @cached_property
@@ -237,7 +243,10 @@ class Cluster:
         return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
-        """Return the last 20 events about one object, the newest first."""
+        """Return the last 20 events about one object, the newest first.
+
+        Events about an earlier object of the same name, with another UID, are left out.
+        """
         uid = item["metadata"].get("uid")
         events = self._events[item.namespace, item.name]
         about_item = (
@@ -282,7 +291,8 @@ class TeamState:
     Args:
         team: What the stack declares for the team.
         inside: The cluster in the vCluster; None if it was not read.
-        unreached: Why its API server was not reached; "" if it was, or was not asked.
+        unreached: Why its API server was not reached, or its kubeconfig not used; "" if it was, or
+            if another stack declares it: such a vCluster is not asked.
         certificate_ends: When the client certificate expires; None if unknown.
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
         hidden: The objects on the host that lead to it could not be read.
@@ -303,7 +313,10 @@ class TeamState:
         return not self.team.inside.declared
 
     def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
-        """Return the pods of the vCluster's API server and etcd. Raises UnreadError."""
+        """Return the pods of the vCluster's API server and etcd.
+
+        Raises UnreadError, or one of MALFORMED.
+        """
         return [
             pod
             for pod in host.within("pods", self.team.namespace)
@@ -353,7 +366,10 @@ class Snapshot:
         return RESERVED.union(state.team.namespace for state in read_inside)
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
-        """Return the users' pods of a cluster. No pod is in two clusters. Raises UnreadError."""
+        """Return the users' pods of a cluster. No pod is in two clusters.
+
+        Raises UnreadError, or one of MALFORMED.
+        """
         skipped = self.skipped_namespaces(cluster)
         return [pod for pod in cluster.all("pods") if pod.namespace not in skipped]
 

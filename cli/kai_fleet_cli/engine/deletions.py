@@ -75,6 +75,7 @@ class Deletions:
     def _begin(
         self, step: automation.StepEventMetadata, namespace: automation.StepEventStateMetadata
     ) -> None:
+        """Keep a namespace to look at. At the first one start the thread."""
         name = get(namespace.inputs, "metadata", "name")
         clusters = sorted(state.clusters_of({"provider": step.provider}))
         team = read_urn(clusters[0]).name if clusters else ""

@@ -218,7 +218,7 @@ def _taints(nodes: Sequence[KubeObject]) -> list[str]:
 
 def _gpus(node: KubeObject, resource: str) -> dict[str, int]:
     """The GPUs that a node advertises, by resource: the one given and, if that is NVIDIA's, its
-    MIG slices. Resources without any are left out.
+    MIG slices of known profiles. Resources without any are left out.
     """
     resources = [resource]
     if resource == NVIDIA:
@@ -283,7 +283,10 @@ def _labelled_gpus(node: KubeObject) -> int:
 
 
 def _name(text: str, taken: Collection[str]) -> str:
-    """A name for a team or a cluster from any text, with a number behind it if it is `taken`."""
+    """A name for a team or a cluster from any text, with a number behind it if it is taken.
+
+    `host` is always taken. Of the text 36 characters count; without a letter in them it is `team`.
+    """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST_NAME]
     name = re.sub(r"^[^a-z]+|-+$", "", words) or "team"
     unavailable = {*taken, HOST}

@@ -133,6 +133,8 @@ def plan_settings(
         stack: Name of the stack.
         facts_of: Gives the facts of a team stack's platform, by the name of the platform's stack.
         more: Findings about the file itself.
+
+    A `pulumi.RunError` of the program is a finding. Raises any other exception of it.
     """
     verdict = validation.validate(
         raw,

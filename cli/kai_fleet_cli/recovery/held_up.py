@@ -312,7 +312,7 @@ def _held_objects(error: _Error, queues: str) -> str:
 
 
 def _find_store(error: _Error) -> Repair:
-    """Of a full store of a vCluster. Raises one of CLUSTER_ERRORS."""
+    """Cause and repair of a full store of a vCluster. Raises one of CLUSTER_ERRORS."""
     values = get(error.release(f"{error.team}-release"), "inputs", "values")
     store = store_of(values)
     with closing(cluster_of_stack(error.stack)) as api:
@@ -321,7 +321,8 @@ def _find_store(error: _Error) -> Repair:
 
 
 def _find_namespace(error: _Error) -> Repair:
-    """Of a namespace that is not deleted: the resource, or the one in which it is to be created.
+    """Cause and repair of a namespace that is not deleted: the resource itself, or the namespace in
+    which it is to be created.
 
     Raises KeyError if the error is about something else, or another of CLUSTER_ERRORS.
     """
@@ -345,8 +346,9 @@ def _find_namespace(error: _Error) -> Repair:
 
 
 def _find_release(error: _Error) -> Repair:
-    """Of a Helm release that was deleted with its namespace. Raises KeyError if the namespace is
-    there, or another of CLUSTER_ERRORS.
+    """Cause and repair of a Helm release that was deleted with its namespace.
+
+    Raises KeyError if the namespace is there, or another of CLUSTER_ERRORS.
     """
     name = error.inputs["namespace"]
     with closing(error.open_cluster()) as api:

@@ -110,7 +110,9 @@ def _engines() -> list[psutil.Process]:
 
 
 def up_command(stack: str, removed: Sequence[str] = ()) -> str:
-    """The `fleet up --refresh` of a stack; `removed` are teams that may lose something."""
+    """The `fleet up --refresh` of a stack, with `--yes` and the names in `removed`, if any: teams
+    that may lose something, or the stack.
+    """
     return f"{FLEET} up --refresh --stack {stack}{yes_flag(removed)}"
 
 

@@ -172,7 +172,10 @@ class Report:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Total GPUs, in the order in which the page shows them."""
+        """Total GPUs, in the order in which the page shows them; None if they were not read.
+
+        Those in use and free are of Ready nodes.
+        """
         in_use: float | None = None
         free: float | None = None
         if self.pools is not None:
@@ -189,8 +192,10 @@ class Report:
 def read_report(stack: str) -> Report:
     """Read a stack's clusters and report on them.
 
-    Raises UserError if there is no such stack, if its file is wrong or its sandbox does not run,
-    and UnreachableError if its host does not answer.
+    Raises:
+        UserError: As `source_of_stack`.
+        UnreachableError: The host does not answer.
+        One of MALFORMED: Objects of the host are malformed.
     """
     snapshot = read_clusters(source_of_stack(stack))
     # A team's own stack sees its namespace on the host, and the nodes of its pool.
@@ -253,6 +258,7 @@ def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
 
 
 def _queue_row(queue: Queue) -> QueueRow:
+    """Return a queue's GPUs with those of its children; `level` is 1 at the top."""
     share = queue.shares["gpu"]
     return QueueRow(
         name=queue.name,
@@ -327,7 +333,8 @@ def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
 def _pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
 
-    A node that two pools select is in the first. Raises UnreadError.
+    A node that two pools select is in the first. Teams with the same labels share a pool; that of
+    teams without labels has the label "". Raises UnreadError.
     """
     host = snapshot.host
     teams: dict[str, list[str]] = defaultdict(list)
@@ -413,7 +420,10 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
 
 
 def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]:
-    """Yield the waiting pods of a cluster. In a vCluster reasons are looked for during 20 s."""
+    """Yield the waiting pods of a cluster, without those that are being deleted.
+
+    In a vCluster reasons are looked for during 20 s: pods after that have none.
+    """
     on_host = cluster is snapshot.host
     teams = {state.team.namespace: name for name, state in snapshot.teams.items()}
     deadline = math.inf if on_host else time.monotonic() + JUDGE_SECONDS

@@ -72,7 +72,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The same from a stack file's text; `name` is the file's, for messages.
+    """The same keys from a stack file's text; `name` is the file's, for messages.
 
     Raises:
         UserError: The text is no YAML, has a key twice or is too large; it is no stack file; or a
@@ -115,8 +115,8 @@ def unplanned_values(file: Path) -> dict[str, str]:
 
 
 def esc_finding(file: Path) -> Finding | None:
-    """The finding that a stack file takes values of Pulumi ESC, which only the engine reads; None
-    if it does not, or cannot be read.
+    """The finding, an advisory one, that a stack file takes values of Pulumi ESC, which only the
+    engine reads; None if it does not, or cannot be read.
     """
     if not yaml_file.mapping(file).get("environment"):
         return None
@@ -193,8 +193,8 @@ def facts_beside(team_file: Path) -> FactsOf:
     """A function that reads the facts of a platform from its file beside a team stack's file.
 
     It takes the platform's stack as the team stack names it, and raises NoPlatformError if that is
-    of another project, or its file is missing, wrong or a team stack's. Mistakes in its other teams
-    and their workloads do not count.
+    of another project, or its file is missing, wrong or a team stack's. Mistakes below `teams` and
+    `workloads`, which team stacks do not read, do not count.
     """
 
     def facts_of(stack: str) -> Facts:

@@ -37,7 +37,8 @@ class DeclaredTeam:
         name: The team.
         path: Its key, as messages name it.
         mode: The mode of its scheduler.
-        version: The version of its own KAI; None if it has none.
+        version: The version of its own KAI; None in another mode than virtual, or if neither the
+            team nor the stack's defaults name one.
     """
 
     name: str
@@ -59,7 +60,7 @@ class StackFile:
         stack: The stack.
         path: The file.
         text: Its text.
-        raw: Its `kai-fleet:` keys.
+        raw: Its `kai-fleet:` keys, with `[secret]` for an encrypted value.
         teams: The teams by name.
         is_team_stack: The stack is one team's own.
     """
@@ -93,8 +94,8 @@ def stack_file(stack: str) -> StackFile:
     """Read a stack's file and its teams.
 
     Raises:
-        UserError: The name is no stack's; or the file is missing, cannot be read, is no YAML, is no
-            stack file, or has a misspelt key.
+        UserError: The name is no stack's; the file is missing or cannot be read; or
+            `reading.parse` refuses it.
     """
     path = reading.path_of(stack)
     raw = reading.read(path)
@@ -360,7 +361,8 @@ def _judge(change: Change) -> None:
     """Print what the rules say of a change: refusals, else the warnings that are new.
 
     A team stack whose platform's file is missing here is judged by the program instead. Raises
-    UserError if the rules refuse the change.
+    UserError if the rules or `reading.parse` refuse the file as it will be, or if its platform is
+    no stack's name.
     """
     name = change.file.path.name
     raw = reading.parse(change.after, name)
@@ -389,7 +391,10 @@ def _show(change: Change) -> None:
 
 
 def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
-    """Whether to run the update. Raises UserError if the name of a removed team is not typed."""
+    """Whether to run the update: as the flags say, else as a person at the terminal answers.
+
+    Without a terminal it is not run. Raises UserError if the name of a removed team is not typed.
+    """
     if yes or no_up:
         return not no_up
     if change.removes:
@@ -413,7 +418,8 @@ def _update_command(change: Change) -> str:
 def _update(change: Change) -> None:
     """Run the update of a change that is written.
 
-    Raises UserError with the command that goes on; if nothing was changed, restore the file first.
+    If it fails before it changed anything, restore the file. If it fails for other teams only,
+    print that the change is done. Raises UserError either way, with the command that goes on.
     """
     stack = change.file.stack
     try:

@@ -42,7 +42,8 @@ JUDGE_SECONDS: Final = 20.0  # for the inside of one vCluster; a large one takes
 
 ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
 TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
-# A cluster to check, and the function that does. The function raises NoSubjectError or UnreadError.
+# A cluster to check, and the function that yields its faults. While it yields, NoSubjectError,
+# UnreadError or one of MALFORMED may be raised.
 Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
 RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
 
@@ -52,12 +53,12 @@ class NoSubjectError(Exception):
 
 
 def on_host(check: ClusterCheck) -> RunsOf:
-    """Run a check of the host."""
+    """Return the run of a check for the host."""
     return lambda snapshot: [(snapshot.host, partial(check, snapshot.host, snapshot))]
 
 
 def in_clusters(check: ClusterCheck) -> RunsOf:
-    """Run a check of each API server."""
+    """Return the runs of a check for the API servers that answered, the host first."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for cluster in snapshot.clusters:
@@ -67,7 +68,9 @@ def in_clusters(check: ClusterCheck) -> RunsOf:
 
 
 def in_kai_clusters(check: ClusterCheck) -> RunsOf:
-    """Run a check of each API server that has a KAI, by `Cluster.kai`."""
+    """Return the runs of a check for API servers whose KAI, declared or else running, is in the
+    table of releases; no finding elsewhere.
+    """
 
     def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
         if cluster.kai is None:
@@ -78,7 +81,7 @@ def in_kai_clusters(check: ClusterCheck) -> RunsOf:
 
 
 def of_teams(check: TeamCheck) -> RunsOf:
-    """Run a check of each team, of its objects on the host."""
+    """Return the runs of a check for the teams: of the objects of each on the host."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for state in snapshot.teams.values():
@@ -88,7 +91,7 @@ def of_teams(check: TeamCheck) -> RunsOf:
 
 
 def in_vclusters(check: TeamCheck) -> RunsOf:
-    """Run a check of each team whose vCluster answered, of the objects in it."""
+    """Return the runs of a check for the teams whose vCluster answered: of the objects in it."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for state in snapshot.teams.values():
@@ -103,7 +106,7 @@ class Check(NamedTuple):
 
     Args:
         name: Name of its findings. Several checks may have the same.
-        runs_of: What to check in a snapshot.
+        runs_of: Gives the runs of the check for a snapshot.
         before_update: A preview asks it, too: it judges what no update creates.
         of_lost: It also judges a vCluster that is another one than the last update saw. There
             nothing declared exists yet, so other checks would only repeat that.
@@ -188,7 +191,7 @@ RESOURCES_BEFORE_UPDATE: Final = frozenset(
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """Return the findings of all checks but those named `without`.
+    """Return the findings of all checks but those named `without`; "" leaves none out.
 
     A tenant controls the API server of its vCluster, which may send malformed objects. That is a
     finding about the vCluster, and the other checks run all the same. On the host one of MALFORMED
@@ -220,10 +223,13 @@ class Judgement(NamedTuple):
 
 
 def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
-    """Run all checks but those named `without`, and yield the result for each subject.
+    """Run all checks but those named `without`, and yield the result of each run.
 
-    A vCluster with so many objects that its checks take 20 s is not checked further. Raises one of
-    MALFORMED for malformed objects of the host.
+    Before an update only checks with `before_update` run, and of a vCluster in `snapshot.lost` only
+    those with `of_lost`. A vCluster with so many objects that its checks take 20 s is not checked
+    further.
+
+    Raises one of MALFORMED for malformed objects of the host.
     """
     seconds_left: dict[str, float] = defaultdict(lambda: JUDGE_SECONDS)
     seconds_left[HOST] = math.inf
@@ -261,8 +267,8 @@ def _judge(
     faults = list[Fault]()
     complete = True
     try:
-        for each in _until(deadline, run()):
-            faults.append(each)
+        for fault in _until(deadline, run()):
+            faults.append(fault)
     except NoSubjectError:
         return None
     except UnreadError:
@@ -276,8 +282,8 @@ def _judge(
 
 def _until(deadline: float, faults: Faults) -> Faults:
     """Yield faults until one is found after the deadline, which is the last."""
-    for each in faults:
-        yield each
+    for fault in faults:
+        yield fault
         if time.monotonic() > deadline:
             return
 
@@ -294,6 +300,8 @@ def _not_judged(cluster: Cluster, why: str) -> Judgement:
 
 def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     """Yield a result for each object that the stack requires in a cluster that was read.
+
+    None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
     update creates the rest.

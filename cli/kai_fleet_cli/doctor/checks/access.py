@@ -26,7 +26,9 @@ def identity(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def kubeconfig(state: TeamState, host: Cluster) -> Faults:
-    """Yield a kubeconfig Secret that the vCluster did not write, or that could not be read."""
+    """Yield a kubeconfig Secret that the vCluster did not write, or a vCluster whose Secret or
+    Service could not be read.
+    """
     team = state.team
     if state.foreign:
         lines = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
@@ -76,7 +78,7 @@ def logs(team: DeclaredTeam, host: Cluster) -> Command:
 
 
 def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a client certificate that has expired, or expires within 30 days."""
+    """Yield a client certificate that has expired, or expires within 30 days; none if unknown."""
     host = snapshot.host
     team = state.team
     ends = state.certificate_ends

@@ -49,7 +49,7 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a namespace whose quota of Secrets is nearly used up."""
+    """Yield a namespace of whose quota of Secrets more than 80 % are used; none without a quota."""
     host = snapshot.host
     namespace = state.team.namespace
     quota = host.find("resourcequotas", "objects", namespace)

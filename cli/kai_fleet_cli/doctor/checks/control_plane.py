@@ -111,7 +111,7 @@ def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -
 
 
 def store(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield volumes and etcd members of a vCluster's store that are nearly full.
+    """Yield volumes and etcd members of a vCluster's store that are more than 80 % full.
 
     A full store takes no more writes. A volume that already grows is no fault.
     """

@@ -29,8 +29,8 @@ _WHOLE_GPU: Final = 1.0001  # above the sum of fractions that fill one GPU
 
 
 def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield nodes that are not Ready, nodes whose GPUs have no memory label, and a host without
-    GPUs.
+    """Yield nodes that are not Ready, nodes whose NVIDIA GPUs have no memory label, and a host
+    without GPUs.
 
     Before an update only the last is a fault, and none while the GPU stack is yet to come.
     """
@@ -170,7 +170,8 @@ def _missing_gpus(
 ) -> Faults:
     """Yield each resource of which the pool advertises less than the team is granted.
 
-    A pool without any is no fault for a team on all nodes, nor while the GPU stack is to come.
+    Those of cordoned nodes count. A pool without any is no fault for a team on all nodes, nor while
+    the GPU stack is to come.
     """
     slices = set[str]()
     for node in usable:
@@ -243,7 +244,7 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
 def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
     """Yield DaemonSets of the GPU stack, and device plugins anywhere, that lack Ready pods.
 
-    Younger ones may still start.
+    Not those younger than a minute, which may still start.
     """
     for daemon_set in host.all("daemonsets"):
         if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
@@ -297,7 +298,10 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it."""
+    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it.
+
+    None if KAI's Config does not tell.
+    """
     sharing_pods = _sharing_pods(cluster)
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _shares_gpus(cluster) is not False:
@@ -383,7 +387,8 @@ def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
 def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield reservation pods that do not run, that found no GPU, or whose GPU nobody shares.
 
-    A reservation pod holds a GPU for the pods that share it. Younger ones may still start.
+    A reservation pod holds a GPU for the pods that share it. Those younger than a minute may still
+    start, and are left out.
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:

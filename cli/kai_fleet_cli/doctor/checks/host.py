@@ -78,7 +78,7 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
 def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
-    `resource` is a key of CLASSES.
+    `resource` is a key of CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist.
     """
     host = snapshot.host
     kind, key = CLASSES[resource]

@@ -194,7 +194,7 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
 
 
 def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield schedulers besides the declared ones, and shards that an older KAI does not know."""
+    """Yield schedulers whose SchedulingShard is gone, and all shards if KAI's release has none."""
     release = cluster.kai
     if release is None:
         return

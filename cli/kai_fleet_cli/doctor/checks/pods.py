@@ -53,8 +53,9 @@ def waiting(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Return the first reason why a pod does not run; None if it runs, or there is no reason yet.
+    """Return the first reason why a pod does not run.
 
+    None if it is not Pending, is being deleted or is not counted, or if there is no reason yet.
     Raises UnreadError if a list that decides was not read.
     """
     use = cluster.pod_uses.get(pod.namespaced_name)
@@ -143,7 +144,9 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
 
 
 def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
-    """Return a fault for a pod that asks for more GPUs than any node has, even an empty one."""
+    """Return a fault for a pod that asks for more GPUs than any Ready node of its cluster has, even
+    an empty one; else None.
+    """
     gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
     if gpus > most:
@@ -476,7 +479,7 @@ def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
 def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
     """Whether an event does not matter any more: its object is gone, has its pods, or ended.
 
-    For a kind that is not read, and for pods, it is over 15 minutes after the event.
+    For pods, and for a kind that is not read or not served, it is over 15 minutes after the event.
     """
     late = seconds_since(event.last_seen, cluster.now) > _LATELY_SECONDS
     resource = f"{about.kind.lower()}s"

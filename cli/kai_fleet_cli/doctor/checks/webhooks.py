@@ -59,7 +59,7 @@ class _Webhook(NamedTuple):
 
     @property
     def service(self) -> str:
-        """Name of its Service."""
+        """Name of its Service; the text `None` if it calls a URL."""
         return str(value_at(self.fields, "clientConfig.service.name"))
 
     @property
@@ -82,7 +82,10 @@ class _Webhook(NamedTuple):
 
     @property
     def may_refuse(self) -> bool:
-        """Whether requests are refused if its Service does not answer."""
+        """Whether requests are refused if its Service does not answer.
+
+        Not if it calls a URL, ignores failures, or has a match condition that is always false.
+        """
         conditions = self.fields.get("matchConditions") or []
         if any(condition.get("expression") == "false" for condition in conditions):
             return False
