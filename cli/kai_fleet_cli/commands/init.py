@@ -24,8 +24,10 @@ def init(
     """Write a first stack file from what a cluster has; it replaces no file, and only reads."""
     path = reading.path_of(stack)
     if path.exists():
-        again = f"{FLEET} plan --stack {stack}"
-        raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
+        plan_command = f"{FLEET} plan --stack {stack}"
+        raise UserError(
+            f"{path.name} is there already: see `{plan_command}`, or write another name"
+        )
     if context is None and terminal.can_ask():
         context = _ask_context()
     with Console(stderr=True).status("reading the cluster"):

@@ -34,10 +34,10 @@ def tools() -> None:
     from sandbox.tools import toolbox
 
     try:
-        fetched = toolbox.ensure(lifecycle.TOOL_NAMES, say)
+        tools_by_name = toolbox.ensure(lifecycle.TOOL_NAMES, say)
     except toolbox.ToolError as error:
         raise UserError(str(error)) from None
-    for tool in fetched.values():
+    for tool in tools_by_name.values():
         result(f"{tool.name} {tool.version} ({tool.origin})")
 
 

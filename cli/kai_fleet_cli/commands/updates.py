@@ -65,8 +65,8 @@ def up(
     ran = runs.up(opened, refresh=refresh, removed=agreed, agree=agree)
     summary = summary_of_steps(ran.steps)
     for state in states_before:
-        filled = lost_vclusters.refilled_contents(state, ran.steps)
-        summary["lost"][:0] = lost_vclusters.summary_lines(filled, advice="")
+        refilled = lost_vclusters.refilled_contents(state, ran.steps)
+        summary["lost"][:0] = lost_vclusters.summary_lines(refilled, advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 

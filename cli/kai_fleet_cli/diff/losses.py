@@ -15,19 +15,19 @@ _IDENTITY_OF_RELEASE: Final = (("name",), ("namespace",))
 _IDENTITY_OF_OBJECT: Final = (("metadata", "name"), ("metadata", "namespace"))
 
 
-def lost_lines(known: State, planned: Sequence[Registered]) -> list[SummaryLine]:
-    """What an update from `known` to `planned` loses: lines of the section `lost`.
+def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]:
+    """What an update from `state` to `planned` loses: lines of the section `lost`.
 
     They are about resources that are deleted or replaced, and about upgrades of GPU drivers. Only
     deletions that consequences.yaml calls a loss have a line. Values that only the update can tell
     count as unchanged.
     """
-    live = [(urn, resource) for urn, resource in known.resources.items() if _is_live(resource)]
+    live = [(urn, resource) for urn, resource in state.resources.items() if _is_live(resource)]
     base = [_registered(urn, resource) for urn, resource in live]
     changes = difference(
         base,
         planned,
-        above=known.parents,
+        above=state.parents,
         replaced=_replaced_urns(base, planned),
     )
     return summary_of_changes(change for change in changes if _may_lose(change))["lost"]

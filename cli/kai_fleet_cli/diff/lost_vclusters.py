@@ -21,23 +21,23 @@ WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
 
 
-def lost_contents(known: State, uids: Mapping[str, str]) -> dict[str, str]:
+def lost_contents(state: State, uids: Mapping[str, str]) -> dict[str, str]:
     """The contents of the old vCluster, in words, by the name of each that was created again.
 
     `uids` are the UIDs as they are now, by vCluster, of those that answer.
     """
     return {
-        name: contents_inside(known, vcluster.urn)
-        for name, vcluster in known.vclusters.items()
+        name: contents_inside(state, vcluster.urn)
+        for name, vcluster in state.vclusters.items()
         if uids.get(name, vcluster.uid) != vcluster.uid
     }
 
 
-def refilled_contents(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
+def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
     """The contents of the old vCluster, in words, by the name of each that was created again and
     that an update with these steps filled.
 
-    `known` is the state before that update. Before it, a vCluster whose namespace was deleted does
+    `state` is the state before that update. Before it, a vCluster whose namespace was deleted does
     not answer, so nothing tells that it will be another one.
     """
     uids = dict[str, str]()
@@ -48,7 +48,7 @@ def refilled_contents(known: State, steps: Iterable[StepEventMetadata]) -> dict[
         (uid,) = pairs(step.new.inputs)["triggers"]
         vcluster = name.removesuffix(IDENTITY)
         uids[vcluster] = uid
-    return lost_contents(known, uids)
+    return lost_contents(state, uids)
 
 
 def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[SummaryLine]:
@@ -59,12 +59,12 @@ def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Summar
     ]
 
 
-def contents_inside(known: State, vcluster: str) -> str:
+def contents_inside(state: State, vcluster: str) -> str:
     """What the state has in a vCluster, in words: its KAI, its queues and its workloads.
 
     `vcluster` is the URN of the vCluster's component.
     """
-    inside = _resources_inside(known, vcluster)
+    inside = _resources_inside(state, vcluster)
     phrases = [
         f"KAI {get(resource, 'inputs', 'version')}"
         for resource in inside
@@ -80,10 +80,10 @@ def contents_inside(known: State, vcluster: str) -> str:
     return ", ".join(phrases)
 
 
-def _resources_inside(known: State, vcluster: str) -> list[Resource]:
+def _resources_inside(state: State, vcluster: str) -> list[Resource]:
     """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
-    children = {urn for urn, parent in known.parents.items() if parent == vcluster}
-    resources = known.resources.values()
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    resources = state.resources.values()
     return [resource for resource in resources if clusters_of(resource) & children]
 
 

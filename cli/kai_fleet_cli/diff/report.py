@@ -223,7 +223,9 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[S
 
     The rules judge the file once more, as if the base's resources were deployed.
     """
-    deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
+    deployed = of_resources(
+        (resource.urn, resource.type, resource.inputs) for resource in resources
+    )
     verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
     return [
         SummaryLine(HOST, finding.subject, f"{finding.message} [{finding.check}]", finding.commands)
@@ -286,7 +288,9 @@ def _planned(base: Base, stack: str, project: Path) -> Base:
     try:
         record = json.loads(done.stdout)
         resources = [Registered(**resource) for resource in record["resources"]]
-        refused = [each["cause"] for each in record["problems"] if each["level"] == "mandatory"]
+        refused = [
+            problem["cause"] for problem in record["problems"] if problem["level"] == "mandatory"
+        ]
     except (ValueError, KeyError, TypeError):
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return replace(base, error=f"its code does not run here: {lines[-1].strip('│ ')}")

@@ -122,7 +122,7 @@ def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
         "host": HOST,
         "most": _MAX_ROWS,
     }
-    values["problems"] = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
+    values["problems"] = sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY)
     return environment.get_template(f"{name}.md.jinja").render(values)
 
 

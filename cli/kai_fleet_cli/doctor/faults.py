@@ -94,19 +94,19 @@ class Affected:
         self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
     ) -> Fault:
         """The object does not work: level `mandatory`."""
-        return self.at(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
 
     def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
         """The object works, and something is wrong: level `advisory`."""
-        return self.at(Level.ADVISORY, cause, *fix, check=check)
+        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
 
     def tenants_fault(
         self, cause: str, *fix: str | Command, check: str = "", key: str = ""
     ) -> Fault:
         """A tenant is the cause: level `info`, on the host, which has no tenants, `mandatory`."""
-        return self.at(Level.INFO, cause, *fix, check=check, key=key)
+        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
 
-    def at(
+    def at_level(
         self,
         level: Level,
         cause: str,
@@ -146,10 +146,10 @@ def being_deleted(
     name = item.namespaced_name if item.namespace else item.name
     subject = Affected(cluster, kind, name)
     level = Level.MANDATORY if declared else Level.ADVISORY
-    again: Fix = (cluster.update_command, ", which makes it again")
+    recreation: Fix = (cluster.update_command, ", which makes it again")
     if not item.finalizers:
-        fix = again if declared else ("wait until it is gone",)
-        return subject.at(level, "is being deleted", *fix)
+        fix = recreation if declared else ("wait until it is gone",)
+        return subject.at_level(level, "is being deleted", *fix)
     finalizers = ", ".join(item.finalizers)
     at = f"-n {item.namespace} " if item.namespace else ""
     none = """'{"metadata": {"finalizers": null}}'"""
@@ -160,9 +160,9 @@ def being_deleted(
         cluster.command(f"{at}patch {resource} {NAME} --type merge -p {none}"),
     )
     if declared:
-        fix = (*fix, "; then ", *again)
+        fix = (*fix, "; then ", *recreation)
     cause = f"is being deleted, and stays until its finalizers are gone: {finalizers}"
-    return subject.at(level, cause, *fix)
+    return subject.at_level(level, cause, *fix)
 
 
 CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both

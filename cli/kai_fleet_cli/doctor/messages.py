@@ -85,7 +85,7 @@ def _fault_of_message(subject: Affected, message: str) -> Fault | None:
         return None
     row, values = known
     cause = " ".join(row.cause.format_map(values).split())
-    return subject.at(
+    return subject.at_level(
         _level(row.name),
         cause,
         *_filled(subject.cluster, row.fix, row.commands, values),
@@ -118,7 +118,7 @@ def _fault_of_scheduler_message(subject: Affected, message: str, about: Around) 
         cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
         fix = () if scheduling.names_objects(row) else fix
         key += about.unread
-    return subject.at(level, cause, *fix, check=row.name, key=key)
+    return subject.at_level(level, cause, *fix, check=row.name, key=key)
 
 
 def _filled(

@@ -120,7 +120,7 @@ class _Error:
 
     Attributes:
         stack: The stack.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         team: The team.
         urn: The URN of the resource.
         message: The error.
@@ -129,7 +129,7 @@ class _Error:
     """
 
     stack: automation.Stack
-    again: str
+    resume_command: str
     team: str
     urn: str
     message: str
@@ -175,7 +175,7 @@ class _Error:
         """The fields that every row's template may name."""
         fields = {
             "team": self.team,
-            "again": self.again,
+            "again": self.resume_command,
             "login": self.login,
             "kubectl": self.vcluster_kubectl,
         }
@@ -202,7 +202,7 @@ class _Error:
 def explain(
     lead: str,
     stack: automation.Stack,
-    again: str,
+    resume_command: str,
     teams: Mapping[str, Mapping[str, str]],
     failed: Resources,
     *,
@@ -213,7 +213,7 @@ def explain(
     Args:
         lead: The words before the names of the teams, on the first line.
         stack: The stack.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         teams: The errors of each team, by URN.
         failed: The resources whose step failed, by URN.
         refreshed: The run had refreshed the state.
@@ -226,7 +226,7 @@ def explain(
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
-            error = _Error(stack, again, team, urn, message, resources, refreshed)
+            error = _Error(stack, resume_command, team, urn, message, resources, refreshed)
             line = f"team {team}: {_cause_and_repair(error)}"
             if line not in lines:
                 lines.append(line)
@@ -257,7 +257,7 @@ def _cause_and_repair(error: _Error) -> str:
         of_run = failures.cause_and_repair(
             error.message,
             error.stack.name,
-            error.again,
+            error.resume_command,
             environment={},
             release=release,
             refreshed=error.refreshed,
@@ -356,7 +356,9 @@ def _find_release(error: _Error) -> Repair:
             raise KeyError(name)
     if error.refreshed:
         return Repair(f"somebody deleted namespace {name} while this ran. See who deletes it", "")
-    return Repair(f"somebody deleted namespace {name}, and the state still has it", error.again)
+    return Repair(
+        f"somebody deleted namespace {name}, and the state still has it", error.resume_command
+    )
 
 
 def _find_record(error: _Error) -> Repair:

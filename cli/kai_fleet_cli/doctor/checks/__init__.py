@@ -348,6 +348,8 @@ def _absent(required: Required, cluster: Cluster) -> Faults:
         if required.namespace:
             name = f"{required.namespace}/{required.name}"
         subject = Affected(cluster, required.kind, name)
-        yield subject.at(required.level, f"is not there: {required.effect}", cluster.update_command)
+        yield subject.at_level(
+            required.level, f"is not there: {required.effect}", cluster.update_command
+        )
     elif existing.is_being_deleted:
         yield being_deleted(cluster, existing, required.kind, required.resource)

@@ -105,7 +105,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     usable = [node for node in pool_nodes if node.takes_pods]
     cordoned = [node for node in pool_nodes if node.is_true("Ready") and not node.takes_pods]
     for node in cordoned:
-        yield Affected(host, "node", node.name).at(
+        yield Affected(host, "node", node.name).at_level(
             Level.ADVISORY if usable else Level.MANDATORY,
             "is cordoned: no new pod is placed there",
             "when its maintenance is over: ",

@@ -36,12 +36,12 @@ def parts(cluster: Cluster, _: Snapshot) -> Faults:
         version = release.version if release else ""
         yield Affected(cluster, "KAI", version).broken("is not installed", cluster.update_command)
         return
-    again = recreate_part(cluster)
+    recreation = recreate_part(cluster)
     for name in release.deployments:
         subject = Affected(cluster, "Deployment", name)
         deployment = deployments.get(name)
         if deployment is None:
-            yield subject.broken("is not there", *again)
+            yield subject.broken("is not there", *recreation)
         elif deployment.spec.get("replicas", 1) == 0:
             scale = f"-n {KAI_NAMESPACE} scale deployment {NAMES} --replicas=1"
             yield subject.broken("is scaled to 0", cluster.command(scale))
@@ -102,7 +102,7 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
 
 def killed_for_memory(subject: Affected, last: Killed, path: str, *, runs_again: bool) -> Fault:
     """Return the fault of an object with this killed container. `path` is the key of its memory."""
-    return subject.at(
+    return subject.at_level(
         Level.ADVISORY if runs_again else Level.MANDATORY,
         f"its {last.sentence}",
         f"raise limits.memory at {path}, then ",
