@@ -137,9 +137,10 @@ Summary = dict[Section, list[SummaryLine]]
 class Consequence(NamedTuple):
     """A row of consequences.yaml: which changes it is for, and what it says of them.
 
-    `component` and `type` are ends of types, `kinds` are kinds of change with spaces between them.
-    With `fields`, one of the changed fields has to begin with one of these, except for a replaced
-    resource. Without a `section`, the change is not worth a line.
+    `component` and `type` are ends of types, "" of any, `kinds` are kinds of change with spaces
+    between them. With `fields`, the path of a changed field has to begin with one of these, except
+    for a replaced resource; one with `-` in front means a field that the change removes. Without a
+    `section`, the change is not worth a line.
     """
 
     component: str

@@ -83,9 +83,10 @@ class Plan:
 def plan(stack: str, file: Path | None = None) -> Plan:
     """The plan of a stack, from `Pulumi.STACK.yaml` or from another file.
 
-    If the file cannot be read, the plan is unreadable, with one mandatory finding. If it takes
-    values from Pulumi ESC, which only the engine reads, a finding says so: advisory, or mandatory
-    where something else is wrong. Missing keys are then not reported: ESC may have them.
+    If `stack` is no stack's name, or `reading.read` refuses the file, the plan is unreadable, with
+    one mandatory finding. If the file takes values from Pulumi ESC, which only the engine reads, a
+    finding says so: advisory, or mandatory where something else is wrong. Missing keys are then not
+    reported: ESC may have them.
     """
     try:
         path = file or reading.path_of(stack)

@@ -109,7 +109,7 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
 def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield shards and topology levels that no node has the label for.
 
-    No shards of a team with an autoscaler, which may add the nodes.
+    The default shard needs none. No shards of a team with an autoscaler, which may add the nodes.
     """
     scheduler = cluster.desired.scheduler
     labels = set[tuple[str, str]]()
