@@ -67,6 +67,7 @@ class FieldChange:
         return _excerpt(old, start, most), _excerpt(new, start, most)
 
     def _text(self, value: object) -> str:
+        """A value in words: UNSET for None, `unlimited` for what KAI takes as that."""
         if value is None:
             return UNSET
         if "resources." in self.path and is_unlimited_in_spec(value):
@@ -205,6 +206,7 @@ def _change(
     parents: Mapping[str, str],
     fields: tuple[FieldChange, ...] = (),
 ) -> Change:
+    """The change of a resource; its team and outermost component are found by `parents`."""
     return Change(
         kind=kind,
         urn=resource.urn,
@@ -254,6 +256,7 @@ def with_queues(resources: Iterable[Registered]) -> Iterator[Registered]:
 
 
 def _queues_in(tree: Registered) -> Iterator[Registered]:
+    """Yield the queues of a tree, each with the tree's parent and provider."""
     for name, inputs in queues_of(tree.inputs):
         yield Registered(
             urn=f"{tree.urn}#{name}",
@@ -415,6 +418,7 @@ def _row_for(change: Change) -> Consequence | None:
 
 
 def _fits(row: Consequence, change: Change) -> bool:
+    """Whether a row of consequences.yaml is for this change."""
     if change.kind not in row.kinds.split():
         return False
     if not change.type.endswith(row.type):

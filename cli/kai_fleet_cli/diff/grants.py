@@ -110,6 +110,7 @@ def _in_mapping(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
+    """The keys in a mapping that grant more. With the mark OTHER one that is gone counts, too."""
     before: Mapping[str, object] = old if isinstance(old, Mapping) else {}
     names = list(new)
     if Grants.OTHER in marks:
@@ -124,6 +125,7 @@ def _in_list(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
+    """The list's key if elements are added or dropped, as `marks` say which of that grants more."""
     added = [_shown(element) for element in new if element not in old]
     dropped = [_shown(element) for element in old if element not in new]
     if added and Grants.LESS not in marks:

@@ -91,6 +91,7 @@ def _changed_trees(
 
 
 def _field_rows(changes: Iterable[Change]) -> list[_FieldRow]:
+    """A row for each field that a change has; one without a field for a change without any."""
     rows = list[_FieldRow]()
     for change in changes:
         if not change.fields:
@@ -194,6 +195,7 @@ def _label(queue: DeclaredQueue) -> str:
 
 
 def _share_in_words(resource: Resource, share: QueueShare) -> str:
+    """The quota, the limit unless it is unlimited, and the weight unless it is 1."""
     words = [f"{resource} {_amount(resource, share.quota)}"]
     if share.limit != UNLIMITED:
         words.append(f"limit {_amount(resource, share.limit or 0.0)}")

@@ -39,7 +39,8 @@ Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resou
 class UnreadError(Exception):
     """A check asked for a list that this run did not read, so its result is unknown.
 
-    `why` begins with the HTTP status of the answer if there was an answer.
+    `resource` is the list, such as `pods`. `why` begins with the HTTP status of the answer if there
+    was one; 403 and 429 choose the words of the message.
     """
 
     def __init__(self, resource: str, why: str) -> None:

@@ -107,6 +107,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
 
 
 def _unreadable(stack: str, file_name: str, cause: str) -> Plan:
+    """A plan without resources, whose one finding is that the file cannot be read."""
     problem = Finding(
         Level.MANDATORY,
         path=file_name,

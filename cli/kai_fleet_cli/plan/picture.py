@@ -76,6 +76,7 @@ def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueu
 
 
 def _scheduler(team: TeamModel, host: ClusterModel) -> str:
+    """What schedules a team's pods, with the version of KAI if that is known."""
     if team.mode == "virtual":
         return f"KAI {team.inside.scheduler.version or ''}".strip()
     if team.mode == "host":
@@ -84,6 +85,9 @@ def _scheduler(team: TeamModel, host: ClusterModel) -> str:
 
 
 def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
+    """The version of a team's vCluster: "another chart" for a chart that is not vCluster's, "-" if
+    unknown.
+    """
     for chart in host.charts:
         if chart.path == team.path and chart.why_another:
             return "another chart"
@@ -93,6 +97,7 @@ def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
 
 
 def _gpus(team: TeamModel) -> str:
+    """The cell of a team's GPUs, as at TEAM_COLUMNS; "-" if they are unknown or not limited."""
     if not isinstance(team.gpus, int | float):
         return "-"
     whole_gpus = team.gpus - mig.gpus_of(team.slices)
@@ -141,6 +146,7 @@ def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _with_unknowns(value: object) -> object:
+    """A value with UNKNOWN in place of each masked or unknown one, at any depth."""
     if isinstance(value, dict):
         return _fields_with_unknowns(value)
     if isinstance(value, list):

@@ -362,10 +362,10 @@ def _find_release(error: _Error) -> Repair:
 
 
 def _find_record(error: _Error) -> Repair:
-    """Of a Helm release that has our name and another chart: it is somebody else's.
+    """Cause and repair of a Helm release that has our name and another chart: somebody else's.
 
-    If its records cannot be read no command is given. Raises KeyError if the chart is ours, or if
-    there is no record.
+    No command repairs it. If its records cannot be read, the cause says so. Raises KeyError if the
+    chart is ours, or if there is no record; or another of CLUSTER_ERRORS.
     """
     release = error.inputs["name"]
     namespace = error.inputs["namespace"]

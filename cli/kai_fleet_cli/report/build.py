@@ -379,6 +379,7 @@ def _pool(
     nodes: Sequence[KubeObject],
     gpus_by_node: Mapping[str, float],
 ) -> Pool:
+    """Return the pool of these nodes. `gpus_by_node` are the GPUs that pods hold, by node."""
     ready = [node for node in nodes if node.is_true("Ready")]
     ready_gpus = sum(map(gpus_of, ready))
     return Pool(

@@ -66,6 +66,7 @@ def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
 
 
 def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
+    """Return the fault of a control plane that is not ready; without a known fix, where to look."""
     team = state.team
     why_not_ready = _why_not_ready(state, host, control_plane)
     describe = host.command(f"-n {team.namespace} describe pod {team.name}-0")
@@ -120,6 +121,7 @@ def store(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
+    """Yield volumes whose claim exists and does not grow already; the fix grows them."""
     team = state.team
     for name, fraction in state.store.volumes.items():
         claim = host.find("persistentvolumeclaims", name, team.namespace)

@@ -51,6 +51,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _node_faults(host: Cluster, node: KubeObject) -> Faults:
+    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label."""
     subject = Affected(host, "node", node.name)
     if not node.is_true("Ready"):
         yield subject.warning("is not Ready", "look with: ", host.command(f"describe node {NAME}"))

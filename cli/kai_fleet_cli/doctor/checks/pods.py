@@ -221,6 +221,7 @@ def _by_queue(
 
 
 def _no_scheduler(subject: Affected, scheduling: Cluster) -> Fault:
+    """Return the fault of a pod of KAI for which no scheduler runs; the tenant's if KAI is absent."""
     if scheduling.kai is None:
         return subject.tenants_fault(
             "it asks for KAI, and no KAI schedules in this cluster",
@@ -438,6 +439,7 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
+    """Return the messages of ReplicaSets that could not create pods."""
     messages = dict[_Involved, str]()
     for owner in cluster.all("replicasets"):
         failure = owner.condition("ReplicaFailure")

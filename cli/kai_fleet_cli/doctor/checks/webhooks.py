@@ -111,6 +111,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _webhooks(cluster: Cluster) -> list[_Webhook]:
+    """Return all webhooks, validating ones first."""
     webhooks = list[_Webhook]()
     for resource in _WEBHOOK_CONFIGURATIONS:
         for configuration in cluster.all(resource):
