@@ -78,22 +78,21 @@ def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueu
 def _scheduler(team: TeamModel, host: ClusterModel) -> str:
     """What schedules a team's pods, with the version of KAI if that is known."""
     if team.mode == "virtual":
-        return f"KAI {team.inside.scheduler.version or ''}".strip()
+        return f"KAI {known_or(team.inside.scheduler.version, None) or ''}".strip()
     if team.mode == "host":
-        return f"the host's KAI {host.scheduler.version or ''}".strip()
+        return f"the host's KAI {known_or(host.scheduler.version, None) or ''}".strip()
     return "kube-scheduler"
 
 
 def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
-    """The version of a team's vCluster: "another chart" for a chart that is not vCluster's, "-" if
-    unknown.
+    """The version of a team's vCluster; "another chart" if the chart is not vCluster's, "-" if the
+    version is unknown or left open.
     """
     for chart in host.charts:
         if chart.path == team.path and chart.why_another:
             return "another chart"
-    if not team.version:
-        return "-"
-    return f"v{str(team.version).removeprefix('v')}"
+    version = known_or(team.version, None)
+    return f"v{version.removeprefix('v')}" if version else "-"
 
 
 def _gpus(team: TeamModel) -> str:

@@ -221,7 +221,7 @@ def _by_queue(
 
 
 def _no_scheduler(subject: Affected, scheduling: Cluster) -> Fault:
-    """Return the fault of a pod of KAI for which no scheduler runs; the tenant's if KAI is absent."""
+    """Return the fault of a KAI pod for which no scheduler runs; the tenant's if KAI is absent."""
     if scheduling.kai is None:
         return subject.tenants_fault(
             "it asks for KAI, and no KAI schedules in this cluster",
