@@ -71,13 +71,7 @@ def up(
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
-def _agree(
-    stack: str,
-    state: State,
-    agreed: Sequence[str],
-    *,
-    refresh: bool,
-) -> list[str]:
+def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:
     """Ask for what an update would lose; return the names that may lose something.
 
     Before a stack's first update print what the host lacks instead. Of a stack file that the rules

@@ -253,10 +253,7 @@ def _read(
     namespace: str | None,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return a cluster with its objects.
-
-    A resource that the API does not serve has none. One that may not be listed in all namespaces
-    has those of `namespace`, or is unreadable.
+    """Return a cluster with its objects; none of a resource that the API does not serve.
 
     Raises UnreachableError if the API server stops answering, answers with a server error, or is
     not Kubernetes'.
@@ -264,7 +261,7 @@ def _read(
     Args:
         api: The API server.
         blank: The cluster without objects.
-        namespace: The namespace to read where this user may not list all; None for none.
+        namespace: The namespace to read where this user may not list all; None: that is unreadable.
         paths: API paths by resource.
     """
     _require_healthy(api)
