@@ -18,7 +18,7 @@ from sandbox.tools import toolbox
 from sandbox.tools.table import KUBERNETES_PROVIDER, ON_PATH, Say
 from sandbox.tools.toolbox import Tool
 
-TOOLS: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
+TOOL_NAMES: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
 _PLUGIN: Final = "pulumi-resource-"
 SIMULATED: Final = ("nodes, GPUs and pods (KWOK)", "vCluster's syncer", "KAI's programs")
 
@@ -39,7 +39,7 @@ def up(say: Say) -> Sandbox:
     belongs to something else, and what `sandbox.tools.toolbox.ensure` raises.
     """
     where = directory.chosen()
-    found = toolbox.ensure(TOOLS, say)
+    found = toolbox.ensure(TOOL_NAMES, say)
     directory.create(where)
     with directory.locked(where, say):
         directory.create(where)  # whoever held the lock may have taken it down
@@ -185,7 +185,7 @@ def link_plugins(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
     """
     linked = []
     for name, tool in tools.items():
-        if name.startswith(_PLUGIN) and tool.origin not in ("path", "built"):
+        if name.startswith(_PLUGIN) and tool.origin not in ("PATH", "built"):
             kind = f"resource-{name.removeprefix(_PLUGIN)}"
             _link(pulumi_home / "plugins" / f"{kind}-v{tool.version}" / name, tool.path)
             linked.append(name)

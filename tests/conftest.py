@@ -25,8 +25,8 @@ pytest_plugins = ["tests.golden_texts"]
 
 # The tools that the tests with a marker need.
 NEEDED = {
-    "engine": lifecycle.TOOLS,
-    "faults": lifecycle.TOOLS,
+    "engine": lifecycle.TOOL_NAMES,
+    "faults": lifecycle.TOOL_NAMES,
     "prometheus": ("prometheus", "promtool"),
     "yaml": (YAML_HOST,),
 }

@@ -20,7 +20,12 @@ from kai_fleet_stack.settings import Settings
 
 SECONDS: Final = 10.0  # for all requests to one API server
 # The errors of a cluster that cannot be asked, or that does not answer as Kubernetes does.
-NO_ANSWER: Final = (KubeError, TenantKubeconfigError, automation.errors.CommandError, *MALFORMED)
+CLUSTER_ERRORS: Final = (
+    KubeError,
+    TenantKubeconfigError,
+    automation.errors.CommandError,
+    *MALFORMED,
+)
 _PULUMI_SECONDS: Final = 30.0  # for a command of Pulumi: the state may be far away
 
 
@@ -28,13 +33,12 @@ def host_of_stack(stack: str) -> Api:
     """The API server of a stack's host.
 
     Raises:
-        UnreachableError: The stack's file is refused, its kubeconfig cannot be read, or its sandbox
-            does not run.
-        KubeError: The kubeconfig is of no use.
+        UnreachableError: The stack's file gives no settings, its kubeconfig cannot be read or is of
+            no use, or its sandbox does not run.
     """
     try:
-        settings = reading.settings_of(stack)
-        return opener(stack, settings, context_of(settings))()
+        settings = reading.usable_settings_of(stack)
+        return host_opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None
 
@@ -43,7 +47,7 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     """The API server of a team's vCluster, by the kubeconfig of the last update; for "" that of the
     host.
 
-    Raises one of NO_ANSWER.
+    Raises one of CLUSTER_ERRORS.
     """
     if team:
         return Api.of_kubeconfig(state.kubeconfig(stack, team), total_seconds=SECONDS)
@@ -67,7 +71,7 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     A stack file with a kubeconfig has no context: a team stack's state is where its platform's is
     then.
 
-    Raises UserError if the sandbox does not run.
+    Raises UserError if the stack is in the sandbox, which does not run.
     """
     facts = settings.platform_facts
     platform_context = facts.context if facts else None
@@ -76,13 +80,12 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     return {}
 
 
-def opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
+def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
     """A function that opens the API server of a stack's host, by a context or the stack file.
 
-    It raises UnreachableError if the file's kubeconfig cannot be read, and KubeError for one that
-    is of no use.
+    It raises UnreachableError if the kubeconfig cannot be read or is of no use.
 
-    Raises UserError if the sandbox does not run.
+    Raises UserError if the stack is in the sandbox, which does not run.
     """
     variables = variables_of(settings, context)
     limits: Limits = {"total_seconds": SECONDS, "most_bytes": OPERATOR_BYTES}

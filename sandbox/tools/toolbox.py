@@ -28,7 +28,7 @@ from sandbox.tools.table import BUNDLES, COMMAND_PROVIDER, ON_PATH, Bundle, Say,
 
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 
-Origin = Literal["path", "release", "built", "stand-in"]
+Origin = Literal["PATH", "release", "built", "stand-in"]
 # After this long with a stand-in, the official release is looked for again.
 ASK_AGAIN_SECONDS: Final = 24 * 3600.0
 # Of two builds one downloads or links while the other compiles; each takes up to 3 GB of memory.
@@ -136,9 +136,9 @@ def _found(bundle: Bundle, name: str, other: Tool | None) -> Tool | None:
     """A tool that is installed or in the cache; `other` is the one that it ships with."""
     if other is None:
         if found := path_tools.find(name, ON_PATH[name], _folder()):
-            return Tool(name, found[1], found[0], "path")
-    elif other.origin == "path" and (path := path_tools.beside(name, other.path, _folder())):
-        return Tool(name, other.version, path, "path")
+            return Tool(name, found[1], found[0], "PATH")
+    elif other.origin == "PATH" and (path := path_tools.beside(name, other.path, _folder())):
+        return Tool(name, other.version, path, "PATH")
     return _kept(bundle, name) or _standing_in(bundle, name)
 
 

@@ -34,7 +34,7 @@ def project(tmp_path, monkeypatch):
     def ask(stack, *asked):
         return created.updates if asked[0] == "history" else created.outputs
 
-    monkeypatch.setattr(state, "ask", ask)
+    monkeypatch.setattr(state, "stack_command_json", ask)
     return created
 
 
@@ -54,7 +54,7 @@ def at_a_terminal(monkeypatch):
                 raise KeyboardInterrupt
             return answer
 
-        monkeypatch.setattr(terminal, "asks", lambda: True)
+        monkeypatch.setattr(terminal, "can_ask", lambda: True)
         monkeypatch.setattr(PromptBase, "ask", ask)
 
     return answers

@@ -382,6 +382,34 @@ PODS: dict[str, Case] = {
         "pending | pod default/w | its queue train is of shard gold, and the pod of default | "
         "write the label kai.scheduler/node-pool: gold",
     ),
+    "another shard than that of the queue of its PodGroup": (
+        both(
+            edit("queues", "train", "metadata", "labels", value=GOLD),
+            waiting(queue="serve"),
+            edit("podgroups", "pg-w", "spec", value={"queue": "train"}),
+        ),
+        "pending | pod default/w | its queue train is of shard gold, and the pod of default | "
+        "write the label kai.scheduler/node-pool: gold",
+    ),
+    "a label with the name of the default shard": (
+        waiting(labels={"kai.scheduler/node-pool": "default"}),
+        "pending | pod default/w | has the label kai.scheduler/node-pool: default, and only pods "
+        "without the label are of the default shard | drop the label kai.scheduler/node-pool",
+    ),
+    "a queue that is labelled with the name of the default shard": (
+        both(
+            edit(
+                "queues",
+                "train",
+                "metadata",
+                "labels",
+                value={"kai.scheduler/node-pool": "default"},
+            ),
+            waiting(),
+        ),
+        "pending | pod default/w | its queue train has the label kai.scheduler/node-pool: default, "
+        "and only queues without | take the label kai.scheduler/node-pool off the queue",
+    ),
     "waiting, and nothing gives a reason": (
         waiting(),
         "pending | pod default/w | nothing known gives a reason | describe pod w",

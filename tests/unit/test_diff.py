@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet_cli.diff.changes import FieldChange, difference, of_changes, of_steps
+from kai_fleet_cli.diff.changes import FieldChange, difference, summary_of_changes, summary_of_steps
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
@@ -170,21 +170,23 @@ def test_the_engines_steps_make_the_same_summary():
         steps.append(step(op, before, after))
     offline = report(now, base).changes
     for part in ("lost", "restarted"):
-        assert of_steps(steps)[part] == of_changes(offline)[part] != []
+        assert summary_of_steps(steps)[part] == summary_of_changes(offline)[part] != []
     release = old[named(base, "research-release")["urn"]]
-    (lost,) = of_steps(
+    (lost,) = summary_of_steps(
         [step("same", *[named(base, "research")] * 2), step("replace", release, release)]
     )["lost"]
     assert lost.words == "goes with everything inside its vCluster"
     own = {"urn": "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::x", "parent": ""}
-    created = of_steps([step("create", None, {**release, **own, "type": "pulumi:pulumi:Stack"})])
+    created = summary_of_steps(
+        [step("create", None, {**release, **own, "type": "pulumi:pulumi:Stack"})]
+    )
     assert not any(created.values()), "a stack is nothing on a cluster"
 
 
 def test_what_is_made_anew_with_the_same_inputs_has_words():
     """So is all that was in a vCluster that is another one now."""
     every = golden.record()["resources"]
-    summary = of_steps([step("replace", item, item) for item in every])
+    summary = summary_of_steps([step("replace", item, item) for item in every])
     items = [item for part in summary.values() for item in part]
     assert len(items) > 10 and all(item.words for item in items)
     assert "is replaced" in {item.words for item in summary["changed"]}

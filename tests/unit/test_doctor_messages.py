@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet_cli.doctor.faults import Subject
+from kai_fleet_cli.doctor.faults import Affected
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from tests.unit.doctor_samples import Lab, daemon_set, event, meta, pod
@@ -92,7 +92,7 @@ SEEN = {
 
 
 def meaning(text):
-    return explain(Subject(Cluster("ml"), "pod", "default/w"), [text])
+    return explain(Affected(Cluster("ml"), "pod", "default/w"), [text])
 
 
 @pytest.mark.parametrize("text", SEEN)

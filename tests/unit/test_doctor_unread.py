@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet_cli.doctor.checks import examine, judged
+from kai_fleet_cli.doctor.checks import examine, judgements
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, UnreadError
 from kai_fleet_policies.finding import Level, commands_of
@@ -92,7 +92,7 @@ def judgement(snapshot):
     that are well, by cluster.
     """
     found, well, ill = defaultdict(list), set(), set()
-    for at, faults, decided in judged(snapshot):
+    for at, faults, decided in judgements(snapshot):
         for each in faults if at[0] != "readable" else ():
             found[at, each.level, each.path, each.kind, each.name].append(each)
         (ill if faults or not decided else well).add(at)
@@ -164,7 +164,7 @@ def test_what_is_not_asked_for_cannot_be_asked():
     """A check that a preview asks and that needs a list which a preview does not read."""
     cluster = Lab().look().host
     few = replace(cluster, objects={"nodes": []})
-    for ask in (few.all, few.serves, lambda kind: few.named(kind, "a")):
+    for ask in (few.all, few.serves, lambda kind: few.find(kind, "a")):
         with pytest.raises(UnreadError, match="does not list pods there"):
             ask("pods")
 
@@ -172,11 +172,11 @@ def test_what_is_not_asked_for_cannot_be_asked():
 def test_lists_of_one_namespace_say_nothing_of_others():
     cluster = replace(Lab().look().host, partial={"namespaces": "team-ml", "pods": "team-ml"})
     assert [*cluster.within("pods", "team-ml")] == []
-    assert cluster.named("namespaces", "team-ml") is not None
+    assert cluster.find("namespaces", "team-ml") is not None
     for ask in (
         lambda: cluster.all("pods"),
         lambda: cluster.within("pods", "kai-scheduler"),
-        lambda: cluster.named("namespaces", "team-old"),
+        lambda: cluster.find("namespaces", "team-old"),
     ):
         with pytest.raises(UnreadError, match="this user may not list"):
             list(ask() or ())

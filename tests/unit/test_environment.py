@@ -97,7 +97,7 @@ def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
     def ensure(names, say):
         asked.extend(names)
         return {
-            name: toolbox.Tool(name, "3.274.1", sandbox / "cli" / name, "path") for name in names
+            name: toolbox.Tool(name, "3.274.1", sandbox / "cli" / name, "PATH") for name in names
         }
 
     monkeypatch.setattr(toolbox, "ensure", ensure)
@@ -136,6 +136,6 @@ def test_own_folders_of_the_same_names_are_no_sandbox(sandbox, monkeypatch):
     monkeypatch.setenv("PULUMI_HOME", str(sandbox / "pulumi-home"))
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{sandbox / 'state'}")
     monkeypatch.delenv("KAI_FLEET_CHARTS", raising=False)
-    tool = toolbox.Tool("pulumi", "3.274.1", sandbox / "cli" / "pulumi", "path")
+    tool = toolbox.Tool("pulumi", "3.274.1", sandbox / "cli" / "pulumi", "PATH")
     monkeypatch.setattr(toolbox, "ensure", lambda *_: {"pulumi": tool})
     assert for_stack("prod").variables["PATH"].startswith(str(sandbox / "cli"))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kai_fleet_cli.diff.grants import granted, settings_in
+from kai_fleet_cli.diff.grants import granted_lines, settings_in
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.models import Grants, Strict
 
@@ -93,7 +93,7 @@ WIDER = [
 def test_more_of_a_teams_key_is_a_line_of_that_team(tmp_path, path, value, says):
     before = settings(tmp_path, stack())
     now = settings(tmp_path, put(stack(), f"{ML}/{path}", value))
-    lines = [(item.team, f"{item.subject} {item.words}") for item in granted(before, now)]
+    lines = [(item.team, f"{item.subject} {item.words}") for item in granted_lines(before, now)]
     expected = f"{OF_TEAM}.{says}"
     assert says == "" or [line for line in lines if line[1].startswith(expected)], lines
     assert {team for team, _ in lines} <= {"ml"}
@@ -103,7 +103,8 @@ def test_more_of_a_teams_key_is_a_line_of_that_team(tmp_path, path, value, says)
 def test_less_of_it_is_none(tmp_path, path, value, says):
     before = settings(tmp_path, put(stack(), f"{ML}/{path}", value))
     lines = [
-        f"{item.subject} {item.words}" for item in granted(before, settings(tmp_path, stack()))
+        f"{item.subject} {item.words}"
+        for item in granted_lines(before, settings(tmp_path, stack()))
     ]
     # Other values that are neither more nor less stay lines, both ways.
     other = (
@@ -146,15 +147,15 @@ def test_less_of_it_is_none(tmp_path, path, value, says):
 )
 def test_what_the_platform_gives(tmp_path, path, value, says):
     before, now = (settings(tmp_path, own) for own in (stack(), put(stack(), path, value)))
-    lines = [f"{item.team}: {item.subject} {item.words}" for item in granted(before, now)]
+    lines = [f"{item.team}: {item.subject} {item.words}" for item in granted_lines(before, now)]
     assert [line for line in lines if line.startswith(says)], lines
 
 
 def test_a_base_that_cannot_be_read_grants_everything_anew(tmp_path):
     now = settings(tmp_path, stack())
-    lines = [f"{item.subject} {item.words}" for item in granted(None, now)]
+    lines = [f"{item.subject} {item.words}" for item in granted_lines(None, now)]
     assert f"{OF_TEAM}.gpus 0 → 2" in lines
-    assert granted(now, now) == granted(now, None) == []
+    assert granted_lines(now, now) == granted_lines(now, None) == []
 
 
 def test_queues_of_a_file_are_those_beside_the_stacks_file(tmp_path):

@@ -364,8 +364,8 @@ def test_up_leaves_out_what_the_engine_cannot_go_on_beside(updated, op):
 def test_beside_is_what_is_in_its_vcluster():
     inside = [{"urn": urn, "type": "x", "deletedWith": PROVIDER} for urn in (QUEUES, RELEASE)]
     known = known_of(*inside, {"urn": VCLUSTER, "type": "x"}, {"urn": WAIT, "type": "x"})
-    assert held_up.beside([QUEUES], known.resources) == {QUEUES, RELEASE}
-    assert held_up.beside([VCLUSTER], known.resources) == {VCLUSTER}
+    assert held_up.with_same_vclusters([QUEUES], known.resources) == {QUEUES, RELEASE}
+    assert held_up.with_same_vclusters([VCLUSTER], known.resources) == {VCLUSTER}
 
 
 def test_up_names_the_error_and_not_what_the_plugin_says_before_it(updated, texts):

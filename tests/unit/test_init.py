@@ -163,7 +163,7 @@ def test_a_terminal_is_asked_which_of_several_contexts_is_meant(cluster, tmp_pat
         asked.append((question, shown))
         return "other"
 
-    monkeypatch.setattr(terminal, "asks", lambda: True)
+    monkeypatch.setattr(terminal, "can_ask", lambda: True)
     monkeypatch.setattr(PromptBase, "ask", ask)
     both = text.replace("contexts:", f"contexts:\n{two}")
     none = both.replace("current-context: lab", "")

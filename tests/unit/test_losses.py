@@ -1,5 +1,6 @@
 """What an update would lose is found from the state and the file, and asked for by name."""
 
+import builtins
 import copy
 
 import pytest
@@ -47,7 +48,7 @@ def of_records(records):
 def lost(known, edit):
     settings = copy.deepcopy(SETTINGS)
     edit(settings)
-    return losses.losses(known, recorder.record("lab", settings))
+    return losses.lost_lines(known, recorder.record("lab", settings))
 
 
 def no_train(settings):
@@ -98,7 +99,7 @@ def lab(monkeypatch):
     lab.host["persistentvolumeclaims"] = [claim | {"metadata": meta("data-ml-0", "team-ml")}]
     lab.host["pods"] = [pod(name, namespace="team-ml") for name in ("ml-0", "job-x-default-x-ml")]
     lab.ml["pods"] += [pod("a", "train", "ml-0"), pod("b", "train"), pod("c", "serve")]
-    monkeypatch.setattr(diagnosis, "of_stack", lambda _: Source(None, None))
+    monkeypatch.setattr(diagnosis, "source_of_stack", lambda _: Source(None, None))
     monkeypatch.setattr(diagnosis, "read_clusters", lambda _: lab.look())
     return lab
 
@@ -143,7 +144,7 @@ def test_without_a_terminal_each_loss_is_named_in_the_command(known, lab):
 
 def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, capsys):
     asked, answers = [], ["ml", "no"]
-    monkeypatch.setattr(terminal, "asks", lambda: True)
+    monkeypatch.setattr(terminal, "can_ask", lambda: True)
     monkeypatch.setattr(
         terminal.Prompt, "ask", lambda text, **_: asked.append(text) or answers.pop(0)
     )
@@ -153,6 +154,12 @@ def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, c
     with pytest.raises(UserError, match="nothing is changed"):
         updates.confirm("lab", items, [])
     assert asked == ["Type ml to lose this"] * 2
+
+
+def test_enter_alone_agrees_to_nothing_whatever_the_name_is(monkeypatch):
+    monkeypatch.setattr(builtins, "input", lambda *_: "")
+    with pytest.raises(UserError, match="nothing is changed"):
+        terminal.confirm_name("no")
 
 
 def test_a_driver_upgrade_ends_the_pods_with_gpus_and_counts_them(lab):
@@ -168,7 +175,7 @@ def test_a_driver_upgrade_ends_the_pods_with_gpus_and_counts_them(lab):
             for settings in (before, after):
                 settings["gpu"]["values"] = {"driver": {"enabled": False}}
         old = of_records(recorder.record("lab", before))
-        items = losses.losses(old, recorder.record("lab", after))
+        items = losses.lost_lines(old, recorder.record("lab", after))
         assert [item.team for item in items] == ([] if off else ["host"])
         if not off:
             assert "the pods with GPUs there end" in items[0].words

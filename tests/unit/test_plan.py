@@ -6,9 +6,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.app import app
 from kai_fleet_cli.plan.offline import key_of
+from kai_fleet_cli.plan.picture import of_clusters
 from kai_fleet_cli.stack_file.reading import stacks
+from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
+from kai_fleet_policies.model.installed import Kai
 from tests.stack_files import teams
 from tests.unit.stack_arguments import settings_of
 
@@ -132,3 +136,13 @@ def test_a_finding_about_a_resource_names_its_key(types, name, key):
     urn = f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{types}::{name}"
     assert key_of(urn, settings) == f"kai-fleet:{key}"
     assert key_of("urn:pulumi:lab::kai-fleet::a:b:C::own", settings).startswith("urn:")
+
+
+@pytest.mark.parametrize(("mode", "scheduler"), [("virtual", "KAI"), ("host", "the host's KAI")])
+def test_a_version_that_only_the_update_knows_is_left_out(mode, scheduler):
+    kai = (Kai(UNKNOWN),)
+    team = TeamModel("ml", mode=mode, version=UNKNOWN, inside=ClusterModel("ml", kai=kai))
+    ((*_, shown, vcluster, _, _, _),) = of_clusters(
+        [ClusterModel("host", teams=(team,), kai=kai)]
+    ).teams
+    assert (shown, vcluster) == (scheduler, "-")

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from kai_fleet_cli.diff.changes import SummaryLine
+from kai_fleet_cli.diff.report import Base, DiffReport
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.as_markdown import queue_flowchart
 from kai_fleet_cli.plan import offline
@@ -58,6 +60,22 @@ def test_only_commands_of_a_finding_are_code():
     problem = Finding(Level.MANDATORY, *subject, "is off", fix, "queue-quota", commands=commands)
     page = as_markdown.plan_page(offline.Plan("lab", problems=(problem,)))
     assert r"queue a in ml: is off; ask \`\@ann\`, or `kubectl get *`" in page
+
+
+def test_the_command_that_lists_contexts_is_code():
+    page = as_markdown.plan_page(offline.plan_settings({"cluster": {"name": "lab"}}))
+    assert "with a name from `kubectl config get-contexts`, or kind: {}" in page
+
+
+def test_the_command_of_a_refusal_is_code_in_a_diff():
+    words = "is gone; ask `@ann`, or run `kubectl get *` [team-removal]"
+    line = SummaryLine("host", "team ml", words, ("kubectl get *",))
+    report = DiffReport(
+        "lab", Base("main", "0" * 40), offline.Plan("lab"), summary={"refused": [line]}
+    )
+    page = as_markdown.diff_page(report)
+    assert r"team ml is gone; ask \`\@ann\`, or run `kubectl get *` \[team-removal\]" in page
+    assert report.record()["refused"] == [{"team": "host", "subject": "team ml", "words": words}]
 
 
 def test_names_that_mermaid_would_read_as_its_own_are_escaped():

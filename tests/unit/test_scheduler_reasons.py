@@ -9,7 +9,7 @@ import yaml
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import reasons
 from kai_fleet.releases import KAI
-from kai_fleet_cli.doctor.faults import Subject
+from kai_fleet_cli.doctor.faults import Affected
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_usage.messages import rows
@@ -37,7 +37,7 @@ ALL = [said(reason) for facts in FACTS.values() for reason in facts["reasons"]]
 
 
 def by_doctor(text):
-    return explain(Subject(Cluster("ml"), "pod", "default/w"), [text])
+    return explain(Affected(Cluster("ml"), "pod", "default/w"), [text])
 
 
 @pytest.mark.parametrize("name", FACTS)

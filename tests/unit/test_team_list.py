@@ -10,6 +10,7 @@ import yaml
 from kai_fleet.cluster.tenant_kubeconfig import kubeconfig_of_secret
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import state
 from tests.unit import vcluster_secrets
 from tests.unit.team_project import GRANT
@@ -105,3 +106,30 @@ def test_names_and_versions_that_no_program_makes_are_left_out(lab):
     assert notes == []
     lab.outputs = {"teams": ["x"], "kubeconfigs": "x"}
     assert set(as_json(lab)[0]) == {"dev", "ml"}
+
+
+MISTYPED = [
+    ("gpus: 4", "gpus: many", "kai-fleet:teams.ml.gpus"),
+    ("mode: virtual", "mode: virtually", "kai-fleet:teams.ml.scheduler.mode"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "key"), MISTYPED)
+@pytest.mark.parametrize(
+    "command", [("teams",), ("doctor",), ("report",), ("team", "kubeconfig", "ml", "--oidc")]
+)
+def test_no_cluster_is_judged_by_a_file_with_a_wrong_key(lab, command, right, wrong, key):
+    file = lab.root / "Pulumi.lab.yaml"
+    file.write_text(lab.text().replace(right, wrong, 1))
+    ran = lab.run(*command, "-s", "lab")
+    assert ran.code == (2 if command == ("doctor",) else 1)
+    assert f"{key}: " in ran.refusal + ran.out
+
+
+def test_a_host_is_reached_by_a_file_with_a_wrong_key(lab):
+    file = lab.root / "Pulumi.lab.yaml"
+    file.write_text(lab.text().replace("gpus: 4", "gpus: many", 1))
+    assert reading.usable_settings_of("lab").cluster.context == "lab"
+    file.write_text(lab.text().replace("name: lab", "name: [lab]", 1))
+    with pytest.raises(UserError, match="kai-fleet:cluster"):
+        reading.usable_settings_of("lab")

@@ -4,7 +4,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file.edit import GONE, changed
+from kai_fleet_cli.stack_file.edit import GONE, with_value
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
 from kai_fleet_cli.teams.changes import Change, StackFile
 
@@ -33,7 +33,7 @@ NEW = {"scheduler": {"mode": "default"}, "gpus": 1, "queues": {"all": {"gpu": 1,
 
 
 def put(text, keys, value):
-    return changed(text, (*TEAMS, *keys), value, "Pulumi.lab.yaml")
+    return with_value(text, (*TEAMS, *keys), value, "Pulumi.lab.yaml")
 
 
 def edit(path, before, after):
@@ -118,7 +118,7 @@ def test_every_stack_file_of_this_project_changes_in_its_own_lines_only(stack):
         assert put(put(text, ("one-more",), team), ("one-more",), GONE) == text
     if "kai-fleet:team" in config:
         keys = ("config", "kai-fleet:team", "scheduler", "version")
-        assert len(edit(path, text, changed(text, keys, "v9.9.9", path.name)).lines()) == 2
+        assert len(edit(path, text, with_value(text, keys, "v9.9.9", path.name)).lines()) == 2
 
 
 def test_a_file_that_changed_meanwhile_is_neither_overwritten_nor_put_back(tmp_path):

@@ -21,7 +21,7 @@ from tests.unit.tool_scripts import go, script, silent
 def test_a_tool_on_path_is_used_when_its_version_will_do(machine, name, answer, version):
     path = script(machine / "bin" / name, f"printf '{answer}\\n'")
     tool = toolbox.ensure([name], silent)[name]
-    assert (tool.origin, tool.version, tool.path) == ("path", version, path)
+    assert (tool.origin, tool.version, tool.path) == ("PATH", version, path)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_companion_is_taken_from_where_the_installed_cli_is(machine):
     (machine / "bin/pulumi").symlink_to(machine / "opt/pulumi")
     beside = script(machine / "opt" / LANGUAGE_HOST)
     tool = toolbox.ensure([LANGUAGE_HOST], silent)[LANGUAGE_HOST]
-    assert (tool.path, tool.origin) == (beside, "path")
+    assert (tool.path, tool.origin) == (beside, "PATH")
 
 
 def test_what_is_no_link_makes_room_for_the_tool(tmp_path):

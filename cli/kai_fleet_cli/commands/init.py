@@ -24,9 +24,11 @@ def init(
     """Write a first stack file from what a cluster has; it replaces no file, and only reads."""
     path = reading.path_of(stack)
     if path.exists():
-        again = f"{FLEET} plan --stack {stack}"
-        raise UserError(f"{path.name} is there already: see `{again}`, or write another name")
-    if context is None and terminal.asks():
+        plan_command = f"{FLEET} plan --stack {stack}"
+        raise UserError(
+            f"{path.name} is there already: see `{plan_command}`, or write another name"
+        )
+    if context is None and terminal.can_ask():
         context = _ask_context()
     with Console(stderr=True).status("reading the cluster"):
         content, next_steps = stack_file.text(stack, context)
@@ -39,7 +41,7 @@ def init(
 
 
 def _ask_context() -> str | None:
-    """The context that a person chooses; None, the current one, if there are not several."""
+    """The context that a person chooses; None, for the current one, if there are not several."""
     names, current = contexts()
     if len(names) < 2:
         return None

@@ -140,7 +140,7 @@ def report(
     """
     try:
         with Console(stderr=True).status("reading clusters"):
-            report_now = build.now(stack)
+            report_now = build.read_report(stack)
     except UnreachableError as error:
         say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None

@@ -78,5 +78,5 @@ def write_private(content: str, output: Path | None, next_step: str = "") -> Non
     if output is None:
         sys.stdout.write(content)
         return
-    edit.put(output, content, 0o600)
+    edit.write_atomically(output, content, 0o600)
     result(f"{output} is written: {next_step}" if next_step else f"{output} is written")

@@ -29,15 +29,15 @@ def env() -> None:
 
 @app.command()
 def tools() -> None:
-    """Get the sandbox's tools, and say where each one is from."""
+    """Find, download or build the sandbox's tools, and say how each one came."""
     from sandbox import lifecycle
     from sandbox.tools import toolbox
 
     try:
-        fetched = toolbox.ensure(lifecycle.TOOLS, say)
+        tools_by_name = toolbox.ensure(lifecycle.TOOL_NAMES, say)
     except toolbox.ToolError as error:
         raise UserError(str(error)) from None
-    for tool in fetched.values():
+    for tool in tools_by_name.values():
         result(f"{tool.name} {tool.version} ({tool.origin})")
 
 
@@ -56,7 +56,7 @@ def down(yes: Sure = False) -> None:
 
 
 def _confirm_stack(occupant: Path) -> None:
-    """Ask for the name of the stack in the sandbox, if there is one.
+    """Ask to type the name of the stack in the sandbox, if there is one.
 
     Raises UserError for another answer, and if nobody is at a terminal.
     """

@@ -79,7 +79,7 @@ def rollback(
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     file = changes.stack_file(stack)
     team = file.team(name)
-    changes.written_kai(file, team)  # refuses a team without a KAI before the history is read
+    changes.own_kai_version(file, team)  # refuses a team without a KAI before the history is read
     version = state.earlier_version(stack, team)
     if version is None:
         raise UserError(

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import StackFile, Sure
-from kai_fleet_cli.diff import another, losses
-from kai_fleet_cli.diff.changes import Item, of_steps
+from kai_fleet_cli.diff import losses, lost_vclusters
+from kai_fleet_cli.diff.changes import SummaryLine, summary_of_steps
 from kai_fleet_cli.display import as_text, terminal
 from kai_fleet_cli.doctor import read as live
 from kai_fleet_cli.doctor.diagnosis import print_missing_prerequisites, with_live_counts
@@ -48,100 +48,99 @@ def up(
     Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
     stack's where all teams lose something.
     """
-    named = names or []
-    if named and not yes:  # no command agrees to losses that were not shown
+    agreed = names or []
+    if agreed and not yes:  # no command agrees to losses that were not shown
         raise UserError(
-            f"an update is of all teams of stack {stack}, not of {' '.join(named)} alone. Run"
+            f"an update is of all teams of stack {stack}, not of {' '.join(agreed)} alone. Run"
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
     states_before: list[State] = []
 
     def agree(state: State) -> list[str]:
         states_before.append(state)
-        return _agree(stack, state, named, refresh=refresh)
+        return _agree(stack, state, agreed, refresh=refresh)
 
     environment = for_stack(stack)
     opened = workspace.open_stack(stack, environment.variables)
-    ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
-    summary = of_steps(ran.steps)
+    ran = runs.up(opened, refresh=refresh, removed=agreed, agree=agree)
+    summary = summary_of_steps(ran.steps)
     for state in states_before:
-        filled = another.filled(state, ran.steps)
-        summary["lost"][:0] = another.items(filled, advice="")
+        refilled = lost_vclusters.refilled_contents(state, ran.steps)
+        summary["lost"][:0] = lost_vclusters.summary_lines(refilled, advice="")
     as_text.show_summary(summary, out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
-def _agree(
-    stack: str,
-    state: State,
-    named: Sequence[str],
-    *,
-    refresh: bool,
-) -> list[str]:
+def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:
     """Ask for what an update would lose; return the names that may lose something.
 
     Before a stack's first update print what the host lacks instead. Of a stack file that the rules
-    refuse nothing is asked: the program refuses it.
+    refuse nothing is asked: the program refuses it. If the file takes values of Pulumi ESC, print
+    that losses may not be known.
+
+    Without a terminal, and without `refresh`, the loss of a vCluster of a team that nobody named is
+    printed and not asked for: only a team that loses something else as well is then asked for it.
 
     Args:
         stack: The stack.
         state: Its state.
-        named: Names that the command has.
+        agreed: Names that the command has.
         refresh: The update refreshes the state first, which drops what identifies a lost vCluster:
             each one has to be agreed to.
 
     Raises:
-        UserError: Nobody agrees, the file has another `cluster.name` than the state, or it cannot
-            be read.
+        UserError: Nobody agrees, or nobody is at a terminal; the file has another `cluster.name`
+            than the state, or cannot be read; or `stack` is no stack's name.
     """
     if not state.resources:
         print_missing_prerequisites(stack, out)
-        return list(named)
+        return list(agreed)
     file = reading.path_of(stack)
-    if unread := reading.from_environment(file):
+    if unread := reading.esc_finding(file):
         terminal.say(f"what this update loses may not be known: {unread}")
     with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
-        reading_vclusters = pool.submit(lost_vclusters, stack, state)
+        reading_vclusters = pool.submit(lost_vcluster_lines, stack, state)
         plan = offline.plan(stack)
     if not plan.ok:
-        return list(named)
+        return list(agreed)
     renamed = validation.rename_findings(reading.settings_of(stack), state.outputs)
     if renamed:
         raise UserError(finding_report(renamed))
     removed = reading.read(file).get("removed") or []
-    lost = losses.losses(state, plan.resources)
+    lost = losses.lost_lines(state, plan.resources)
     vclusters = reading_vclusters.result()
-    if not refresh and not terminal.asks():
-        agreed = [*named, *removed, *teams_of(lost)]
-        vclusters = without_undecided(stack, vclusters, agreed)
-    return confirm(stack, [*vclusters, *lost], named, removed)
+    if not refresh and not terminal.can_ask():
+        decided = [*agreed, *removed, *teams_of(lost)]
+        vclusters = without_undecided(stack, vclusters, decided)
+    return confirm(stack, [*vclusters, *lost], agreed, removed)
 
 
-def lost_vclusters(stack: str, state: State) -> list[Item]:
-    """What was in vClusters that are other ones than the last update saw.
+def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
+    """A line for each vCluster that is another one than the last update saw: what the old one had.
 
-    Empty if the clusters cannot be asked.
+    None for a vCluster that does not answer. Empty if the host does not answer, or if the stack
+    file is refused.
     """
     if not state.vclusters:
         return []
     try:
-        source = live.of_stack(stack)
+        source = live.source_of_stack(stack)
     except UserError:  # the file is refused, or that of its platform is not in this folder
         return []
-    uids = live.uids(source, state.vclusters)
-    return another.items(another.losses(state, uids))
+    uids = live.vcluster_uids(source, state.vclusters)
+    return lost_vclusters.summary_lines(lost_vclusters.lost_contents(state, uids))
 
 
-def teams_of(items: Iterable[Item]) -> list[str]:
+def teams_of(items: Iterable[SummaryLine]) -> list[str]:
     """The teams that lose something, each once, in the order of the items."""
     return list(dict.fromkeys(item.team for item in items))
 
 
 def without_undecided(
     stack: str,
-    vclusters: Sequence[Item],
+    vclusters: Sequence[SummaryLine],
     agreed: Sequence[str],
-) -> list[Item]:
+) -> list[SummaryLine]:
     """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
 
     Print the loss of every other one and the command that agrees to it: nobody can be asked, and
@@ -160,39 +159,41 @@ def without_undecided(
 
 def confirm(
     stack: str,
-    items: Sequence[Item],
-    named: Sequence[str],
+    items: Sequence[SummaryLine],
+    agreed: Sequence[str],
     removed: Sequence[str] = (),
 ) -> list[str]:
-    """Ask for each team that loses something, or for the stack's name if the host does.
+    """Ask to type the name of each team that loses something; only the stack's if the host does.
+
+    If there is something to ask, print first what is lost, with the pods and volumes in it.
 
     Args:
         stack: The stack.
         items: What is lost.
-        named: Names that the command has: they are not asked for.
-        removed: Teams that the stack file names as removed: neither.
+        agreed: Names that the command has: they are not asked for.
+        removed: Teams that the stack file names as removed: these are not asked for either.
 
     Returns:
-        `named` and the names that were typed.
+        `agreed`, and all names that were needed. Those of `removed` are in it only if in `agreed`.
 
     Raises:
-        UserError: A name is not typed, or nobody is at a terminal.
+        UserError: A name is not typed, or there is one to ask for and nobody at a terminal.
     """
-    names = [team for team in teams_of(items) if team not in removed]
-    if HOST in names:
-        names = [stack]
-    missing = [name for name in names if name not in named]
-    if missing:
-        counted = with_live_counts(stack, items, out)
-        as_text.show_summary({"lost": counted}, out)
-        if not terminal.asks():
+    needed = [team for team in teams_of(items) if team not in removed]
+    if HOST in needed:
+        needed = [stack]
+    to_ask = [name for name in needed if name not in agreed]
+    if to_ask:
+        with_counts = with_live_counts(stack, items, out)
+        as_text.show_summary({"lost": with_counts}, out)
+        if not terminal.can_ask():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
-                f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
+                f" {FLEET} up --stack {stack} --yes {' '.join(needed)}"
             )
-        for name in missing:
+        for name in to_ask:
             terminal.confirm_name(name, "lose this")
-    return list(dict.fromkeys([*named, *names]))
+    return list(dict.fromkeys([*agreed, *needed]))
 
 
 def preview(
@@ -204,7 +205,7 @@ def preview(
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     opened = workspace.open_stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, lambda: print_missing_prerequisites(stack, out), details=details)
-    summary = of_steps(ran.steps)
+    summary = summary_of_steps(ran.steps)
     summary["lost"] = with_live_counts(stack, summary["lost"], out)
     as_text.show_summary(summary, out)
     if not ran.began:

@@ -53,10 +53,11 @@ class FieldChange:
     new: object
 
     def shown(self, most: int = 120) -> tuple[str, str]:
-        """The old and the new value as text, each of at most `most` characters.
+        """The old and the new value as text, each of at most `most` characters of its own.
 
-        If one is longer, both are cut at the same place, shortly before the difference. `…` marks
-        what is cut.
+        If one is longer, both are cut at the same place, shortly before the difference. A `…` in
+        addition marks each end that is cut. A value that is absent is UNSET, an amount of a queue's
+        resource that KAI takes as unlimited is `unlimited`.
         """
         old = self._text(self.old)
         new = self._text(self.new)
@@ -66,6 +67,7 @@ class FieldChange:
         return _excerpt(old, start, most), _excerpt(new, start, most)
 
     def _text(self, value: object) -> str:
+        """A value in words: UNSET for None, `unlimited` for what KAI takes as that."""
         if value is None:
             return UNSET
         if "resources." in self.path and is_unlimited_in_spec(value):
@@ -113,24 +115,33 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Item:
-    """A line of a summary: the team (or `host`), the resource or key, and what follows for it."""
+class SummaryLine:
+    """A line of a summary: the team (or `host`), the resource or key, and what follows for it.
+
+    `commands` are those in `words`, as a shell takes them, in their order.
+    """
 
     team: str
     subject: str
     words: str
+    commands: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, str]:
+        """The line as JSON, without `commands`."""
+        return {"team": self.team, "subject": self.subject, "words": self.words}
 
 
 # Lines by section.
-Summary = dict[Section, list[Item]]
+Summary = dict[Section, list[SummaryLine]]
 
 
 class Consequence(NamedTuple):
     """A row of consequences.yaml: which changes it is for, and what it says of them.
 
-    `component` and `type` are ends of types, `kinds` are kinds of change with spaces between them.
-    With `fields`, one of the changed fields has to begin with one of these, except for a replaced
-    resource. Without a `section`, the change is not worth a line.
+    `component` and `type` are ends of types, "" of any, `kinds` are kinds of change with spaces
+    between them. With `fields`, the path of a changed field has to begin with one of these, except
+    for a replaced resource; one with `-` in front means a field that the change removes. Without a
+    `section`, the change is not worth a line.
     """
 
     component: str
@@ -195,6 +206,7 @@ def _change(
     parents: Mapping[str, str],
     fields: tuple[FieldChange, ...] = (),
 ) -> Change:
+    """The change of a resource; its team and outermost component are found by `parents`."""
     return Change(
         kind=kind,
         urn=resource.urn,
@@ -244,6 +256,7 @@ def with_queues(resources: Iterable[Registered]) -> Iterator[Registered]:
 
 
 def _queues_in(tree: Registered) -> Iterator[Registered]:
+    """Yield the queues of a tree, each with the tree's parent and provider."""
     for name, inputs in queues_of(tree.inputs):
         yield Registered(
             urn=f"{tree.urn}#{name}",
@@ -288,7 +301,7 @@ def _changed_keys(
         yield from _changed_fields(old.get(key), new.get(key), path_of_key)
 
 
-def of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
+def summary_of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
     """The summary of a preview or an update, from the metadata of all its `pre` events.
 
     The stack itself is left out. Steps with another operation than create, update, replace and
@@ -309,7 +322,7 @@ def of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
             before.append(_registered(step, step.old))
         if step.new is not None and step.op in _HAVE_NEW_STATE:
             after.append(_registered(step, step.new))
-    return of_changes(difference(before, after, parents, replaced))
+    return summary_of_changes(difference(before, after, parents, replaced))
 
 
 def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Registered:
@@ -323,8 +336,8 @@ def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Regis
     )
 
 
-def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
-    """The summary of these changes, with every section, empty ones too.
+def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine] = ()) -> Summary:
+    """The summary of these changes, with every section, empty ones too; `refused` are lines of it.
 
     If a component of ours is created or deleted, one line stands for all its resources. Losses in
     it still get lines: all of them, but of a deleted team only namespaces and releases.
@@ -361,14 +374,14 @@ def _is_told_beside_component(change: Change) -> bool:
     return change.type in (NAMESPACE, RELEASE)  # a team's pods, volumes and vCluster
 
 
-def _component_line(change: Change, resource_count: int) -> Item:
+def _component_line(change: Change, resource_count: int) -> SummaryLine:
     subject = f"team {change.name}" if change.type == TEAM else change.label
     words = f"is {change.kind}, with {number_with_noun(resource_count, 'resource')}"
-    return Item(change.team or HOST, subject, words)
+    return SummaryLine(change.team or HOST, subject, words)
 
 
-def _resource_line(change: Change, consequence: str) -> Item:
-    return Item(change.team or HOST, change.label, _words(change, consequence))
+def _resource_line(change: Change, consequence: str) -> SummaryLine:
+    return SummaryLine(change.team or HOST, change.label, _words(change, consequence))
 
 
 def _words(change: Change, consequence: str) -> str:
@@ -405,6 +418,7 @@ def _row_for(change: Change) -> Consequence | None:
 
 
 def _fits(row: Consequence, change: Change) -> bool:
+    """Whether a row of consequences.yaml is for this change."""
     if change.kind not in row.kinds.split():
         return False
     if not change.type.endswith(row.type):

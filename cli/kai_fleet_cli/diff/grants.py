@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet_cli.diff.changes import UNSET, Item
+from kai_fleet_cli.diff.changes import UNSET, SummaryLine
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import facts_beside, read
 from kai_fleet_policies.key_paths import key_path
@@ -54,7 +54,7 @@ def _queues_in(folder: Path, name: str) -> object:
     return yaml_file.mapping(path)
 
 
-def granted(before: Settings | None, now: Settings | None) -> list[Item]:
+def granted_lines(before: Settings | None, now: Settings | None) -> list[SummaryLine]:
     """A line for each key that lets one team, or all of them, do more than before.
 
     Without settings before, all that is more than the defaults counts; without settings now,
@@ -62,13 +62,13 @@ def granted(before: Settings | None, now: Settings | None) -> list[Item]:
     """
     if now is None:
         return []
-    lines = list[Item]()
+    lines = list[SummaryLine]()
     for keys, words in _in_model(before, now, ()):
         if keys[0] in _SECTIONS_OF_TEAMS and len(keys) > 2:
             team = keys[1]
-            lines.append(Item(team, now.key_path_of(team, *keys[2:]), words))
+            lines.append(SummaryLine(team, now.key_path_of(team, *keys[2:]), words))
         else:
-            lines.append(Item(HOST, key_path(keys), words))
+            lines.append(SummaryLine(HOST, key_path(keys), words))
     return lines
 
 
@@ -110,6 +110,7 @@ def _in_mapping(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
+    """The keys in a mapping that grant more. With the mark OTHER one that is gone counts, too."""
     before: Mapping[str, object] = old if isinstance(old, Mapping) else {}
     names = list(new)
     if Grants.OTHER in marks:
@@ -124,6 +125,7 @@ def _in_list(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
+    """The list's key if elements are added or dropped, as `marks` say which of that grants more."""
     added = [_shown(element) for element in new if element not in old]
     dropped = [_shown(element) for element in old if element not in new]
     if added and Grants.LESS not in marks:

@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.names import RELEASE, STACK
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
-from kai_fleet_cli.diff.changes import Change, Item, difference, of_changes
+from kai_fleet_cli.diff.changes import Change, SummaryLine, difference, summary_of_changes
 from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
 from kai_fleet_cli.recovery.state import Resource, State, provider_of
 
@@ -15,22 +15,22 @@ _IDENTITY_OF_RELEASE: Final = (("name",), ("namespace",))
 _IDENTITY_OF_OBJECT: Final = (("metadata", "name"), ("metadata", "namespace"))
 
 
-def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
-    """What an update from `known` to `planned` loses: lines of the section `lost`.
+def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]:
+    """What an update from `state` to `planned` loses: lines of the section `lost`.
 
     They are about resources that are deleted or replaced, and about upgrades of GPU drivers. Only
     deletions that consequences.yaml calls a loss have a line. Values that only the update can tell
     count as unchanged.
     """
-    live = [(urn, resource) for urn, resource in known.resources.items() if _is_live(resource)]
+    live = [(urn, resource) for urn, resource in state.resources.items() if _is_live(resource)]
     base = [_registered(urn, resource) for urn, resource in live]
     changes = difference(
         base,
         planned,
-        above=known.parents,
+        above=state.parents,
         replaced=_replaced_urns(base, planned),
     )
-    return of_changes(change for change in changes if _may_lose(change))["lost"]
+    return summary_of_changes(change for change in changes if _may_lose(change))["lost"]
 
 
 def _is_live(resource: Resource) -> bool:

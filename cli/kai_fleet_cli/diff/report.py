@@ -13,12 +13,12 @@ from typing import Final
 
 from kai_fleet.deployed import of_resources
 from kai_fleet_cli.diff import grants
-from kai_fleet_cli.diff.changes import Change, Item, Summary, difference, of_changes
+from kai_fleet_cli.diff.changes import Change, Summary, SummaryLine, difference, summary_of_changes
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
-from kai_fleet_cli.stack_file.reading import ROOT, beside, facts_beside, read
+from kai_fleet_cli.stack_file.reading import ROOT, facts_beside, read, unplanned_values
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack import validation
@@ -52,7 +52,7 @@ class Base:
         is_new: The stack has no file at the commit.
         error: Why there is no plan; "" if there is one, or if the stack has no file.
         secrets: The ciphertexts of all stack files at the commit.
-        beside: Keys of the stack's file that no plan shows, with their text.
+        unplanned: Keys of the stack's file that no plan shows, with their text.
         settings: The settings of the stack's file, as the code here reads them; None if too little
             of it is right.
     """
@@ -63,7 +63,7 @@ class Base:
     is_new: bool = False
     error: str = ""
     secrets: Sequence[Ciphertext] = ()
-    beside: Mapping[str, str] = field(default_factory=dict)
+    unplanned: Mapping[str, str] = field(default_factory=dict)
     settings: Settings | None = None
 
     @property
@@ -131,7 +131,7 @@ class DiffReport:
             "note": self.note,
         }
         for section, lines in self.summary.items():
-            record[section] = [asdict(line) for line in lines]
+            record[section] = [line.record() for line in lines]
         record["resources"] = [asdict(change) for change in self.changes]
         record["problems"] = [problem.record() for problem in self.problems]
         return record
@@ -165,13 +165,13 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     copied_secrets = moved_ciphertexts(base.secrets, secrets)
     now = replace(now, problems=(*now.problems, *copied_secrets))
     changes = list[Change]()
-    refused = list[Item]()
+    refused = list[SummaryLine]()
     if not base.error and now.resources:
         changes = difference(base.resources, now.resources)
         if base.resources and now.ok:
             refused = _refusals(stack, file, base.resources)
-    summary = of_changes(changes, refused)
-    summary["granted"] = grants.granted(base.settings, grants.settings_in(file))
+    summary = summary_of_changes(changes, refused)
+    summary["granted"] = grants.granted_lines(base.settings, grants.settings_in(file))
     summary["secret"] = list(_changed_secrets(base, file, secrets))
     summary["changed"] = [*_unplanned_keys(base, file), *summary["changed"]]
     return DiffReport(
@@ -195,35 +195,42 @@ def _note(base: Base, now: offline.Plan) -> str:
     return ""
 
 
-def _unplanned_keys(base: Base, file: Path) -> Iterator[Item]:
+def _unplanned_keys(base: Base, file: Path) -> Iterator[SummaryLine]:
     """A line for each key of the file that differs and that no plan shows."""
-    differing = dict(base.beside.items() ^ beside(file).items())
+    differing = dict(base.unplanned.items() ^ unplanned_values(file).items())
     for key in sorted(differing):
-        yield Item(HOST, f"{file.name} {key}", _UNPLANNED_KEY)
+        yield SummaryLine(HOST, f"{file.name} {key}", _UNPLANNED_KEY)
 
 
-def _changed_secrets(base: Base, file: Path, secrets: Sequence[Ciphertext]) -> Iterator[Item]:
+def _changed_secrets(
+    base: Base, file: Path, secrets: Sequence[Ciphertext]
+) -> Iterator[SummaryLine]:
     """A line for each key of the file whose ciphertext differs, is new, or is gone."""
     base_secrets = [secret for secret in base.secrets if secret.file == file.name]
     old = {secret.path: secret.content for secret in base_secrets}
     new = {secret.path: secret.content for secret in secrets}
     for key in sorted(old.keys() | new.keys()):
         if key not in old:
-            yield Item(HOST, key, "has a secret now")
+            yield SummaryLine(HOST, key, "has a secret now")
         elif key not in new:
-            yield Item(HOST, key, "has no secret any more")
+            yield SummaryLine(HOST, key, "has no secret any more")
         elif old[key] != new[key]:
-            yield Item(HOST, key, "is encrypted anew: only the engine can say if it changed")
+            yield SummaryLine(HOST, key, "is encrypted anew: only the engine can say if it changed")
 
 
-def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
+def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[SummaryLine]:
     """What an update refuses although the plan is fine.
 
     The rules judge the file once more, as if the base's resources were deployed.
     """
-    deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
+    deployed = of_resources(
+        (resource.urn, resource.type, resource.inputs) for resource in resources
+    )
     verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
-    return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in verdict.refused]
+    return [
+        SummaryLine(HOST, finding.subject, f"{finding.message} [{finding.check}]", finding.commands)
+        for finding in verdict.refused
+    ]
 
 
 def base_at(root: Path, ref: str, stack: str) -> Base:
@@ -246,7 +253,7 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
             ref,
             commit,
             secrets=ciphertexts_in_folder(project),
-            beside=beside(file),
+            unplanned=unplanned_values(file),
             settings=grants.settings_in(file),
         )
         if not file.is_file():
@@ -281,7 +288,9 @@ def _planned(base: Base, stack: str, project: Path) -> Base:
     try:
         record = json.loads(done.stdout)
         resources = [Registered(**resource) for resource in record["resources"]]
-        refused = [each["cause"] for each in record["problems"] if each["level"] == "mandatory"]
+        refused = [
+            problem["cause"] for problem in record["problems"] if problem["level"] == "mandatory"
+        ]
     except (ValueError, KeyError, TypeError):
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return replace(base, error=f"its code does not run here: {lines[-1].strip('│ ')}")

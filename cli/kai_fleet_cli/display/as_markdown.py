@@ -91,6 +91,7 @@ def _changed_trees(
 
 
 def _field_rows(changes: Iterable[Change]) -> list[_FieldRow]:
+    """A row for each field that a change has; one without a field for a change without any."""
     rows = list[_FieldRow]()
     for change in changes:
         if not change.fields:
@@ -122,7 +123,7 @@ def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
         "host": HOST,
         "most": _MAX_ROWS,
     }
-    values["problems"] = sorted(problems, key=lambda each: each.level is not Level.MANDATORY)
+    values["problems"] = sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY)
     return environment.get_template(f"{name}.md.jinja").render(values)
 
 
@@ -194,6 +195,7 @@ def _label(queue: DeclaredQueue) -> str:
 
 
 def _share_in_words(resource: Resource, share: QueueShare) -> str:
+    """The quota, the limit unless it is unlimited, and the weight unless it is 1."""
     words = [f"{resource} {_amount(resource, share.quota)}"]
     if share.limit != UNLIMITED:
         words.append(f"limit {_amount(resource, share.limit or 0.0)}")

@@ -62,7 +62,7 @@ def show_summary(summary: Summary, console: Console) -> None:
 
 def show_problems(problems: Iterable[Finding], console: Console) -> None:
     """Print problems, mandatory ones first: the key or the subject, then what is wrong."""
-    for problem in sorted(problems, key=lambda each: each.level is not Level.MANDATORY):
+    for problem in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
         word = ("warning", "yellow")
         if problem.level is Level.MANDATORY:
             word = ("refused", "red")

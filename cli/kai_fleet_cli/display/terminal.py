@@ -62,7 +62,7 @@ def pulumi_first(text: str) -> str:
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below headings, without control characters.
+    """Print rows below headings, without control characters. Each row has a cell for each heading.
 
     No cell is broken, so a table may be wider than the console. Only cells of the last column may
     take several lines, broken between words.
@@ -82,7 +82,7 @@ def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequen
     console.print(table, width=max(console.width, table_width), crop=False)
 
 
-def asks() -> bool:
+def can_ask() -> bool:
     """Whether somebody can be asked: both stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -93,13 +93,16 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
     Called before anything is read. `loss` is what would be lost, as a sentence. Raises UserError
     with the loss and with `command` to be run with `--yes`.
     """
-    if not (yes or asks()):
+    if not (yes or can_ask()):
         raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")
 
 
 def confirm_name(name: str, what: str = "remove it") -> None:
-    """Ask to type a name as consent to `what`. Raises UserError for any other answer."""
-    if Prompt.ask(f"Type {name} to {what}", default="no").strip() != name:
+    """Ask to type a name as consent to `what`.
+
+    Raises UserError for any other answer. Enter alone is one, whatever the name is.
+    """
+    if Prompt.ask(f"Type {name} to {what}", default="", show_default=False).strip() != name:
         raise UserError("nothing is changed")
 
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
 from kai_fleet.wording import listed, number_with_noun
-from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, Item
+from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, SummaryLine
 from kai_fleet_cli.display.terminal import print_line, pulumi_first
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
-from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.finding import Command, Finding, Level
@@ -95,15 +95,15 @@ def _record(finding: Finding) -> dict[str, str | list[str]]:
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
     """Examine the host and the vClusters of a stack.
 
-    A host that does not answer is a finding. Raises UserError if there is no such stack or team, if
-    the stack file is wrong, or if its sandbox does not run.
+    A host that does not answer is a finding. Raises UserError as `source_of_stack`, and one of
+    MALFORMED for malformed objects of the host.
 
     Args:
         stack: Name of the stack.
         team: The one team to examine beside the host; None for all.
         context: Context of the host's kubeconfig; None for the stack file's.
     """
-    source = of_stack(stack, team, context)
+    source = source_of_stack(stack, team, context)
     try:
         snapshot = read_clusters(source)
     except UnreachableError as error:
@@ -123,7 +123,9 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
 
 
 def _unread_clusters(snapshot: Snapshot) -> list[str]:
-    """Return the clusters that nothing was read of because this user may not."""
+    """Return the clusters of which nothing was read: no list of theirs was given, or what leads to
+    them on the host could not be read.
+    """
     names = [
         cluster.name
         for cluster in snapshot.clusters
@@ -152,7 +154,9 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
     platform has no file here.
     """
     try:
-        _print_causes(examine(read_clusters(of_stack(stack), RESOURCES_BEFORE_UPDATE)), console)
+        _print_causes(
+            examine(read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)), console
+        )
     except UserError:
         why = "the file of its platform's stack is not in this folder"
         print_line(console, f"the host cluster is not looked at: {why}")
@@ -160,7 +164,9 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
         print_line(console, f"the host cluster is not looked at: {error}")
 
 
-def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> list[Item]:
+def with_live_counts(
+    stack: str, losses: Sequence[SummaryLine], console: Console
+) -> list[SummaryLine]:
     """Append to each loss the number of pods and volumes that are lost with it.
 
     If the clusters cannot be read print why in one line, and return the losses as they are. Reads
@@ -170,7 +176,7 @@ def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> li
         return []
     team, *other_teams = {item.team for item in losses}
     try:
-        source = replace(of_stack(stack), team=None if other_teams else team)
+        source = replace(source_of_stack(stack), team=None if other_teams else team)
         snapshot = read_clusters(source)
     except (UnreachableError, UserError) as why:
         print_line(console, f"pods and volumes in what is lost are not counted: {why}")
@@ -178,7 +184,7 @@ def with_live_counts(stack: str, losses: Sequence[Item], console: Console) -> li
     return [replace(item, words=item.words + _live_counts(snapshot, item)) for item in losses]
 
 
-def _live_counts(snapshot: Snapshot, item: Item) -> str:
+def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
     """Return what runs in a resource that will be lost, to append to a sentence; or ""."""
     kind, _, name = item.subject.partition(" ")
     if item.words.startswith(UPGRADES_DRIVERS.words):
@@ -191,6 +197,7 @@ def _live_counts(snapshot: Snapshot, item: Item) -> str:
 
 
 def _pods_on_gpus(host: Cluster) -> str:
+    """Count the pods with GPUs that have a node, in words to append."""
     try:
         running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     except UnreadError:
@@ -199,7 +206,10 @@ def _pods_on_gpus(host: Cluster) -> str:
 
 
 def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
-    """Count a queue's pods: `team` is the one whose vCluster has the queue, or `host`."""
+    """Count a queue's pods, in words to append: those with a node, and those without.
+
+    `team` is the one whose vCluster has the queue, or `host`.
+    """
     cluster: Cluster | None = snapshot.host
     if team != HOST:
         state = snapshot.teams.get(team)
@@ -217,6 +227,7 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
 
 
 def _pods_and_volumes(host: Cluster, namespace: str) -> str:
+    """Count a namespace's pods and claims, in words to append; of each claim name and size."""
     try:
         pods = list(host.within("pods", namespace))
         claims = list(host.within("persistentvolumeclaims", namespace))

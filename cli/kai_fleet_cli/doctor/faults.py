@@ -74,7 +74,7 @@ class Why(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Subject:
+class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
     The methods take the cause as a predicate, and the fix as an imperative in parts. Fault says
@@ -93,18 +93,20 @@ class Subject:
     def broken(
         self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
     ) -> Fault:
-        """The object does not work."""
-        return self.at(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+        """The object does not work: level `mandatory`."""
+        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
 
     def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
-        """The object works, and something is wrong."""
-        return self.at(Level.ADVISORY, cause, *fix, check=check)
+        """The object works, and something is wrong: level `advisory`."""
+        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
 
-    def by_tenant(self, cause: str, *fix: str | Command, check: str = "", key: str = "") -> Fault:
-        """A tenant is the cause. On the host, which has no tenants, the object is broken."""
-        return self.at(Level.INFO, cause, *fix, check=check, key=key)
+    def tenants_fault(
+        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
+    ) -> Fault:
+        """A tenant is the cause: level `info`, on the host, which has no tenants, `mandatory`."""
+        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
 
-    def at(
+    def at_level(
         self,
         level: Level,
         cause: str,
@@ -142,12 +144,12 @@ def being_deleted(
     `declared`: the stack declares the object, so the fix creates it again.
     """
     name = item.namespaced_name if item.namespace else item.name
-    subject = Subject(cluster, kind, name)
+    subject = Affected(cluster, kind, name)
     level = Level.MANDATORY if declared else Level.ADVISORY
-    again: Fix = (cluster.update, ", which makes it again")
+    recreation: Fix = (cluster.update_command, ", which makes it again")
     if not item.finalizers:
-        fix = again if declared else ("wait until it is gone",)
-        return subject.at(level, "is being deleted", *fix)
+        fix = recreation if declared else ("wait until it is gone",)
+        return subject.at_level(level, "is being deleted", *fix)
     finalizers = ", ".join(item.finalizers)
     at = f"-n {item.namespace} " if item.namespace else ""
     none = """'{"metadata": {"finalizers": null}}'"""
@@ -158,9 +160,9 @@ def being_deleted(
         cluster.command(f"{at}patch {resource} {NAME} --type merge -p {none}"),
     )
     if declared:
-        fix = (*fix, "; then ", *again)
+        fix = (*fix, "; then ", *recreation)
     cause = f"is being deleted, and stays until its finalizers are gone: {finalizers}"
-    return subject.at(level, cause, *fix)
+    return subject.at_level(level, cause, *fix)
 
 
 CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
@@ -175,24 +177,27 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     """
     subjects = set[_PathAndSubject]()
     for faults in faults_by_check.values():
-        subjects.update((each.path, each.subject) for each in faults)
+        subjects.update((fault.path, fault.subject) for fault in faults)
     effects = defaultdict[_PathAndSubject, list[str]](list)
-    remaining = dict[CheckAndCluster, list[Fault]]()
+    causes_by_check = dict[CheckAndCluster, list[Fault]]()
     for checked, faults in faults_by_check.items():
         causes = list[Fault]()
-        for each in faults:
-            cause = _cause_among(subjects, each)
+        for fault in faults:
+            cause = _cause_among(subjects, fault)
             if cause is None:
-                causes.append(each)
+                causes.append(fault)
             else:
-                effects[cause].append(f"{each.subject} ({each.path})")
+                effects[cause].append(f"{fault.subject} ({fault.path})")
         if causes or not faults:
-            remaining[checked] = causes
-    return {checked: _with_effects(causes, effects) for checked, causes in remaining.items()}
+            causes_by_check[checked] = causes
+    return {checked: _with_effects(causes, effects) for checked, causes in causes_by_check.items()}
 
 
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
-    """Return the fault that causes this one: one on the host before one in the same cluster."""
+    """Return the fault that causes this one: one on the host before one in the same cluster.
+
+    None if there is none.
+    """
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
         if cause in subjects and cause != (effect.path, effect.subject):
@@ -205,14 +210,14 @@ def _with_effects(
 ) -> list[Fault]:
     """Append to each cause the subjects that fail because of it."""
     complete = list[Fault]()
-    for each in causes:
-        subjects = effects.get((each.path, each.subject))
+    for fault in causes:
+        subjects = effects.get((fault.path, fault.subject))
         if subjects is None:
-            complete.append(each)
+            complete.append(fault)
             continue
         failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
-        cause = f"{each.cause}. What fails for that: {failing}"
-        complete.append(replace(each, cause=cause))
+        cause = f"{fault.cause}. What fails for that: {failing}"
+        complete.append(replace(fault, cause=cause))
     return complete
 
 
@@ -226,14 +231,14 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
         yield Finding(Level.OK, cluster, "check", check, "", check=check)
     for group in _by_cause(faults):
         first = group[0]
-        names = list(dict.fromkeys(each.name for each in group))
+        names = list(dict.fromkeys(fault.name for fault in group))
         fix = with_names(first.fix, names)
         yield Finding(
             level=first.level,
             path=first.path,
             kind=first.kind,
-            name=text(listed(names, "and", _SHOWN_NAMES)),
-            cause=text(first.cause),
+            name=on_one_line_without_backticks(listed(names, "and", _SHOWN_NAMES)),
+            cause=on_one_line_without_backticks(first.cause),
             fix=short_line(sentence(fix), _FIX_CHARACTERS),
             check=first.check or check,
             commands=commands_of(fix),
@@ -241,11 +246,13 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
 
 
 def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
-    """Group faults that one finding can report."""
+    """Group faults that one finding can report: of the same check, level and kind, with the same
+    key, or without a key with the same cause and fix.
+    """
     groups = defaultdict[tuple[object, ...], list[Fault]](list)
-    for each in faults:
-        cause = (each.key,) if each.key else (each.cause, each.fix)
-        groups[each.check, each.level, each.kind, *cause].append(each)
+    for fault in faults:
+        cause = (fault.key,) if fault.key else (fault.cause, fault.fix)
+        groups[fault.check, fault.level, fault.kind, *cause].append(fault)
     return groups.values()
 
 
@@ -264,11 +271,11 @@ def with_names(fix: Fix, names: Sequence[str]) -> Fix:
         if isinstance(part, str):
             parts.append(part.replace("`", "'"))
         else:
-            parts.extend(joined(_named(part, names_by_namespace), ", "))
+            parts.extend(join_commands(_commands_for(part, names_by_namespace), ", "))
     return tuple(parts)
 
 
-def joined(commands: Iterable[Command], between: str) -> Fix:
+def join_commands(commands: Iterable[Command], between: str) -> Fix:
     """Return these commands as a fix, with this text between them."""
     parts = list[str | Command]()
     for command in commands:
@@ -276,7 +283,9 @@ def joined(commands: Iterable[Command], between: str) -> Fix:
     return tuple(parts[1:])
 
 
-def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) -> list[Command]:
+def _commands_for(
+    command: Command, names_by_namespace: Mapping[str, Sequence[str]]
+) -> list[Command]:
     """Return the command for each namespace, or for the first one if it does not take all names."""
     commands = list[Command]()
     for namespace, names in names_by_namespace.items():
@@ -286,6 +295,6 @@ def _named(command: Command, names_by_namespace: Mapping[str, Sequence[str]]) ->
     return commands if NAMES in command.line else commands[:1]
 
 
-def text(words: str) -> str:
-    """Return text on one line and without backticks, so that no tenant writes a command into it."""
+def on_one_line_without_backticks(words: str) -> str:
+    """Return text on one line with `'` for each backtick: no tenant writes a command into it."""
     return short_line(words).replace("`", "'")

@@ -14,7 +14,7 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet_cli.doctor.faults import Fault, Subject, Why
+from kai_fleet_cli.doctor.faults import Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_usage import messages, scheduling
@@ -25,12 +25,14 @@ _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
 
 
 def explain(
-    subject: Subject,
+    subject: Affected,
     texts: Iterable[str],
     check: str = "",
     about: PodSurroundings = NO_SURROUNDINGS,
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
+
+    Of one message a row of `messages.yaml` comes before one of `scheduling.yaml`.
 
     Its level is `info` if the cause is in `tenants.yaml`, or if a list that would tell whether the
     tenant caused it was not read; else `mandatory`.
@@ -42,7 +44,9 @@ def explain(
         about: The objects around a pod that has no node.
     """
     for message in texts:
-        known = _meaning(subject, message) or _scheduler_meaning(subject, message, about)
+        known = _fault_of_message(subject, message) or _fault_of_scheduler_message(
+            subject, message, about
+        )
         if known is not None:
             return replace(known, check=check or known.check)
     return None
@@ -64,14 +68,14 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
     about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod)
-    known = explain(Subject(cluster, "", ""), texts, about=about)
+    known = explain(Affected(cluster, "", ""), texts, about=about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
     first_message = next(iter(texts), fallback)
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _meaning(subject: Subject, message: str) -> Fault | None:
+def _fault_of_message(subject: Affected, message: str) -> Fault | None:
     """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
 
     The row's name is its check.
@@ -81,7 +85,7 @@ def _meaning(subject: Subject, message: str) -> Fault | None:
         return None
     row, values = known
     cause = " ".join(row.cause.format_map(values).split())
-    return subject.at(
+    return subject.at_level(
         _level(row.name),
         cause,
         *_filled(subject.cluster, row.fix, row.commands, values),
@@ -95,7 +99,9 @@ def _level(row_name: str) -> Level:
     return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
 
 
-def _scheduler_meaning(subject: Subject, message: str, about: PodSurroundings) -> Fault | None:
+def _fault_of_scheduler_message(
+    subject: Affected, message: str, about: PodSurroundings
+) -> Fault | None:
     """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
     that matches. The row's name is its check.
 
@@ -114,7 +120,7 @@ def _scheduler_meaning(subject: Subject, message: str, about: PodSurroundings) -
         cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
         fix = () if scheduling.names_objects(row) else fix
         key += about.unread
-    return subject.at(level, cause, *fix, check=row.name, key=key)
+    return subject.at_level(level, cause, *fix, check=row.name, key=key)
 
 
 def _filled(
@@ -135,8 +141,8 @@ def _filled(
         **values,
     }
     parts_by_name: dict[str, str | Command] = {
-        "update": cluster.update,
-        "apply": cluster.apply,
+        "update": cluster.update_command,
+        "apply": cluster.apply_command,
         **texts,
     }
     for number, command in enumerate(commands):

@@ -32,11 +32,11 @@ from kai_fleet.cluster.tenant_kubeconfig import (
 )
 from kai_fleet.cluster.terminating import AGGREGATION
 from kai_fleet.values import get
-from kai_fleet_cli.diff import another
+from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import UPDATE, Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.hosts import SECONDS, context_of, opener, pulumi_output, variables_of
+from kai_fleet_cli.hosts import SECONDS, context_of, host_opener, pulumi_output, variables_of
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.finding import Command
@@ -63,12 +63,12 @@ class Source:
 
     Args:
         settings: The settings of the stack.
-        host: Opens the host's API server. Raises UnreachableError.
+        host: Opens the host's API server. Raises UnreachableError, also for an unusable kubeconfig.
         read_state: Reads the stack's state; gives an empty one if it cannot be read.
         team: The one team to read; None for all.
         kubectl: The kubectl command for the host.
-        update: The command that updates the host.
-        team_update: The command that updates what is in vClusters.
+        update_command: The command that updates the host.
+        team_update_command: The command that updates what is in vClusters.
     """
 
     settings: Settings
@@ -76,15 +76,15 @@ class Source:
     read_state: Callable[[], State] = State
     team: str | None = None
     kubectl: str = "kubectl"
-    update: Command = UPDATE
-    team_update: Command = UPDATE
+    update_command: Command = UPDATE
+    team_update_command: Command = UPDATE
 
 
-def of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
+def source_of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
     """Return how to read a stack's clusters.
 
-    Raises UserError if there is no such stack or team, if the stack file is wrong, or if its
-    sandbox does not run.
+    Raises UserError if there is no such stack or team, if `settings_of` refuses the stack file, or
+    if its sandbox does not run.
 
     Args:
         stack: Name of the stack.
@@ -105,12 +105,12 @@ def of_stack(stack: str, team: str | None = None, context: str | None = None) ->
         flag = f"--context {shlex.quote(host_context)}"
     return Source(
         settings=settings,
-        host=opener(stack, settings, host_context),
+        host=host_opener(stack, settings, host_context),
         read_state=partial(_state, stack, variables),
         team=team,
         kubectl=f"kubectl {flag}",
-        update=_update_command(platform),
-        team_update=_update_command(stack),
+        update_command=_update_command(platform),
+        team_update_command=_update_command(stack),
     )
 
 
@@ -126,7 +126,7 @@ def _state(stack: str, variables: Mapping[str, str]) -> State:
         return State()
 
 
-def uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
+def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
     """Return the UIDs of vClusters by name, each asked at the address that the last update used.
 
     Without those that do not answer. If the host does not answer the result is empty.
@@ -155,13 +155,16 @@ def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
 def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:
     """Read the host and all vClusters, or before an update only some resources of the host.
 
-    A vCluster that does not answer is part of the result. Raises UnreachableError if the host does
-    not answer.
+    A vCluster that does not answer is part of the result.
 
     Args:
         source: How to read the clusters.
-        resources_before_update: The host's resources to read before an update. None stands for all
-            of them, and the vClusters.
+        resources_before_update: The host's resources to read before an update; then no vCluster is
+            read. Empty: all resources, and the vClusters.
+
+    Raises:
+        UnreachableError: The host does not answer, or is no Kubernetes API.
+        One of MALFORMED: Objects of the host are malformed.
     """
     settings = source.settings
     declared = host_of(settings)
@@ -179,7 +182,7 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
             host,
             teams={name: TeamState(team) for name, team in teams.items()},
             required=tuple(required_objects(settings, declared, teams)),
-            update=source.team_update,
+            update_command=source.team_update_command,
             before_update=bool(resources_before_update),
         )
         if resources_before_update:
@@ -189,7 +192,7 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
         state = pool.submit(source.read_state)
         read = pool.map(lambda access: _with_inside(access, source), accesses)
         states = dict(zip(teams, read, strict=True))
-        lost = another.losses(state.result(), _uids(states))
+        lost = lost_vclusters.lost_contents(state.result(), _uids(states))
     return replace(snapshot, teams=states, lost=lost)
 
 
@@ -199,7 +202,7 @@ def _read_host(
     declared: ClusterModel,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return the host with the objects at these paths.
+    """Return the host with the objects at these paths. Raises UnreachableError.
 
     A team's own stack may see only the team's namespace.
     """
@@ -210,7 +213,7 @@ def _read_host(
     blank = Cluster(
         name=HOST,
         desired=declared,
-        update=source.update,
+        update_command=source.update_command,
         kubectl=source.kubectl,
         host_kubectl=source.kubectl,
     )
@@ -238,7 +241,7 @@ def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
     for name, state in states.items():
         if state.inside is None or state.inside.unread("namespaces"):
             continue
-        uid = get(state.inside.named("namespaces", SYSTEM), "metadata", "uid")
+        uid = get(state.inside.find("namespaces", SYSTEM), "metadata", "uid")
         if isinstance(uid, str):
             uids_by_name[name] = uid
     return uids_by_name
@@ -250,7 +253,7 @@ def _read(
     namespace: str | None,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return a cluster with its objects.
+    """Return a cluster with its objects; none of a resource that the API does not serve.
 
     Raises UnreachableError if the API server stops answering, answers with a server error, or is
     not Kubernetes'.
@@ -258,7 +261,7 @@ def _read(
     Args:
         api: The API server.
         blank: The cluster without objects.
-        namespace: The namespace to read where this user may not list all; None for none.
+        namespace: The namespace to read where this user may not list all; None: that is unreadable.
         paths: API paths by resource.
     """
     _require_healthy(api)
@@ -337,7 +340,7 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     state says why.
     """
     state = TeamState(team)
-    if state.granted:
+    if state.declared_elsewhere:
         return state, ""
     try:
         credentials, address = _credentials_and_address(api, host, team)
@@ -362,11 +365,15 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:
     """Return what the vCluster wrote into its Secret, and `HOST:PORT` of its Service.
 
-    Raises _NoAccessError, RefusedError or UnreachableError for the Secret, UnreadError for the
-    Service, and TenantKubeconfigError if somebody else wrote the Secret.
+    Raises:
+        _NoAccessError: The Secret or the Service is absent, or the Service gives no address.
+        RefusedError: The host refuses to give the Secret.
+        UnreachableError: The host does not answer.
+        UnreadError: The Services were not read.
+        TenantKubeconfigError: Somebody else than the vCluster wrote the Secret.
     """
     secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
-    service = host.named("services", team.name, team.namespace)
+    service = host.find("services", team.name, team.namespace)
     if secret is None:
         raise _NoAccessError(f"its Secret vc-{team.name} is not there")
     if service is None:
@@ -384,7 +391,7 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
 
 def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
     """Return how full the store of a team's vCluster is; empty if the host does not tell."""
-    if state.granted:
+    if state.declared_elsewhere:
         return StoreUse()
     try:
         pods = state.control_plane_pods(host)
@@ -395,14 +402,18 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
 
 
 def _with_inside(access: _Access, source: Source) -> TeamState:
-    """Return a team's state with the inside of its vCluster, or with why that was not read."""
+    """Return a team's state with the inside of its vCluster, or with why that was not read.
+
+    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods or queues
+    cannot be counted was not read.
+    """
     state, kubeconfig = access
     if not kubeconfig:
         return state
     blank = Cluster(
         name=state.team.name,
         desired=state.team.inside,
-        update=source.team_update,
+        update_command=source.team_update_command,
         kubectl=f"kubectl --kubeconfig {state.team.name}.kubeconfig",
         host_kubectl=source.kubectl,
     )

@@ -66,7 +66,7 @@ def required_objects(
     these teams.
     """
     clusters = [host, *(team.inside for team in teams.values())]
-    yield from _judges(settings)
+    yield from _admission_policies(settings)
     for cluster in clusters:
         yield from _kai_objects(cluster)
     yield from _runtime_classes(clusters)
@@ -78,7 +78,7 @@ def required_objects(
             yield from _queue_guard(team.name, arguments.team(team.name))
 
 
-def _judges(settings: Settings) -> Iterator[Required]:
+def _admission_policies(settings: Settings) -> Iterator[Required]:
     """Yield the admission policies of a host with an isolated team; none for a team's own stack."""
     if settings.platform_facts is not None:
         return

@@ -39,7 +39,8 @@ Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resou
 class UnreadError(Exception):
     """A check asked for a list that this run did not read, so its result is unknown.
 
-    `why` begins with the HTTP status of the answer if there was an answer.
+    `resource` is the list, such as `pods`. `why` begins with the HTTP status of the answer if there
+    was one; 403 and 429 choose the words of the message.
     """
 
     def __init__(self, resource: str, why: str) -> None:
@@ -67,7 +68,7 @@ class Cluster:
             empty list.
         unreadable: Why a resource was not read: HTTP status and message.
         now: The time of the read.
-        update: The command for an update that corrects a change made by hand.
+        update_command: The command for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
         unserved: The resources that the API does not serve.
         partial: By resource the namespace that it was read from, if not from all.
@@ -79,7 +80,7 @@ class Cluster:
     objects: Objects = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    update: Command = UPDATE
+    update_command: Command = UPDATE
     kubectl: str = "kubectl"
     unserved: frozenset[str] = frozenset()
     partial: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +102,10 @@ class Cluster:
         return resource in self.objects or resource in self.unreadable
 
     def unread(self, *resources: str) -> str:
-        """Return why the first unread resource of these was not read; "" if all were."""
+        """Return why the first of these was not read in all namespaces; "" if all were.
+
+        One namespace is not enough, and a resource that was not asked for was not read.
+        """
         try:
             for resource in resources:
                 self.require(resource)
@@ -115,9 +119,9 @@ class Cluster:
         return resource not in self.unserved
 
     @property
-    def apply(self) -> Command:
+    def apply_command(self) -> Command:
         """The command that applies an edit of the stack file."""
-        return Command(self.update.line.replace(" --refresh", ""))
+        return Command(self.update_command.line.replace(" --refresh", ""))
 
     @property
     def helm(self) -> str:
@@ -140,7 +144,7 @@ class Cluster:
         self.require(resource)
         return self._by_resource[resource]
 
-    def named(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
+    def find(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """Return the object of that name, without `namespace` the first one; None without any."""
         self.require(resource, name if resource == "namespaces" else namespace)
         return self._by_name.get((resource, name, namespace))
@@ -201,7 +205,10 @@ class Cluster:
 
     @cached_property
     def tree(self) -> QueueIndex:
-        """The queues of the cluster and those that the stack declares."""
+        """The queues of the cluster and those that the stack declares.
+
+        Of a queue that is in both the cluster's counts.
+        """
         return QueueIndex((*self.queues, *self.desired.queues))
 
     @cached_property
@@ -237,7 +244,10 @@ class Cluster:
         return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
-        """Return the last 20 events about one object, the newest first."""
+        """Return the last 20 events about one object, the newest first.
+
+        Events about an earlier object of the same name, with another UID, are left out.
+        """
         uid = item["metadata"].get("uid")
         events = self._events[item.namespace, item.name]
         about_item = (
@@ -282,7 +292,8 @@ class TeamState:
     Args:
         team: What the stack declares for the team.
         inside: The cluster in the vCluster; None if it was not read.
-        unreached: Why its API server was not reached; "" if it was, or was not asked.
+        unreached: Why its API server was not reached, or its kubeconfig not used; "" if it was, or
+            if another stack declares it: such a vCluster is not asked.
         certificate_ends: When the client certificate expires; None if unknown.
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
         hidden: The objects on the host that lead to it could not be read.
@@ -298,12 +309,15 @@ class TeamState:
     store: StoreUse = field(default_factory=StoreUse)
 
     @property
-    def granted(self) -> bool:
+    def declared_elsewhere(self) -> bool:
         """Whether another stack declares the vCluster, and this one only namespace and bounds."""
         return not self.team.inside.declared
 
     def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
-        """Return the pods of the vCluster's API server and etcd. Raises UnreadError."""
+        """Return the pods of the vCluster's API server and etcd.
+
+        Raises UnreadError, or one of MALFORMED.
+        """
         return [
             pod
             for pod in host.within("pods", self.team.namespace)
@@ -321,7 +335,7 @@ class Snapshot:
         host: The host cluster.
         teams: The state of each team, by its name.
         required: Objects that have to exist in the clusters.
-        update: The command for an update of what is in vClusters.
+        update_command: The command for an update of what is in vClusters.
         lost: What is lost in each vCluster that is another one than the last update saw, by team.
         before_update: Only the host was read, before an update: what the update creates may be
             missing.
@@ -331,7 +345,7 @@ class Snapshot:
     host: Cluster
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
-    update: Command = UPDATE
+    update_command: Command = UPDATE
     lost: Mapping[str, str] = field(default_factory=dict)
     before_update: bool = False
 
@@ -353,7 +367,10 @@ class Snapshot:
         return RESERVED.union(state.team.namespace for state in read_inside)
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
-        """Return the users' pods of a cluster. No pod is in two clusters. Raises UnreadError."""
+        """Return the users' pods of a cluster. No pod is in two clusters.
+
+        Raises UnreadError, or one of MALFORMED.
+        """
         skipped = self.skipped_namespaces(cluster)
         return [pod for pod in cluster.all("pods") if pod.namespace not in skipped]
 

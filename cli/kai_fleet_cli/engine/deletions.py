@@ -14,7 +14,7 @@ from kai_fleet.names import NAMESPACE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet_cli.display.terminal import say
-from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
+from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
 from kai_fleet_cli.recovery import state
 
 _LOOK_SECONDS: Final = 5.0
@@ -75,6 +75,7 @@ class Deletions:
     def _begin(
         self, step: automation.StepEventMetadata, namespace: automation.StepEventStateMetadata
     ) -> None:
+        """Keep a namespace to look at. At the first one start the thread."""
         name = get(namespace.inputs, "metadata", "name")
         clusters = sorted(state.clusters_of({"provider": step.provider}))
         team = read_urn(clusters[0]).name if clusters else ""
@@ -91,11 +92,14 @@ class Deletions:
         """Look at each namespace until `close`; ignore clusters that do not answer."""
         while not self._closed.wait(_LOOK_SECONDS):
             for deletion in list(self._deletions.values()):
-                with suppress(*NO_ANSWER):
+                with suppress(*CLUSTER_ERRORS):
                     self._look(deletion)
 
     def _look(self, deletion: _Deletion) -> None:
-        """Print what keeps a namespace, unless that was its last line. Raises one of NO_ANSWER."""
+        """Print what keeps a namespace, unless that was its last line.
+
+        Raises one of CLUSTER_ERRORS.
+        """
         with closing(cluster_of_stack(self._stack, deletion.team)) as api:
             namespace = KubeObject(api.get(f"/api/v1/namespaces/{deletion.name}"))
             reasons = causes(namespace, live(api))

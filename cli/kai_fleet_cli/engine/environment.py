@@ -65,9 +65,10 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
             do not: what runs has to be removable whatever the rules say.
 
     Raises:
-        UserError: The file cannot be read or the rules refuse it; another stack is in the sandbox,
-            or it does not run or start; this shell has the sandbox's variables and the stack is
-            of another cluster; or Pulumi's CLI is missing.
+        UserError: The stack or its platform is no stack's name; the file cannot be read, gives no
+            settings, or is refused by the rules (`validated`); another stack is in the sandbox, or
+            it does not run or start; this shell has the sandbox's variables and the stack is of
+            another cluster (`validated`); or Pulumi's CLI is missing or cannot be built.
     """
     file = reading.path_of(stack)
     raw = reading.read(file)
@@ -77,7 +78,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     verdict = _verdict(stack, file, raw, validated=validated)
     settings = verdict.settings
     refused = verdict.refused
-    if (settings is None or refused) and reading.from_environment(file):
+    if (settings is None or refused) and reading.esc_finding(file):
         return _own_cluster()  # the engine reads more keys; the sandbox has no Pulumi ESC
     if settings is None or (validated and refused):
         raise UserError(finding_report(refused))
@@ -159,6 +160,8 @@ def running_sandbox() -> Sandbox:
 
 def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
     """The sandbox for a stack: one platform stack with its team stacks runs there at a time.
+
+    A platform stack becomes the occupant: its name is written into the sandbox's file OCCUPANT.
 
     Args:
         stack: The stack.

@@ -84,14 +84,17 @@ class Operation:
     def update(self, left_out: Mapping[str, str]) -> None:
         """Update the stack but for the vClusters that hold the resources with these URNs.
 
-        `report` is the run's then, and `failed` and `parents` have its resources, too.
+        `report` is the run's then, and `failed` and `parents` have its resources, too. From then on
+        this process prints no errors of coroutines that are collected as garbage.
+
+        `left_out` are errors by URN; without any nothing is left out.
 
         Raises:
             CommandError: The run failed.
             Interrupted: A signal came while no engine ran.
         """
         resources: Resources = self.read_resources().resources if left_out else {}
-        excluded = held_up.beside(left_out, resources)
+        excluded = held_up.with_same_vclusters(left_out, resources)
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.
         exclude_dependents = not excluded <= resources.keys()
@@ -128,7 +131,7 @@ class Operation:
         return blocking
 
     def read_resources(self) -> ResourceTree:
-        """The resources of the state and those that failed. Raises CommandError."""
+        """The resources of the state and those that failed in any run. Raises CommandError."""
         state = last_state(self.stack)
         parents = {**state.parents, **self.parents, **self.report.parents}
         resources = dict(state.resources)

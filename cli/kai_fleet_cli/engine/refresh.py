@@ -22,6 +22,8 @@ _NOT_IMPORTED: Final = (RELEASE, NAMESPACE_PATCH)
 def refresh(operation: Operation, state: State) -> None:
     """Refresh the state as far as the stack's clusters answer; `state` is the state before.
 
+    Print what is imported, and each vCluster that does not answer.
+
     Objects that a killed run had begun to create are imported if they exist: the update creates the
     others. What is in a vCluster that does not answer stays in the state as it is, because Pulumi
     would refresh nothing otherwise. Removals of Helm releases that were cut off are finished.

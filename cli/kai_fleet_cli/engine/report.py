@@ -163,7 +163,8 @@ def show_teams(
     *,
     compared: bool,
 ) -> None:
-    """Print the teams of a stack after an update, and how to reach a new one.
+    """Print the teams of a stack after an update, how to reach a new one, and whether the update
+    changed nothing.
 
     Args:
         name: The stack.

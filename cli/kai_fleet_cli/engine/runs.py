@@ -43,7 +43,8 @@ def up(
     Args:
         stack: The opened stack.
         refresh: Refresh the state first.
-        removed: Names of teams that may lose something, or of the stack.
+        removed: Names of teams that may lose something, or of the stack. The program reads them in
+            the environment variable REMOVE_VARIABLE of this process.
         agree: Called with the state before anything begins; returns these names after it asked
             for them. If it returns none, `removed` counts.
 
@@ -146,7 +147,10 @@ def _cut_off_error(operation: Operation, state: State) -> EngineError:
 
 
 def _allow_losses(stack: automation.Stack, names: Sequence[str]) -> None:
-    """Name to the program the teams that may lose something, until `_running` ends."""
+    """Name to the program the teams that may lose something, until `_running` ends.
+
+    They are in REMOVE_VARIABLE, in this process and in that of the engine.
+    """
     variables = {REMOVE_VARIABLE: ",".join(names)}
     stack.workspace.env_vars = {**stack.workspace.env_vars, **variables}
     os.environ.update(variables)
@@ -223,7 +227,7 @@ def _explain(action: Action, operation: Operation, error: automation.errors.Comm
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:
-        repair = failures.of_removal(
+        repair = failures.removal_repair(
             "\n".join([str(error), *causes.values()]),
             operation.stack.name,
             operation.resume_command,

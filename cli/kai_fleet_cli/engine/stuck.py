@@ -20,9 +20,10 @@ _LOOK_SECONDS: Final = 0.5
 
 @contextmanager
 def run_ended(report: Report, signals: resume.Signals) -> Iterator[None]:
-    """End the run that `report` records if a resource is stuck and every other step has ended.
+    """End the run that `report` records if a resource is stuck, every other step has ended, and no
+    event came for ten seconds.
 
-    The engine gets a signal, so that it saves its state.
+    The engine gets SIGINT, so that it saves its state.
     """
     done = threading.Event()
 

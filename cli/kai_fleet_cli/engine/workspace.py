@@ -73,8 +73,10 @@ def open_stack(
     try:
         stack = automation.Stack.create_or_select(name, workspace)
     except automation.errors.CommandError as error:
-        again = resume.up_command(name)
-        message = failures.explain(f"opening stack {name}", name, error, environment, again)
+        resume_command = resume.up_command(name)
+        message = failures.explain(
+            f"opening stack {name}", name, error, environment, resume_command
+        )
         raise EngineError(message, began=False) from None
     workspace.env_vars = {**variables, **serving.result()}
     loading.result()  # the program and an offline plan would import half-loaded modules

@@ -72,13 +72,13 @@ class Pool:
         labels: The label that they have, or are to get.
         gpus: Their GPUs; by resource if they are of several kinds.
         nodes: Their names.
-        counted: Their GPUs as KAI counts those of a queue.
+        kai_gpus: Their GPUs as KAI counts those of a queue.
     """
 
     labels: Mapping[str, str]
     gpus: int | Mapping[str, int]
     nodes: Sequence[str]
-    counted: int
+    kai_gpus: int
 
 
 def read(context: str | None) -> Host:
@@ -218,7 +218,7 @@ def _taints(nodes: Sequence[KubeObject]) -> list[str]:
 
 def _gpus(node: KubeObject, resource: str) -> dict[str, int]:
     """The GPUs that a node advertises, by resource: the one given and, if that is NVIDIA's, its
-    MIG slices. Resources without any are left out.
+    MIG slices of known profiles. Resources without any are left out.
     """
     resources = [resource]
     if resource == NVIDIA:
@@ -269,7 +269,7 @@ def _pool(
         labels=labels,
         gpus=gpus,
         nodes=[node.name for node in nodes],
-        counted=gpus_with_slices(gpus, mig.slices(counts)),
+        kai_gpus=gpus_with_slices(gpus, mig.slices(counts)),
     )
 
 
@@ -283,7 +283,10 @@ def _labelled_gpus(node: KubeObject) -> int:
 
 
 def _name(text: str, taken: Collection[str]) -> str:
-    """A name for a team or a cluster from any text, with a number behind it if it is `taken`."""
+    """A name for a team or a cluster from any text, with a number behind it if it is taken.
+
+    `host` is always taken. Of the text 36 characters count; without a letter in them it is `team`.
+    """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST_NAME]
     name = re.sub(r"^[^a-z]+|-+$", "", words) or "team"
     unavailable = {*taken, HOST}

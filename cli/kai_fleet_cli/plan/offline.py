@@ -83,9 +83,10 @@ class Plan:
 def plan(stack: str, file: Path | None = None) -> Plan:
     """The plan of a stack, from `Pulumi.STACK.yaml` or from another file.
 
-    If the file cannot be read, the plan is unreadable, with one mandatory finding. If it takes
-    values from Pulumi ESC, which only the engine reads, a finding says so: advisory, or mandatory
-    where something else is wrong. Missing keys are then not reported: ESC may have them.
+    If `stack` is no stack's name, or `reading.read` refuses the file, the plan is unreadable, with
+    one mandatory finding. If the file takes values from Pulumi ESC, which only the engine reads, a
+    finding says so: advisory, or mandatory where something else is wrong. Missing keys are then not
+    reported: ESC may have them.
     """
     try:
         path = file or reading.path_of(stack)
@@ -96,7 +97,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     planned = plan_settings(
         raw, stack, reading.facts_beside(path), secrets.copied_ciphertexts(path)
     )
-    unread = reading.from_environment(path)
+    unread = reading.esc_finding(path)
     if unread is None:
         return planned
     if not planned.ok:
@@ -106,6 +107,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
 
 
 def _unreadable(stack: str, file_name: str, cause: str) -> Plan:
+    """A plan without resources, whose one finding is that the file cannot be read."""
     problem = Finding(
         Level.MANDATORY,
         path=file_name,
@@ -133,6 +135,8 @@ def plan_settings(
         stack: Name of the stack.
         facts_of: Gives the facts of a team stack's platform, by the name of the platform's stack.
         more: Findings about the file itself.
+
+    A `pulumi.RunError` of the program is a finding. Raises any other exception of it.
     """
     verdict = validation.validate(
         raw,

@@ -76,23 +76,27 @@ def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueu
 
 
 def _scheduler(team: TeamModel, host: ClusterModel) -> str:
+    """What schedules a team's pods, with the version of KAI if that is known."""
     if team.mode == "virtual":
-        return f"KAI {team.inside.scheduler.version or ''}".strip()
+        return f"KAI {known_or(team.inside.scheduler.version, None) or ''}".strip()
     if team.mode == "host":
-        return f"the host's KAI {host.scheduler.version or ''}".strip()
+        return f"the host's KAI {known_or(host.scheduler.version, None) or ''}".strip()
     return "kube-scheduler"
 
 
 def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
+    """The version of a team's vCluster; "another chart" if the chart is not vCluster's, "-" if the
+    version is unknown or left open.
+    """
     for chart in host.charts:
         if chart.path == team.path and chart.why_another:
             return "another chart"
-    if not team.version:
-        return "-"
-    return f"v{str(team.version).removeprefix('v')}"
+    version = known_or(team.version, None)
+    return f"v{version.removeprefix('v')}" if version else "-"
 
 
 def _gpus(team: TeamModel) -> str:
+    """The cell of a team's GPUs, as at TEAM_COLUMNS; "-" if they are unknown or not limited."""
     if not isinstance(team.gpus, int | float):
         return "-"
     whole_gpus = team.gpus - mig.gpus_of(team.slices)
@@ -141,6 +145,7 @@ def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _with_unknowns(value: object) -> object:
+    """A value with UNKNOWN in place of each masked or unknown one, at any depth."""
     if isinstance(value, dict):
         return _fields_with_unknowns(value)
     if isinstance(value, list):

@@ -64,7 +64,9 @@ class _Recorder(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine forms it, with the types of all parents except the stack's."""
-        parent_types = [each for each in read_urn(parent).types if each not in ("", STACK)]
+        parent_types = [
+            parent_type for parent_type in read_urn(parent).types if parent_type not in ("", STACK)
+        ]
         qualified_type = "$".join([*parent_types, type_])
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified_type}::{name}"
 

@@ -154,7 +154,7 @@ def explain(
     stack: str,
     error: automation.errors.CommandError,
     environment: Mapping[str, str],
-    again: str,
+    resume_command: str,
     failed: Mapping[str, str] | None = None,
     resources: Resources | None = None,
     *,
@@ -167,7 +167,7 @@ def explain(
         stack: The stack.
         error: The failure of the CLI.
         environment: Variables that the engine had besides those of this process.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         failed: Errors of resources by URN. If there are any, the CLI's own output does not count.
         resources: The resources whose step failed, by URN.
         refreshed: The run had refreshed the state.
@@ -176,7 +176,9 @@ def explain(
     if failed:  # the standard output may have errors of a wait that passed
         text = _without_stdout(text, failed)
     release = _only_release(resources or {})
-    sentence = of_stack(text, stack, again, environment, release, refreshed=refreshed)
+    sentence = cause_and_repair(
+        text, stack, resume_command, environment, release, refreshed=refreshed
+    )
     if sentence:
         return f"{what} failed: {sentence}"
     error_line = _last_error(text)
@@ -214,15 +216,17 @@ def _last_error(text: str) -> str:
     return ""
 
 
-def of_removal(text: str, stack: str, again: str, *, refreshed: bool = False) -> str:
+def removal_repair(text: str, stack: str, resume_command: str, *, refreshed: bool = False) -> str:
     """Cause and repair of a removal for which a cluster does not answer; "" for another failure."""
-    return of_stack(text, stack, again, {}, section=Section.REMOVAL, refreshed=refreshed)
+    return cause_and_repair(
+        text, stack, resume_command, {}, section=Section.REMOVAL, refreshed=refreshed
+    )
 
 
-def of_stack(
+def cause_and_repair(
     text: str,
     stack: str,
-    again: str,
+    resume_command: str,
     environment: Mapping[str, str],
     release: Mapping[str, object] = MappingProxyType({}),
     *,
@@ -234,7 +238,7 @@ def of_stack(
     Args:
         text: The engine's output.
         stack: The stack.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         environment: Variables that the engine had besides those of this process.
         release: The inputs of the Helm release that failed; empty if not exactly one did. Rows
             about a release match only with one.
@@ -249,7 +253,7 @@ def of_stack(
         if groups is not None:
             fields = {
                 "stack": stack,
-                "again": again,
+                "again": resume_command,
                 "cancel": f"pulumi cancel --yes --stack {stack}",
                 **release_fields(release),
                 **_backend_fields(stack, environment),

@@ -31,7 +31,8 @@ def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, s
         message: The error that says that the store is full.
 
     Raises:
-        KubeError: The host does not answer.
+        KubeError: The host does not answer, or refuses its claims or pods.
+        One of MALFORMED: An object of the host is malformed.
     """
     if store.type == "etcd" and _QUOTA_EXCEEDED.search(message):
         return _repair_quota(api, team, store)
@@ -39,7 +40,10 @@ def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, s
 
 
 def _repair_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
-    """Compact and defragment etcd; if its data alone fills the quota, double the quota."""
+    """Cause and command: compact and defragment etcd.
+
+    If its data alone fill the quota, the cause tells to double it, and there is no command.
+    """
     first_member = members(team, store)[0]
     use = etcd_use(api, team, first_member)
     if use is None or use.used <= NEARLY * use.quota:
@@ -51,7 +55,7 @@ def _repair_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
 
 
 def larger_quota(quota: float) -> str:
-    """The chart values that double the quota of the chart's etcd, in bytes."""
+    """The chart values that double the quota of the chart's etcd. `quota` is in bytes."""
     return f"{ETCD}.statefulSet.extraArgs: [--quota-backend-bytes={math.ceil(2 * quota)}]"
 
 
@@ -78,10 +82,11 @@ def compaction(team: str, kubectl: str = "kubectl") -> str:
 
 
 def _repair_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
-    """Have the store's volumes grow and its workload restart.
+    """Cause and command, by the first that applies.
 
-    First, in this order: a store without volumes, a volume that is growing already, volumes that
-    have room now, and a StorageClass whose volumes do not grow.
+    The store has no volume, or one that grows already: no command. All its volumes have room now:
+    restart its workload. A StorageClass lets no volume grow: let it. Else grow the volumes and
+    restart the workload. Raises KubeError, or one of MALFORMED.
     """
     names = claims(team, store)
     path = f"/api/v1/namespaces/team-{team}/persistentvolumeclaims"

@@ -26,7 +26,7 @@ from kai_fleet.releases.charts import chart_in
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import beginning_and_end, listed
-from kai_fleet_cli.hosts import NO_ANSWER, cluster_of_stack
+from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, helm_record, state
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
 from kai_usage.keys import KAI_NAMESPACE
@@ -102,7 +102,7 @@ def _is_on_host(resource: Resource) -> bool:
     return is_of_kubernetes and not clusters_of(resource)
 
 
-def beside(urns: Iterable[str], resources: Resources) -> set[str]:
+def with_same_vclusters(urns: Iterable[str], resources: Resources) -> set[str]:
     """These URNs, and those of all resources in the same vClusters."""
     excluded = set(urns)
     clusters: set[str] = set()
@@ -120,7 +120,7 @@ class _Error:
 
     Attributes:
         stack: The stack.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         team: The team.
         urn: The URN of the resource.
         message: The error.
@@ -129,7 +129,7 @@ class _Error:
     """
 
     stack: automation.Stack
-    again: str
+    resume_command: str
     team: str
     urn: str
     message: str
@@ -168,14 +168,14 @@ class _Error:
         return f"kubectl --kubeconfig {self.team}.kubeconfig"
 
     def open_cluster(self) -> Api:
-        """The API server of the cluster that has the resource. Raises one of NO_ANSWER."""
+        """The API server of the cluster that has the resource. Raises one of CLUSTER_ERRORS."""
         return cluster_of_stack(self.stack, self.team if self.is_inside else "")
 
     def fields(self) -> dict[str, str]:
         """The fields that every row's template may name."""
         fields = {
             "team": self.team,
-            "again": self.again,
+            "again": self.resume_command,
             "login": self.login,
             "kubectl": self.vcluster_kubectl,
         }
@@ -202,7 +202,7 @@ class _Error:
 def explain(
     lead: str,
     stack: automation.Stack,
-    again: str,
+    resume_command: str,
     teams: Mapping[str, Mapping[str, str]],
     failed: Resources,
     *,
@@ -213,7 +213,7 @@ def explain(
     Args:
         lead: The words before the names of the teams, on the first line.
         stack: The stack.
-        again: The command that refreshes and updates.
+        resume_command: The command that refreshes and updates.
         teams: The errors of each team, by URN.
         failed: The resources whose step failed, by URN.
         refreshed: The run had refreshed the state.
@@ -226,7 +226,7 @@ def explain(
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
-            error = _Error(stack, again, team, urn, message, resources, refreshed)
+            error = _Error(stack, resume_command, team, urn, message, resources, refreshed)
             line = f"team {team}: {_cause_and_repair(error)}"
             if line not in lines:
                 lines.append(line)
@@ -247,17 +247,17 @@ def _cause_and_repair(error: _Error) -> str:
         if groups is None:
             continue
         if row.finds:
-            with suppress(*NO_ANSWER):
+            with suppress(*CLUSTER_ERRORS):
                 repair = _FINDS[row.finds](error)
                 return failures.repaired(repair.cause, repair.command)
-        with suppress(*NO_ANSWER):
+        with suppress(*CLUSTER_ERRORS):
             return _row_sentence(row, error, groups)
     if is_on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
-        of_run = failures.of_stack(
+        of_run = failures.cause_and_repair(
             error.message,
             error.stack.name,
-            error.again,
+            error.resume_command,
             environment={},
             release=release,
             refreshed=error.refreshed,
@@ -274,8 +274,10 @@ def _row_sentence(
     error: _Error,
     groups: Mapping[str, str],
 ) -> str:
-    """Cause and repair of a row. Raises one of NO_ANSWER if the cluster does not have what the row
-    names, or does not answer.
+    """Cause and repair of a row.
+
+    Raises one of CLUSTER_ERRORS if the cluster does not have what the row names, or does not
+    answer.
     """
     fields = error.fields() | failures.with_object(groups)
     command = row.run
@@ -310,7 +312,7 @@ def _held_objects(error: _Error, queues: str) -> str:
 
 
 def _find_store(error: _Error) -> Repair:
-    """Of a full store of a vCluster. Raises one of NO_ANSWER."""
+    """Cause and repair of a full store of a vCluster. Raises one of CLUSTER_ERRORS."""
     values = get(error.release(f"{error.team}-release"), "inputs", "values")
     store = store_of(values)
     with closing(cluster_of_stack(error.stack)) as api:
@@ -319,9 +321,10 @@ def _find_store(error: _Error) -> Repair:
 
 
 def _find_namespace(error: _Error) -> Repair:
-    """Of a namespace that is not deleted: the resource, or the one in which it is to be created.
+    """Cause and repair of a namespace that is not deleted: the resource itself, or the namespace in
+    which it is to be created.
 
-    Raises KeyError if the error is about something else, or another of NO_ANSWER.
+    Raises KeyError if the error is about something else, or another of CLUSTER_ERRORS.
     """
     metadata = error.inputs["metadata"]
     if error.is_namespace:
@@ -343,8 +346,9 @@ def _find_namespace(error: _Error) -> Repair:
 
 
 def _find_release(error: _Error) -> Repair:
-    """Of a Helm release that was deleted with its namespace. Raises KeyError if the namespace is
-    there, or another of NO_ANSWER.
+    """Cause and repair of a Helm release that was deleted with its namespace.
+
+    Raises KeyError if the namespace is there, or another of CLUSTER_ERRORS.
     """
     name = error.inputs["namespace"]
     with closing(error.open_cluster()) as api:
@@ -352,14 +356,16 @@ def _find_release(error: _Error) -> Repair:
             raise KeyError(name)
     if error.refreshed:
         return Repair(f"somebody deleted namespace {name} while this ran. See who deletes it", "")
-    return Repair(f"somebody deleted namespace {name}, and the state still has it", error.again)
+    return Repair(
+        f"somebody deleted namespace {name}, and the state still has it", error.resume_command
+    )
 
 
 def _find_record(error: _Error) -> Repair:
-    """Of a Helm release that has our name and another chart: it is somebody else's.
+    """Cause and repair of a Helm release that has our name and another chart: somebody else's.
 
-    If its records cannot be read no command is given. Raises KeyError if the chart is ours, or if
-    there is no record.
+    No command repairs it. If its records cannot be read, the cause says so. Raises KeyError if the
+    chart is ours, or if there is no record; or another of CLUSTER_ERRORS.
     """
     release = error.inputs["name"]
     namespace = error.inputs["namespace"]
@@ -389,7 +395,7 @@ _FINDS: Final = {
 
 def _webhook(error: _Error, name: str) -> _Webhook:
     """The vCluster's webhook of that name. Raises KeyError if there is none, or another of
-    NO_ANSWER.
+    CLUSTER_ERRORS.
     """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:

@@ -110,7 +110,9 @@ def _engines() -> list[psutil.Process]:
 
 
 def up_command(stack: str, removed: Sequence[str] = ()) -> str:
-    """The `fleet up --refresh` of a stack; `removed` are teams that may lose something."""
+    """The `fleet up --refresh` of a stack, with `--yes` and the names in `removed`, if any: teams
+    that may lose something, or the stack.
+    """
     return f"{FLEET} up --refresh --stack {stack}{yes_flag(removed)}"
 
 
@@ -121,5 +123,5 @@ def yes_flag(names: Sequence[str]) -> str:
 
 def destroy_command(stack: str) -> str:
     """The `fleet destroy --refresh` of a stack, with `--yes` if nobody is at a terminal."""
-    yes = "" if terminal.asks() else " --yes"
+    yes = "" if terminal.can_ask() else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"

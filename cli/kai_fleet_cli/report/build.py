@@ -27,8 +27,8 @@ from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
-from kai_fleet_cli.doctor.faults import Fault, text, with_names
-from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.doctor.faults import Fault, on_one_line_without_backticks, with_names
+from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_policies.finding import Command, Finding, Level, commands_of, sentence, split_at
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
@@ -172,7 +172,10 @@ class Report:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Total GPUs, in the order in which the page shows them."""
+        """Total GPUs, in the order in which the page shows them; None if they were not read.
+
+        Those in use and free are of Ready nodes.
+        """
         in_use: float | None = None
         free: float | None = None
         if self.pools is not None:
@@ -186,13 +189,15 @@ class Report:
         }
 
 
-def now(stack: str) -> Report:
+def read_report(stack: str) -> Report:
     """Read a stack's clusters and report on them.
 
-    Raises UserError if there is no such stack, if its file is wrong or its sandbox does not run,
-    and UnreachableError if its host does not answer.
+    Raises:
+        UserError: As `source_of_stack`.
+        UnreachableError: The host does not answer.
+        One of MALFORMED: Objects of the host are malformed.
     """
-    snapshot = read_clusters(of_stack(stack))
+    snapshot = read_clusters(source_of_stack(stack))
     # A team's own stack sees its namespace on the host, and the nodes of its pool.
     whole_host = not snapshot.settings.platform_stack
     findings = examine(snapshot, without="pending")
@@ -253,6 +258,7 @@ def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
 
 
 def _queue_row(queue: Queue) -> QueueRow:
+    """Return a queue's GPUs with those of its children; `level` is 1 at the top."""
     share = queue.shares["gpu"]
     return QueueRow(
         name=queue.name,
@@ -292,7 +298,7 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 def _scheduler(state: TeamState, host: Cluster) -> str:
     """Return the scheduler of a team's pods, with the version of KAI that runs if it is known."""
-    if state.granted:
+    if state.declared_elsewhere:
         return "KAI of its own stack"
     if state.team.mode == "default":
         return "Kubernetes"
@@ -327,7 +333,8 @@ def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
 def _pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
 
-    A node that two pools select is in the first. Raises UnreadError.
+    A node that two pools select is in the first. Teams with the same labels share a pool; that of
+    teams without labels has the label "". Raises UnreadError.
     """
     host = snapshot.host
     teams: dict[str, list[str]] = defaultdict(list)
@@ -372,6 +379,7 @@ def _pool(
     nodes: Sequence[KubeObject],
     gpus_by_node: Mapping[str, float],
 ) -> Pool:
+    """Return the pool of these nodes. `gpus_by_node` are the GPUs that pods hold, by node."""
     ready = [node for node in nodes if node.is_true("Ready")]
     ready_gpus = sum(map(gpus_of, ready))
     return Pool(
@@ -413,7 +421,10 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
 
 
 def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]:
-    """Yield the waiting pods of a cluster. In a vCluster reasons are looked for during 20 s."""
+    """Yield the waiting pods of a cluster, without those that are being deleted.
+
+    In a vCluster reasons are looked for during 20 s: pods after that have none.
+    """
     on_host = cluster is snapshot.host
     teams = {state.team.namespace: name for name, state in snapshot.teams.items()}
     deadline = math.inf if on_host else time.monotonic() + JUDGE_SECONDS
@@ -439,7 +450,7 @@ def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
         pods=len(uses),
         gpus=sum(use.gpu_amount for use in uses),
         since=moment(oldest),
-        cause=text(reason.cause) if reason else "",
+        cause=on_one_line_without_backticks(reason.cause) if reason else "",
         fix=sentence(fix),
         commands=commands_of(fix),
     )

@@ -20,11 +20,13 @@ Keys = tuple[str, ...]
 GONE: Final = object()
 
 
-def changed(text: str, keys: Keys, value: object, name: str) -> str:
+def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     """A stack file's text with another value at one key; every other byte stays where it can.
 
+    Mappings that are missing above the key are added.
+
     Args:
-        text: The text.
+        text: The text, which `reading.parse` has accepted.
         keys: The keys that lead to the value, from the top.
         value: The value; GONE removes the key.
         name: The name of the file, for messages.
@@ -141,16 +143,16 @@ def _is_comment_or_blank(line: str) -> bool:
     return not stripped or stripped.startswith("#")
 
 
-def put(path: Path, text: str, mode: int | None = None) -> None:
+def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
     """Replace a file atomically.
 
     Args:
         path: The file, or a link to it, which stays a link.
         text: Its new text.
-        mode: Its new mode; None keeps the one that it has.
+        mode: Its new mode; None keeps the one that it has, so the file has to exist.
 
     Raises:
-        UserError: The file cannot be written.
+        UserError: The file cannot be written, or is missing and `mode` is None.
     """
     target = Path(os.path.realpath(path))
     try:

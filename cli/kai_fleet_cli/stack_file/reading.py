@@ -72,7 +72,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The same from a stack file's text; `name` is the file's, for messages.
+    """The same keys from a stack file's text; `name` is the file's, for messages.
 
     Raises:
         UserError: The text is no YAML, has a key twice or is too large; it is no stack file; or a
@@ -95,7 +95,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
     return {key: _masked(value) for key, value in own_keys(config).items()}
 
 
-def beside(file: Path) -> dict[str, str]:
+def unplanned_values(file: Path) -> dict[str, str]:
     """Keys of a stack file that the engine reads and no plan shows, each with its value as JSON:
     environment, decryption, and other programs' configuration.
 
@@ -114,9 +114,9 @@ def beside(file: Path) -> dict[str, str]:
     return texts
 
 
-def from_environment(file: Path) -> Finding | None:
-    """The finding that a stack file takes values of Pulumi ESC, which only the engine reads; None
-    if it does not, or cannot be read.
+def esc_finding(file: Path) -> Finding | None:
+    """The finding, an advisory one, that a stack file takes values of Pulumi ESC, which only the
+    engine reads; None if it does not, or cannot be read.
     """
     if not yaml_file.mapping(file).get("environment"):
         return None
@@ -149,13 +149,42 @@ def _masked(value: object) -> object:
 def settings_of(stack: str) -> Settings:
     """A stack's settings. No rule is asked about them.
 
+    Of a file that takes values of Pulumi ESC a key that is wrong or missing here counts as unset:
+    the engine may have another value.
+
     Raises:
-        UserError: The file cannot be read, or a key has a wrong value or is missing.
+        UserError: `usable_settings_of` refuses the file; or a key has a wrong value or is missing,
+            and the file takes no values of Pulumi ESC. The message names each such key.
     """
     path = path_of(stack)
-    verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
+    verdict = _verdict_of_keys(path, stack)
+    if verdict.refused and esc_finding(path) is None:
+        raise UserError(finding_report(verdict.refused))
+    return _usable(verdict, path)
+
+
+def usable_settings_of(stack: str) -> Settings:
+    """A stack's settings, in which a key that is wrong or missing counts as unset.
+
+    For the cluster's address alone: what a stack made has to be removable whatever its file says.
+
+    Raises:
+        UserError: The text is no stack's name; the file cannot be read, or `parse` refuses it; or
+            so much of it is wrong that there are no settings, as without a usable `cluster`.
+    """
+    path = path_of(stack)
+    return _usable(_verdict_of_keys(path, stack), path)
+
+
+def _verdict_of_keys(path: Path, stack: str) -> validation.SettingsVerdict:
+    """The settings of a stack's file and the mistakes of its keys. Raises UserError as `read`."""
+    return validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
+
+
+def _usable(verdict: validation.SettingsVerdict, path: Path) -> Settings:
+    """The settings of a verdict about a stack file. Raises UserError if it has none."""
     if verdict.settings is None:
-        unread = from_environment(path)
+        unread = esc_finding(path)
         raise UserError(str(unread) if unread else finding_report(verdict.refused))
     return verdict.settings
 
@@ -164,8 +193,8 @@ def facts_beside(team_file: Path) -> FactsOf:
     """A function that reads the facts of a platform from its file beside a team stack's file.
 
     It takes the platform's stack as the team stack names it, and raises NoPlatformError if that is
-    of another project, or its file is missing, wrong or a team stack's. Mistakes in its other teams
-    and their workloads do not count.
+    of another project, or its file is missing, wrong or a team stack's. Mistakes below `teams` and
+    `workloads`, which team stacks do not read, do not count.
     """
 
     def facts_of(stack: str) -> Facts:

@@ -19,7 +19,7 @@ from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.edit import GONE, Keys, changed, put
+from kai_fleet_cli.stack_file.edit import GONE, Keys, with_value, write_atomically
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_stack import validation
@@ -37,7 +37,8 @@ class DeclaredTeam:
         name: The team.
         path: Its key, as messages name it.
         mode: The mode of its scheduler.
-        version: The version of its own KAI; None if it has none.
+        version: The version of its own KAI; None in another mode than virtual, or if neither the
+            team nor the stack's defaults name one.
     """
 
     name: str
@@ -59,7 +60,7 @@ class StackFile:
         stack: The stack.
         path: The file.
         text: Its text.
-        raw: Its `kai-fleet:` keys.
+        raw: Its `kai-fleet:` keys, with `[secret]` for an encrypted value.
         teams: The teams by name.
         is_team_stack: The stack is one team's own.
     """
@@ -93,8 +94,8 @@ def stack_file(stack: str) -> StackFile:
     """Read a stack's file and its teams.
 
     Raises:
-        UserError: The name is no stack's; or the file is missing, cannot be read, is no YAML, is no
-            stack file, or has a misspelt key.
+        UserError: The name is no stack's; the file is missing or cannot be read; or
+            `reading.parse` refuses it.
     """
     path = reading.path_of(stack)
     raw = reading.read(path)
@@ -171,13 +172,13 @@ class Change:
     def _replace(self, expected: str, text: str) -> bool:
         if self.file.path.read_bytes().decode() != expected:
             return False
-        put(self.file.path, text)
+        write_atomically(self.file.path, text)
         return True
 
 
 def _edited(file: StackFile, keys: Keys, value: object) -> str:
     """The file's text with a value at `keys`. Raises UserError if YAML anchors prevent that."""
-    return changed(file.text, keys, value, file.path.name)
+    return with_value(file.text, keys, value, file.path.name)
 
 
 def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
@@ -275,7 +276,7 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
 
     Raises UserError if the team has no KAI of its own, or YAML anchors prevent the edit.
     """
-    before = written_kai(file, team)
+    before = own_kai_version(file, team)
     sentence = f"{team.name}: KAI {before} → {version}; queues and running pods stay"
     if version == before:
         sentence = f"{team.path} has version {version} already: what is left is the update"
@@ -288,7 +289,7 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     )
 
 
-def written_kai(file: StackFile, team: DeclaredTeam) -> str:
+def own_kai_version(file: StackFile, team: DeclaredTeam) -> str:
     """The version of a team's own KAI. Raises UserError if the team has none."""
     if team.version is None:
         raise UserError(
@@ -347,7 +348,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         raise UserError(f"{name} was changed by something else; run the command again")
     if not runs_update:
         reason = ""
-        if not is_agreed and not terminal.asks():
+        if not is_agreed and not terminal.can_ask():
             reason = ", and no more: there is no terminal to ask at, and no --yes"
         terminal.result(f"{name} is written{reason}. Next:\n  {_update_command(change)}")
         return False
@@ -360,7 +361,8 @@ def _judge(change: Change) -> None:
     """Print what the rules say of a change: refusals, else the warnings that are new.
 
     A team stack whose platform's file is missing here is judged by the program instead. Raises
-    UserError if the rules refuse the change.
+    UserError if the rules or `reading.parse` refuse the file as it will be, or if its platform is
+    no stack's name.
     """
     name = change.file.path.name
     raw = reading.parse(change.after, name)
@@ -389,13 +391,16 @@ def _show(change: Change) -> None:
 
 
 def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
-    """Whether to run the update. Raises UserError if the name of a removed team is not typed."""
+    """Whether to run the update: as the flags say, else as a person at the terminal answers.
+
+    Without a terminal it is not run. Raises UserError if the name of a removed team is not typed.
+    """
     if yes or no_up:
         return not no_up
     if change.removes:
         terminal.confirm_name(change.removes)
         return True
-    return terminal.asks() and Confirm.ask("Run the update now?", default=True)
+    return terminal.can_ask() and Confirm.ask("Run the update now?", default=True)
 
 
 def _removed(change: Change) -> list[str]:
@@ -413,7 +418,8 @@ def _update_command(change: Change) -> str:
 def _update(change: Change) -> None:
     """Run the update of a change that is written.
 
-    Raises UserError with the command that goes on; if nothing was changed, restore the file first.
+    If it fails before it changed anything, restore the file. If it fails for other teams only,
+    print that the change is done. Raises UserError either way, with the command that goes on.
     """
     stack = change.file.stack
     try:

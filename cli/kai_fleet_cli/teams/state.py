@@ -32,12 +32,15 @@ _SECONDS_PER_DAY: Final = 24 * 3600
 
 
 def read(stack: str) -> object:
-    """The outputs of a stack, secrets in clear. Raises UserError as `ask` does."""
-    return ask(stack, "output", "--json", "--show-secrets")
+    """The outputs of a stack, secrets in clear. Raises UserError as `stack_command_json` does."""
+    return stack_command_json(stack, "output", "--json", "--show-secrets")
 
 
 def versions_of(outputs: object) -> dict[str, str | None]:
-    """The KAI version of each team in a stack's outputs; None if it runs no KAI of its own."""
+    """The KAI version of each team in a stack's outputs; None if it runs no KAI of its own.
+
+    A text that is no version counts as none, and a team whose name is no team's is left out.
+    """
     versions: dict[str, str | None] = {}
     for team, output in pairs(get(outputs, "teams")).items():
         if _NAME.fullmatch(team):
@@ -49,7 +52,8 @@ def versions_of(outputs: object) -> dict[str, str | None]:
 def kubeconfig_of(outputs: object, team: str) -> str | None:
     """A team's kubeconfig in a stack's outputs, built anew from its certificates and keys.
 
-    None if the outputs do not have the team. Raises UserError if vCluster did not write it.
+    None if the outputs do not have the team. Raises UserError if they have no kubeconfig of it, or
+    one that vCluster did not write.
     """
     if team not in versions_of(outputs):
         return None
@@ -62,7 +66,7 @@ def kubeconfig_of(outputs: object, team: str) -> str | None:
         ) from None
 
 
-def ask(stack: str, *arguments: str) -> Any:
+def stack_command_json(stack: str, *arguments: str) -> Any:
     """The parsed JSON of a `pulumi stack` command.
 
     Raises:
@@ -83,10 +87,11 @@ def ask(stack: str, *arguments: str) -> Any:
 def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     """The KAI version of a team in the newest finished update in which it was not the file's.
 
-    None if there is no such update. Raises UserError as `ask` does.
+    A version that the team left out is the one of the stack's defaults then. None if there is no
+    such update. Raises UserError as `stack_command_json` does.
     """
     _, key, *below = team.keys
-    for update in ask(stack, "history", "--json"):
+    for update in stack_command_json(stack, "history", "--json"):
         if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
         try:  # the value of a structured key is JSON text

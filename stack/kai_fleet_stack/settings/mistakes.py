@@ -24,7 +24,7 @@ from kai_fleet_policies.key_paths import (
     key_path,
     shown_parts,
 )
-from kai_fleet_stack.settings.sections.models import SET_SECRET, fields_beside
+from kai_fleet_stack.settings.sections.models import LIST_CONTEXTS, SET_SECRET, fields_beside
 
 M = TypeVar("M", bound=BaseModel)
 # Ratio of difflib from which another namespace is taken for a misspelt one of ours.
@@ -50,7 +50,9 @@ def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
     """
     cause, _, fix = on_one_line(message).partition("; ")
     parts = shown_parts(location) or path.replace(":", ".").split(".")
-    return Finding(Level.MANDATORY, path, "key", parts[-1], cause, fix, "config")
+    # A user may write backticks into a message, so only the command that we write there is one.
+    commands = (LIST_CONTEXTS.line,) if str(LIST_CONTEXTS) in fix else ()
+    return Finding(Level.MANDATORY, path, "key", parts[-1], cause, fix, "config", commands=commands)
 
 
 def own_keys(config: object) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import copy
 
-from kai_fleet_cli.diff.changes import difference, of_changes
+from kai_fleet_cli.diff.changes import difference, summary_of_changes
 from kai_fleet_cli.diff.report import Base, DiffReport
 from kai_fleet_stack.settings.secrets import Ciphertext
 from tests.unit.golden import compare as golden
@@ -15,7 +15,7 @@ def report(now, base=None):
     plan = golden.plan_of(now)
     changes = difference(there, plan.resources)
     found = Base("main", COMMIT, there)
-    return DiffReport("lab", found, plan, changes=changes, summary=of_changes(changes))
+    return DiffReport("lab", found, plan, changes=changes, summary=summary_of_changes(changes))
 
 
 def reported(now, base=None, part=None):

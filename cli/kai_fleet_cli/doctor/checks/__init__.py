@@ -25,10 +25,10 @@ from kai_fleet_cli.doctor.checks import (
     webhooks,
 )
 from kai_fleet_cli.doctor.faults import (
+    Affected,
     CheckAndCluster,
     Fault,
     Faults,
-    Subject,
     being_deleted,
     findings,
     without_effects,
@@ -42,22 +42,23 @@ JUDGE_SECONDS: Final = 20.0  # for the inside of one vCluster; a large one takes
 
 ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
 TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
-# A cluster to check, and the function that does. The function raises NoSubjectError or UnreadError.
+# A cluster to check, and the function that yields its faults. While it yields, NoSubjectError,
+# UnreadError or one of MALFORMED may be raised.
 Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
-Runs: TypeAlias = Callable[[Snapshot], Iterable[Run]]
+RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster."""
 
 
-def on_host(check: ClusterCheck) -> Runs:
-    """Run a check of the host."""
+def on_host(check: ClusterCheck) -> RunsOf:
+    """Return the run of a check for the host."""
     return lambda snapshot: [(snapshot.host, partial(check, snapshot.host, snapshot))]
 
 
-def in_clusters(check: ClusterCheck) -> Runs:
-    """Run a check of each API server."""
+def in_clusters(check: ClusterCheck) -> RunsOf:
+    """Return the runs of a check for the API servers that answered, the host first."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for cluster in snapshot.clusters:
@@ -66,8 +67,10 @@ def in_clusters(check: ClusterCheck) -> Runs:
     return runs
 
 
-def in_kai_clusters(check: ClusterCheck) -> Runs:
-    """Run a check of each API server that has a KAI, by `Cluster.kai`."""
+def in_kai_clusters(check: ClusterCheck) -> RunsOf:
+    """Return the runs of a check for API servers whose KAI, declared or else running, is in the
+    table of releases; no finding elsewhere.
+    """
 
     def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
         if cluster.kai is None:
@@ -77,8 +80,8 @@ def in_kai_clusters(check: ClusterCheck) -> Runs:
     return in_clusters(check_kai)
 
 
-def of_teams(check: TeamCheck) -> Runs:
-    """Run a check of each team, of its objects on the host."""
+def of_teams(check: TeamCheck) -> RunsOf:
+    """Return the runs of a check for the teams: of the objects of each on the host."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for state in snapshot.teams.values():
@@ -87,8 +90,8 @@ def of_teams(check: TeamCheck) -> Runs:
     return runs
 
 
-def in_vclusters(check: TeamCheck) -> Runs:
-    """Run a check of each team whose vCluster answered, of the objects in it."""
+def in_vclusters(check: TeamCheck) -> RunsOf:
+    """Return the runs of a check for the teams whose vCluster answered: of the objects in it."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for state in snapshot.teams.values():
@@ -103,14 +106,14 @@ class Check(NamedTuple):
 
     Args:
         name: Name of its findings. Several checks may have the same.
-        runs: What to check in a snapshot.
+        runs_of: Gives the runs of the check for a snapshot.
         before_update: A preview asks it, too: it judges what no update creates.
         of_lost: It also judges a vCluster that is another one than the last update saw. There
             nothing declared exists yet, so other checks would only repeat that.
     """
 
     name: str
-    runs: Runs
+    runs_of: RunsOf
     before_update: bool = False
     of_lost: bool = False
 
@@ -118,7 +121,7 @@ class Check(NamedTuple):
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield resources that this user may not read, or that an API server does not list now."""
     for resource, reason in sorted(cluster.unreadable.items()):
-        subject = Subject(cluster, "read access to", resource)
+        subject = Affected(cluster, "read access to", resource)
         if reason.startswith("403"):
             yield subject.warning(
                 f"is refused ({reason}), so what needs it was not checked",
@@ -188,7 +191,7 @@ RESOURCES_BEFORE_UPDATE: Final = frozenset(
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """Return the findings of all checks but those named `without`.
+    """Return the findings of all checks but those named `without`; "" leaves none out.
 
     A tenant controls the API server of its vCluster, which may send malformed objects. That is a
     finding about the vCluster, and the other checks run all the same. On the host one of MALFORMED
@@ -196,7 +199,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     """
     faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
     incomplete = set[CheckAndCluster]()
-    for check_and_cluster, faults, complete in judged(snapshot, without):
+    for check_and_cluster, faults, complete in judgements(snapshot, without):
         faults_by_check.setdefault(check_and_cluster, []).extend(faults)
         if not complete:
             incomplete.add(check_and_cluster)
@@ -219,18 +222,21 @@ class Judgement(NamedTuple):
     complete: bool = True
 
 
-def judged(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
-    """Run all checks but those named `without`, and yield the result for each subject.
+def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
+    """Run all checks but those named `without`, and yield the result of each run.
 
-    A vCluster with so many objects that its checks take 20 s is not checked further. Raises one of
-    MALFORMED for malformed objects of the host.
+    Before an update only checks with `before_update` run, and of a vCluster in `snapshot.lost` only
+    those with `of_lost`. A vCluster with so many objects that its checks take 20 s is not checked
+    further.
+
+    Raises one of MALFORMED for malformed objects of the host.
     """
     seconds_left: dict[str, float] = defaultdict(lambda: JUDGE_SECONDS)
     seconds_left[HOST] = math.inf
     for check in CHECKS:
         if check.name == without or (snapshot.before_update and not check.before_update):
             continue
-        for cluster, run in check.runs(snapshot):
+        for cluster, run in check.runs_of(snapshot):
             if seconds_left[cluster.name] <= 0:
                 continue
             if cluster.name in snapshot.lost and not check.of_lost:
@@ -261,8 +267,8 @@ def _judge(
     faults = list[Fault]()
     complete = True
     try:
-        for each in _until(deadline, run()):
-            faults.append(each)
+        for fault in _until(deadline, run()):
+            faults.append(fault)
     except NoSubjectError:
         return None
     except UnreadError:
@@ -276,15 +282,15 @@ def _judge(
 
 def _until(deadline: float, faults: Faults) -> Faults:
     """Yield faults until one is found after the deadline, which is the last."""
-    for each in faults:
-        yield each
+    for fault in faults:
+        yield fault
         if time.monotonic() > deadline:
             return
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
     """Return the result for a vCluster that was not checked to the end."""
-    sent = Subject(cluster, "vCluster", cluster.name).broken(
+    sent = Affected(cluster, "vCluster", cluster.name).broken(
         f"{why}, so not all of it was checked",
         "look with: ",
         cluster.command("get pods,events -A"),
@@ -294,6 +300,8 @@ def _not_judged(cluster: Cluster, why: str) -> Judgement:
 
 def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     """Yield a result for each object that the stack requires in a cluster that was read.
+
+    None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
     update creates the rest.
@@ -327,19 +335,21 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
     if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
     state = snapshot.teams.get(required.team)
-    return state is not None and cluster.named("namespaces", state.team.namespace) is None
+    return state is not None and cluster.find("namespaces", state.team.namespace) is None
 
 
 def _absent(required: Required, cluster: Cluster) -> Faults:
     """Yield a required object that is absent or being deleted."""
-    existing = cluster.named(required.resource, required.name, required.namespace)
+    existing = cluster.find(required.resource, required.name, required.namespace)
     if existing is None and required.check == "runtime-class":
         yield gpu.no_runtime_class(cluster, required.effect)
     elif existing is None:
         name = required.name
         if required.namespace:
             name = f"{required.namespace}/{required.name}"
-        subject = Subject(cluster, required.kind, name)
-        yield subject.at(required.level, f"is not there: {required.effect}", cluster.update)
+        subject = Affected(cluster, required.kind, name)
+        yield subject.at_level(
+            required.level, f"is not there: {required.effect}", cluster.update_command
+        )
     elif existing.is_being_deleted:
         yield being_deleted(cluster, existing, required.kind, required.resource)

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
-from kai_fleet_cli.diff import another
-from kai_fleet_cli.doctor.faults import NAME, Fault, Faults, Subject, joined
+from kai_fleet_cli.diff import lost_vclusters
+from kai_fleet_cli.doctor.faults import NAME, Affected, Fault, Faults, join_commands
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.finding import Command
 from kai_fleet_policies.model.cluster import DeclaredTeam
@@ -18,25 +18,27 @@ def identity(state: TeamState, snapshot: Snapshot) -> Faults:
     name = state.team.name
     lost = snapshot.lost.get(name)
     if lost and state.inside is not None:
-        yield Subject(state.inside, "vCluster", name).broken(
-            f"{another.WORDS}{lost}",
+        yield Affected(state.inside, "vCluster", name).broken(
+            f"{lost_vclusters.WORDS}{lost}",
             "if there is a backup, restore it; to have this one filled, which asks first: ",
-            state.inside.apply,
+            state.inside.apply_command,
         )
 
 
 def kubeconfig(state: TeamState, host: Cluster) -> Faults:
-    """Yield a kubeconfig Secret that the vCluster did not write, or that could not be read."""
+    """Yield a kubeconfig Secret that the vCluster did not write, or a vCluster whose Secret or
+    Service could not be read.
+    """
     team = state.team
     if state.foreign:
         lines = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
-        yield Subject(host, "kubeconfig of vCluster", team.name).broken(
+        yield Affected(host, "kubeconfig of vCluster", team.name).broken(
             f"{state.unreached}. {name_writer(team.name)}, so nothing in the vCluster was checked",
             "have it written again: ",
-            *joined(map(Command, lines), ", then "),
+            *join_commands(map(Command, lines), ", then "),
         )
     if state.hidden:
-        yield Subject(host, "vCluster", team.name).warning(
+        yield Affected(host, "vCluster", team.name).warning(
             f"is not looked at: {state.unreached}",
             "run the doctor again in a minute, or as a user who may read it",
         )
@@ -45,7 +47,7 @@ def kubeconfig(state: TeamState, host: Cluster) -> Faults:
 def unreached(state: TeamState, host: Cluster) -> Fault:
     """Return the fault of a vCluster whose control plane is ready and whose API is not reached."""
     team = state.team
-    return Subject(host, "vCluster", team.name).broken(
+    return Affected(host, "vCluster", team.name).broken(
         f"its API: {state.unreached}{_access_hint(team)}",
         "look with: ",
         host.command(f"-n {team.namespace} get pods,services,secrets"),
@@ -76,7 +78,7 @@ def logs(team: DeclaredTeam, host: Cluster) -> Command:
 
 
 def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a client certificate that has expired, or expires within 30 days."""
+    """Yield a client certificate that has expired, or expires within 30 days; none if unknown."""
     host = snapshot.host
     team = state.team
     ends = state.certificate_ends
@@ -87,11 +89,11 @@ def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
         "renew it by a restart: ",
         host.command(f"-n {team.namespace} rollout restart {team.store.workload} {NAME}"),
         "; then ",
-        snapshot.update,
+        snapshot.update_command,
         f". A vCluster renews it from v0.31.3 on: of an older one first raise {path}, one line at a"
         " time",
     )
-    subject = Subject(host, "vCluster", team.name)
+    subject = Affected(host, "vCluster", team.name)
     day = f"{ends:%Y-%m-%d %H:%M}"
     if ends <= host.now:
         yield subject.broken(f"its certificate expired on {day} UTC: nobody gets in", *fix)

@@ -5,7 +5,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.objects import in_pool
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Faults, Subject
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Snapshot, TeamState
 from kai_fleet_policies.finding import Command
 from kai_usage.quantities import parse_quantity
@@ -39,26 +39,26 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
     pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
     held = sum(pod.gpu_amount for pod in pods if not pod.waits)
     if held > team.gpus + _GPU_SLACK:
-        yield Subject(host, "team", team.name).broken(
+        yield Affected(host, "team", team.name).broken(
             f"its pods hold {held:g} GPUs, and {team.gpus:g} are declared: the ResourceQuota does"
             " not count shares",
             f"write gpu.limit: {team.gpus:g} for {team.queue} at {host.desired.queues_key}, then ",
-            host.update,
+            host.update_command,
             f"; or raise {team.gpus_path}",
         )
 
 
 def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a namespace whose quota of Secrets is nearly used up."""
+    """Yield a namespace of whose quota of Secrets more than 80 % are used; none without a quota."""
     host = snapshot.host
     namespace = state.team.namespace
-    quota = host.named("resourcequotas", "objects", namespace)
+    quota = host.find("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
     hard = float(parse_quantity(value_at(status, "hard.secrets") or 0))
     used = float(parse_quantity(value_at(status, "used.secrets") or 0))
     if used > NEARLY_FULL * hard:
         names = f"{host.kubectl} -n {NAME} get secrets -o go-template='{_SECRETS_WITHOUT_POD}'"
-        yield Subject(host, "Secrets of namespace", namespace).warning(
+        yield Affected(host, "Secrets of namespace", namespace).warning(
             f"are {used:g} of at most {hard:g}: at the bound new pods wait, and no event names the"
             " reason. A pod that was deleted before it had a node left one with its tokens",
             "delete those: ",
@@ -73,13 +73,13 @@ def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
     pool = state.team.control_pool
     for pod in state.control_plane_pods(host):
         node_name = str(pod.spec.get("nodeName") or "")
-        node = host.named("nodes", node_name)
+        node = host.find("nodes", node_name)
         if node is not None and not in_pool(node.labels, pool):
             labels = ", ".join(f"{key}={value}" for key, value in pool.items())
-            yield Subject(host, "pod", pod.namespaced_name).broken(
+            yield Affected(host, "pod", pod.namespaced_name).broken(
                 f"is a control plane on a node without the labels {labels}: who is root there owns"
                 " it",
-                host.update,
+                host.update_command,
             )
 
 
@@ -89,7 +89,7 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
     pods_by_map: dict[str, list[str]] = defaultdict(list)
     for pod in host.within("pods", state.team.namespace):
         if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
-            yield Subject(host, "pod", pod.namespaced_name).broken(
+            yield Affected(host, "pod", pod.namespaced_name).broken(
                 "carries tokens in annotations: control planes with a scheduler of their own read"
                 " them, and are that account in this vCluster",
                 "have it made anew, which moves the tokens into Secrets: restart what makes it"
@@ -104,7 +104,7 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
         if len(names) < 2:
             continue
         for name in names:
-            yield Subject(host, "pod", name).warning(
+            yield Affected(host, "pod", name).warning(
                 f"names ConfigMap {config_map} in {_SHARED_GPU_MAP}, as others do: each may see the"
                 " GPU of the other",
                 "have the team make it anew without that annotation: KAI writes it",
@@ -123,7 +123,7 @@ def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
         return
     for policy in host.within("networkpolicies", state.team.namespace):
         if policy.name not in declared:
-            yield Subject(host, "NetworkPolicy", policy.namespaced_name).warning(
+            yield Affected(host, "NetworkPolicy", policy.namespaced_name).warning(
                 "the stack does not declare it, and policies only add what is allowed",
                 "write what it allows at isolation.network, and delete it: ",
                 host.command(f"-n {NAMESPACE} delete networkpolicy {NAMES}"),

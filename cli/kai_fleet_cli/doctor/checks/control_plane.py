@@ -7,7 +7,7 @@ from kai_fleet.cluster.store_use import grows
 from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet_cli.doctor.checks import access
 from kai_fleet_cli.doctor.checks.kai import killed_for_memory, killed_lately
-from kai_fleet_cli.doctor.faults import NAME, Fault, Faults, Subject, Why
+from kai_fleet_cli.doctor.faults import NAME, Affected, Fault, Faults, Why
 from kai_fleet_cli.doctor.messages import reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.recovery import full_store
@@ -23,13 +23,13 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Faults:
     """
     host = snapshot.host
     name = state.team.namespace
-    namespace = host.named("namespaces", name)
-    subject = Subject(host, "namespace", name)
+    namespace = host.find("namespaces", name)
+    subject = Affected(host, "namespace", name)
     if namespace is None:
-        yield subject.broken("is not there", host.update)
+        yield subject.broken("is not there", host.update_command)
     elif namespace.is_being_deleted:
-        yield subject.broken("is being deleted, with all that is in it", host.update)
-    elif not state.granted:
+        yield subject.broken("is being deleted, with all that is in it", host.update_command)
+    elif not state.declared_elsewhere:
         yield from access.kubeconfig(state, host)
         yield from _control_plane_faults(state, snapshot)
 
@@ -41,7 +41,7 @@ def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
     team = state.team
     host = snapshot.host
     control_plane = _control_plane(state, host)
-    subject = Subject(host, "vCluster", team.name)
+    subject = Affected(host, "vCluster", team.name)
     workload = team.store.workload
     if control_plane is None:
         yield subject.broken(f"its {workload} is not there", *_recreate_vcluster(team, snapshot))
@@ -60,17 +60,18 @@ def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
     If the Service of the chart exists the release does, too, and no update creates its objects.
     """
     host = snapshot.host
-    if host.named("services", team.name, team.namespace) is None:
-        return (snapshot.update,)
+    if host.find("services", team.name, team.namespace) is None:
+        return (snapshot.update_command,)
     return host.recreate_release(team.name, team.namespace)
 
 
 def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
+    """Return the fault of a control plane that is not ready; without a known fix, where to look."""
     team = state.team
     why_not_ready = _why_not_ready(state, host, control_plane)
     describe = host.command(f"-n {team.namespace} describe pod {team.name}-0")
     fix = why_not_ready.fix or ("look with: ", access.logs(team, host), " and ", describe)
-    return Subject(host, "vCluster", team.name).broken(
+    return Affected(host, "vCluster", team.name).broken(
         f"is not ready: {why_not_ready.cause}", *fix, effect_of=why_not_ready.effect_of
     )
 
@@ -79,8 +80,8 @@ def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
     """Return the workload of a vCluster: a StatefulSet, or a Deployment if it has no volume."""
     name = state.team.name
     namespace = state.team.namespace
-    stateful_set = host.named("statefulsets", name, namespace)
-    return stateful_set or host.named("deployments", name, namespace)
+    stateful_set = host.find("statefulsets", name, namespace)
+    return stateful_set or host.find("deployments", name, namespace)
 
 
 def _is_ready(control_plane: KubeObject) -> bool:
@@ -111,7 +112,7 @@ def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -
 
 
 def store(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield volumes and etcd members of a vCluster's store that are nearly full.
+    """Yield volumes and etcd members of a vCluster's store that are more than 80 % full.
 
     A full store takes no more writes. A volume that already grows is no fault.
     """
@@ -120,9 +121,10 @@ def store(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
+    """Yield volumes whose claim exists and does not grow already; the fix grows them."""
     team = state.team
     for name, fraction in state.store.volumes.items():
-        claim = host.named("persistentvolumeclaims", name, team.namespace)
+        claim = host.find("persistentvolumeclaims", name, team.namespace)
         if fraction <= _NEARLY_FULL or claim is None or grows(claim):
             continue
         grow = full_store.growth(team.name, [claim], host.kubectl)
@@ -142,7 +144,7 @@ def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
         if etcd.used > _NEARLY_FULL * etcd.quota:
             path = team.key_path_of("vcluster", "values")
             quota = full_store.larger_quota(etcd.quota)
-            fix = (f"write {quota} at {path}, then ", host.apply)
+            fix = (f"write {quota} at {path}, then ", host.apply_command)
         yield _nearly_full(state, host, f"etcd {member}", etcd.total / etcd.quota, *fix)
 
 
@@ -150,7 +152,7 @@ def _nearly_full(
     state: TeamState, host: Cluster, part: str, fraction: float, *fix: str | Command
 ) -> Fault:
     """Return the fault of a part of a store. `fraction` of it is in use."""
-    return Subject(host, "store of vCluster", state.team.name).warning(
+    return Affected(host, "store of vCluster", state.team.name).warning(
         f"its {part} is {fraction:.0%} full: a store that is full takes no more writes", *fix
     )
 
@@ -161,7 +163,7 @@ def killed(state: TeamState, snapshot: Snapshot) -> Faults:
     That is a warning if the control plane is ready again.
     """
     host = snapshot.host
-    if state.granted:
+    if state.declared_elsewhere:
         return
     control_plane = _control_plane(state, host)
     if control_plane is None or control_plane.spec.get("replicas", 1) == 0:
@@ -174,7 +176,7 @@ def killed(state: TeamState, snapshot: Snapshot) -> Faults:
         if pod.labels.get("app") == "vcluster-etcd":
             key = f"vcluster.values.{ETCD_RESOURCES}"
         yield killed_for_memory(
-            Subject(host, "pod", pod.name),
+            Affected(host, "pod", pod.name),
             last,
             state.team.key_path_of(key),
             runs_again=_is_ready(control_plane),

@@ -8,7 +8,7 @@ from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.checks.kai import recreate_part
-from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Fault, Faults
 from kai_fleet_cli.doctor.messages import NVIDIA_CLASS, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.finding import Level
@@ -29,8 +29,8 @@ _WHOLE_GPU: Final = 1.0001  # above the sum of fractions that fill one GPU
 
 
 def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield nodes that are not Ready, nodes whose GPUs have no memory label, and a host without
-    GPUs.
+    """Yield nodes that are not Ready, nodes whose NVIDIA GPUs have no memory label, and a host
+    without GPUs.
 
     Before an update only the last is a fault, and none while the GPU stack is yet to come.
     """
@@ -42,7 +42,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
         return
     resource = host.desired.gpu_resource
     if not any(node.gpus(resource) or _mig_slices(node) for node in host_nodes):
-        yield Subject(host, "cluster", host.name).broken(
+        yield Affected(host, "cluster", host.name).broken(
             f"none of {len(host_nodes)} nodes advertises {resource}",
             "set kai-fleet:gpu.provider to operator or device-plugin, and look at its pods; for"
             " another vendor's GPUs set kai-fleet:gpu.resource; inside a vCluster ask the"
@@ -51,7 +51,8 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _node_faults(host: Cluster, node: KubeObject) -> Faults:
-    subject = Subject(host, "node", node.name)
+    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label."""
+    subject = Affected(host, "node", node.name)
     if not node.is_true("Ready"):
         yield subject.warning("is not Ready", "look with: ", host.command(f"describe node {NAME}"))
     resource = host.desired.gpu_resource
@@ -105,7 +106,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     usable = [node for node in pool_nodes if node.takes_pods]
     cordoned = [node for node in pool_nodes if node.is_true("Ready") and not node.takes_pods]
     for node in cordoned:
-        yield Subject(host, "node", node.name).at(
+        yield Affected(host, "node", node.name).at_level(
             Level.ADVISORY if usable else Level.MANDATORY,
             "is cordoned: no new pod is placed there",
             "when its maintenance is over: ",
@@ -135,8 +136,8 @@ def _pool_labels(team: DeclaredTeam) -> str:
     return " ".join(labels) or "of all nodes"
 
 
-def _pool_subject(team: DeclaredTeam, host: Cluster) -> Subject:
-    return Subject(host, "node pool", _pool_labels(team))
+def _pool_subject(team: DeclaredTeam, host: Cluster) -> Affected:
+    return Affected(host, "node pool", _pool_labels(team))
 
 
 def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) -> Faults:
@@ -146,7 +147,7 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     not if vCluster adds tolerations to all pods.
     """
     team = state.team
-    if snapshot.before_update or state.granted:
+    if snapshot.before_update or state.declared_elsewhere:
         return
     if value_at(team.values, "sync.toHost.pods.enforceTolerations"):
         return
@@ -159,7 +160,7 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     if closed is not None:
         cause, fix = closed
         host = snapshot.host
-        yield _pool_subject(team, host).warning(cause, f"{fix}, then ", host.apply)
+        yield _pool_subject(team, host).warning(cause, f"{fix}, then ", host.apply_command)
 
 
 def _missing_gpus(
@@ -170,7 +171,8 @@ def _missing_gpus(
 ) -> Faults:
     """Yield each resource of which the pool advertises less than the team is granted.
 
-    A pool without any is no fault for a team on all nodes, nor while the GPU stack is to come.
+    Those of cordoned nodes count. A pool without any is no fault for a team on all nodes, nor while
+    the GPU stack is to come.
     """
     slices = set[str]()
     for node in usable:
@@ -226,14 +228,14 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
     copied_names = {node.name for node in cluster.all("nodes")}
     if pool_names:
         for name in sorted(copied_names - pool_names):
-            yield Subject(cluster, "node", name).broken(
+            yield Affected(cluster, "node", name).broken(
                 "is of another pool: the scheduler inside hands out its GPUs",
                 f"take sync.fromHost.nodes out of {team.path}.vcluster.values, then ",
-                cluster.apply,
+                cluster.apply_command,
             )
     restart = f"-n {team.namespace} delete pod -l app=vcluster,release={team.name}"
     for name in sorted(pool_names - copied_names):
-        yield Subject(cluster, "node", name).broken(
+        yield Affected(cluster, "node", name).broken(
             "is of its pool, and not there: nothing is scheduled on it",
             "restart the vCluster, which copies it: ",
             snapshot.host.command(restart),
@@ -243,7 +245,7 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
 def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
     """Yield DaemonSets of the GPU stack, and device plugins anywhere, that lack Ready pods.
 
-    Younger ones may still start.
+    Not those younger than a minute, which may still start.
     """
     for daemon_set in host.all("daemonsets"):
         if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
@@ -257,7 +259,7 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
         why = reason(host, daemon_set, *pods_of_set)
         look = host.command(f"-n {daemon_set.namespace} get pods,events")
         fix = why.fix or ("look with: ", look)
-        yield Subject(host, "DaemonSet", daemon_set.namespaced_name).broken(
+        yield Affected(host, "DaemonSet", daemon_set.namespaced_name).broken(
             f"{ready} of {scheduled} pods are Ready: {why.cause}", *fix, effect_of=why.effect_of
         )
 
@@ -271,11 +273,11 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
     for node in host.all("nodes"):
         pods = sorted(plugins_by_node[node.name])
         if len(pods) > 1:
-            yield Subject(host, "node", node.name).broken(
+            yield Affected(host, "node", node.name).broken(
                 f"has several device plugins ({', '.join(pods)}): each hands out the same GPUs",
                 "keep one of them. To keep one that this stack did not install, write provider"
                 " none at kai-fleet:gpu, then ",
-                host.update,
+                host.update_command,
             )
 
 
@@ -288,7 +290,7 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
         labels = [f"{key}={node.labels[key]}" for key in _SHARING_LABELS if key in node.labels]
         shared = [label for label in labels if not label.endswith(_NOT_SHARED)]
         if shared and node.name in names:
-            yield Subject(snapshot.host, "node", node.name).broken(
+            yield Affected(snapshot.host, "node", node.name).broken(
                 f"its device plugin shares GPUs by itself ({shared[0]}), and KAI shares them once"
                 " more: pods run out of GPU memory",
                 "take the sharing section out of the device plugin's config, or write gpuSharing:"
@@ -297,12 +299,15 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it."""
+    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it.
+
+    None if KAI's Config does not tell.
+    """
     sharing_pods = _sharing_pods(cluster)
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _shares_gpus(cluster) is not False:
         return
-    subject = Subject(cluster, "GPU sharing", "")
+    subject = Affected(cluster, "GPU sharing", "")
     asking = len(sharing_pods)
     if declared:
         yield subject.broken(
@@ -313,7 +318,7 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
         yield subject.broken(
             f"{asking} pods ask for a share of a GPU, and KAI denies it",
             f"write gpuSharing: true at {cluster.desired.key}, then ",
-            cluster.apply,
+            cluster.apply_command,
         )
 
 
@@ -328,7 +333,7 @@ def _asks_for_share(pod: Pod) -> bool:
 
 def _shares_gpus(cluster: Cluster) -> bool | None:
     """Whether KAI's Config lets pods share GPUs; None if it does not tell."""
-    config = cluster.named("configs", "kai-config")
+    config = cluster.find("configs", "kai-config")
     spec = config.spec if config else {}
     mode = value_at(spec, "global.gpuSharingMode")  # from v0.18; it overrides the older switch
     if mode:
@@ -344,7 +349,7 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
     for pod in _sharing_pods(cluster):
         if pod.phase == "Running" and not pod.groups:
-            yield Subject(cluster, "pod", pod.namespaced_name).broken(
+            yield Affected(cluster, "pod", pod.namespaced_name).broken(
                 f"runs with a share of a GPU and has no label {GPU_GROUP}: KAI does not count it",
                 delete,
                 ", so that KAI places it anew",
@@ -363,7 +368,7 @@ def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
     sized = [pod for pod in running if node.kai_memory or pod.gpu.fraction]
     total = sum(pod.gpu.fraction_of(node.kai_memory) for pod in sized)
     for pod in running:
-        subject = Subject(cluster, "pod", pod.namespaced_name)
+        subject = Affected(cluster, "pod", pod.namespaced_name)
         if not gpu.reserved:
             yield subject.broken(
                 f"shares GPU group {gpu.group}, which no reservation pod holds: others get its GPU"
@@ -383,7 +388,8 @@ def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
 def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield reservation pods that do not run, that found no GPU, or whose GPU nobody shares.
 
-    A reservation pod holds a GPU for the pods that share it. Younger ones may still start.
+    A reservation pod holds a GPU for the pods that share it. Those younger than a minute may still
+    start, and are left out.
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:
@@ -413,8 +419,8 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
             )
 
 
-def _reservation_subject(cluster: Cluster, pod: KubeObject) -> Subject:
-    return Subject(cluster, "reservation pod", pod.namespaced_name)
+def _reservation_subject(cluster: Cluster, pod: KubeObject) -> Affected:
+    return Affected(cluster, "reservation pod", pod.namespaced_name)
 
 
 def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
@@ -422,13 +428,13 @@ def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
 
     `effect` is what that means.
     """
-    subject = Subject(cluster, "RuntimeClass", NVIDIA_CLASS)
+    subject = Affected(cluster, "RuntimeClass", NVIDIA_CLASS)
     cause = f"is not there: {effect}"
     if cluster.name == HOST:
         return subject.broken(
             cause,
             "set kai-fleet:gpu.provider to operator or device-plugin, then ",
-            cluster.update,
+            cluster.update_command,
             "; where a device plugin runs that this stack did not install, make the class with"
             ' handler nvidia, or write "" at binder.runtimeClassName of KAI\'s values',
         )
@@ -436,6 +442,6 @@ def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
         cause,
         "the vCluster copies it from the host, where it has to be: leave"
         " sync.fromHost.runtimeClasses of the vCluster's values on, then ",
-        cluster.update,
+        cluster.update_command,
         effect_of=subject.text,
     )

@@ -7,7 +7,7 @@ from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import value_at
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.checks import bounds
-from kai_fleet_cli.doctor.faults import Faults, Subject
+from kai_fleet_cli.doctor.faults import Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 _SHOWN_CLASSES: Final = 10
@@ -46,7 +46,7 @@ def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
         for required in snapshot.required
     )
     if requires_guards and not cluster.serves(GUARDS):
-        yield Subject(cluster, "Kubernetes", "").broken(
+        yield Affected(cluster, "Kubernetes", "").broken(
             "is older than 1.30: it serves no ValidatingAdmissionPolicy, of which the guards are"
             " made",
             "upgrade it; that of a vCluster is vcluster.kubernetesVersion of its team",
@@ -60,7 +60,7 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
     """
     host = snapshot.host
     team = state.team
-    if not snapshot.before_update or state.granted:
+    if not snapshot.before_update or state.declared_elsewhere:
         return
     if team.store.type != "etcd" and team.store.workload != "statefulset":
         return
@@ -69,7 +69,7 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
         return
     if not any(storage_class.is_default_class for storage_class in host.all("storageclasses")):
         path = team.key_path_of("vcluster.storageClass")
-        yield Subject(host, "vCluster", team.name).warning(
+        yield Affected(host, "vCluster", team.name).warning(
             "needs a volume, and no StorageClass is the default one",
             f"write one at {path}, or make one the default",
         )
@@ -78,7 +78,7 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
 def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
-    `resource` is a key of CLASSES.
+    `resource` is a key of CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist.
     """
     host = snapshot.host
     kind, key = CLASSES[resource]
@@ -91,7 +91,7 @@ def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     path = state.team.key_path_of(key)
     fix = f"write one that is there ({there}) at {path}, or have this one made"
     for name in sorted(names.difference(existing)):
-        subject = Subject(host, kind, name)
+        subject = Affected(host, kind, name)
         if key.startswith("vcluster."):
             yield subject.broken(
                 "is not there, and the vCluster that needs it does not become ready", fix
@@ -125,14 +125,14 @@ def _isolated_teams(snapshot: Snapshot) -> list[str]:
 def ports(host: Cluster, snapshot: Snapshot) -> Faults:
     """Yield ports of the host's API that the network policies of a vCluster do not let it reach."""
     teams = _isolated_teams(snapshot)
-    service = host.named("services", "kubernetes", "default") if teams else None
+    service = host.find("services", "kubernetes", "default") if teams else None
     if service is None:
         return
     allowed = [snapshot.settings.team_or_grant(name).isolation.network.api_ports for name in teams]
     service_ports = service.spec.get("ports") or []
     for port in {service_port.get("targetPort") for service_port in service_ports}:
         if isinstance(port, int) and any(port not in team_ports for team_ports in allowed):
-            yield Subject(host, "API server", "of the host").broken(
+            yield Affected(host, "API server", "of the host").broken(
                 f"listens at port {port}, which network policies keep vClusters from",
                 f"write kai-fleet:isolation.network.apiPorts: [443, {port}]",
                 check="network-reach",
@@ -144,7 +144,7 @@ def network(host: Cluster, snapshot: Snapshot) -> Faults:
     if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
         return
     if not any(map(_enforces_policies, host.all("daemonsets"))):
-        yield Subject(host, "network plugin", "of the host").warning(
+        yield Affected(host, "network plugin", "of the host").warning(
             "no DaemonSet is of one that is known to enforce NetworkPolicies: pods of one team may"
             " reach those of others",
             "install one that does, such as Calico or Cilium, or write enableNetworkPolicy: true"

@@ -6,7 +6,7 @@ from typing import Final
 from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.faults import NAMES, Fault, Faults, Subject, Why
+from kai_fleet_cli.doctor.faults import NAMES, Affected, Fault, Faults, Why
 from kai_fleet_cli.doctor.messages import reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Command, Fix, Level
@@ -22,7 +22,7 @@ def recreate_part(cluster: Cluster) -> Fix:
     """Return a fix that creates a missing part of KAI again."""
     if cluster.all("releases"):
         return cluster.recreate_release(_RELEASE, KAI_NAMESPACE)
-    return (cluster.update,)
+    return (cluster.update_command,)
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
@@ -34,14 +34,14 @@ def parts(cluster: Cluster, _: Snapshot) -> Faults:
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if release is None or not deployments:
         version = release.version if release else ""
-        yield Subject(cluster, "KAI", version).broken("is not installed", cluster.update)
+        yield Affected(cluster, "KAI", version).broken("is not installed", cluster.update_command)
         return
-    again = recreate_part(cluster)
+    recreation = recreate_part(cluster)
     for name in release.deployments:
-        subject = Subject(cluster, "Deployment", name)
+        subject = Affected(cluster, "Deployment", name)
         deployment = deployments.get(name)
         if deployment is None:
-            yield subject.broken("is not there", *again)
+            yield subject.broken("is not there", *recreation)
         elif deployment.spec.get("replicas", 1) == 0:
             scale = f"-n {KAI_NAMESPACE} scale deployment {NAMES} --replicas=1"
             yield subject.broken("is scaled to 0", cluster.command(scale))
@@ -93,20 +93,20 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
             continue
         path = f"{cluster.desired.key}.values.{release.resources_key(deployment.name)}"
         yield killed_for_memory(
-            Subject(cluster, "Deployment", deployment.name),
+            Affected(cluster, "Deployment", deployment.name),
             last,
             path.removesuffix("."),
             runs_again=deployment.rolled_out,
         )
 
 
-def killed_for_memory(subject: Subject, last: Killed, path: str, *, runs_again: bool) -> Fault:
+def killed_for_memory(subject: Affected, last: Killed, path: str, *, runs_again: bool) -> Fault:
     """Return the fault of an object with this killed container. `path` is the key of its memory."""
-    return subject.at(
+    return subject.at_level(
         Level.ADVISORY if runs_again else Level.MANDATORY,
         f"its {last.sentence}",
         f"raise limits.memory at {path}, then ",
-        subject.cluster.apply,
+        subject.cluster.apply_command,
     )
 
 
@@ -129,8 +129,8 @@ def conditions(cluster: Cluster, _: Snapshot) -> Faults:
         return
     for resource_and_name in release.ready_conditions:
         resource, name = resource_and_name.split("/")
-        item = cluster.named(resource.partition(".")[0], name)
-        subject = Subject(cluster, "KAI's", resource_and_name)
+        item = cluster.find(resource.partition(".")[0], name)
+        subject = Affected(cluster, "KAI's", resource_and_name)
         if item is None:
             yield subject.broken("is not there", *recreate_part(cluster))
         elif not item.is_true("Ready"):
@@ -143,10 +143,10 @@ def hooks(cluster: Cluster, _: Snapshot) -> Faults:
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
-            yield Subject(cluster, "Job", job).broken(
+            yield Affected(cluster, "Job", job).broken(
                 "its pod has no node, and Helm waits for it",
                 "free some cpu on a node that KAI may use, then ",
-                cluster.update,
+                cluster.update_command,
             )
 
 
@@ -162,7 +162,7 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
         return
     parts = ", ".join(sorted(names)[:3])
     version = cluster.version or ""
-    subject = Subject(cluster, "KAI", version)
+    subject = Affected(cluster, "KAI", version)
     if cluster.name == HOST:
         yield subject.warning(
             f"runs on the host ({parts}), and the stack declares none there: another program has"
@@ -186,7 +186,7 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
     # When these are deleted KAI's operator removes its parts, so before the operator itself.
     owners = list[str]()
     for resource, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
-        if cluster.named(resource, name):
+        if cluster.find(resource, name):
             owners.append(f"{resource}/{name}")
     if not owners:
         return (uninstall,)
@@ -194,14 +194,14 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
 
 
 def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield schedulers besides the declared ones, and shards that an older KAI does not know."""
+    """Yield schedulers whose SchedulingShard is gone, and all shards if KAI's release has none."""
     release = cluster.kai
     if release is None:
         return
     shards = [shard.name for shard in cluster.all("schedulingshards")]
     if not release.has_shards:
         for name in shards:
-            yield Subject(cluster, "SchedulingShard", name).broken(
+            yield Affected(cluster, "SchedulingShard", name).broken(
                 f"a newer KAI left it, and the operator of {release.version} makes a second"
                 " scheduler of it",
                 cluster.command(f"delete schedulingshard {NAMES}"),
@@ -209,7 +209,7 @@ def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
     for scheduler in cluster.schedulers:
         shard = scheduler.name.removeprefix("kai-scheduler-")
         if scheduler.name != "scheduler" and shard not in shards:
-            yield Subject(cluster, "Deployment", scheduler.name).broken(
+            yield Affected(cluster, "Deployment", scheduler.name).broken(
                 "its SchedulingShard is gone: it schedules beside the others",
                 cluster.command(f"-n {KAI_NAMESPACE} delete deployment {NAMES}"),
             )

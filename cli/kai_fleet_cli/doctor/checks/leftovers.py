@@ -5,7 +5,7 @@ from typing import Final
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
 from kai_fleet.names import TEAM_LABEL
-from kai_fleet_cli.doctor.faults import NAMES, Faults, Subject, joined
+from kai_fleet_cli.doctor.faults import NAMES, Affected, Faults, join_commands
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Fix
 from kai_usage.times import seconds_since
@@ -29,9 +29,9 @@ def stuck(cluster: Cluster, _: Snapshot) -> Faults:
             continue
         commands = [cluster.command(cause.kubectl) for cause in deletion_causes if cause.kubectl]
         look = cluster.command(f"get namespace {namespace.name} -o yaml")
-        fix = joined(commands, ", then ") or ("look with: ", look)
+        fix = join_commands(commands, ", then ") or ("look with: ", look)
         keeps = why(namespace, deletion_causes) or "no condition of it says why"
-        yield Subject(cluster, "namespace", namespace.name).broken(
+        yield Affected(cluster, "namespace", namespace.name).broken(
             f"is being deleted and does not go: {keeps}", *fix
         )
 
@@ -52,7 +52,7 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
         fix: Fix = ("look with: ", cluster.command(f"describe apiservice {service.name}"))
         if cause.kubectl:
             fix = (cluster.command(cause.kubectl),)
-        yield Subject(cluster, "APIService", service.name).warning(
+        yield Affected(cluster, "APIService", service.name).warning(
             f"{cause.words}; until then no namespace that is deleted goes, a team's not either",
             *fix,
         )
@@ -67,8 +67,8 @@ def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
         prefix, _separator, namespace = role.name.partition("-v-")
         if not prefix.startswith("vc-") or not namespace:
             continue
-        if host.named("namespaces", namespace) is None:
-            yield Subject(host, "ClusterRole", role.name).warning(
+        if host.find("namespaces", namespace) is None:
+            yield Affected(host, "ClusterRole", role.name).warning(
                 "is of a vCluster whose namespace is gone",
                 host.command(f"delete clusterrole,clusterrolebinding {NAMES} --ignore-not-found"),
             )
@@ -84,10 +84,10 @@ def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
         team = namespace.labels.get(TEAM_LABEL)
         if team is None or team in declared or namespace.is_being_deleted:
             continue
-        yield Subject(host, "namespace", namespace.name).warning(
+        yield Affected(host, "namespace", namespace.name).warning(
             f"is of team {team}, which is not in the stack's file: another program has the team, or"
             " this stack had it",
             "if this stack had it, put the team back, or its name into kai-fleet:removed, then ",
-            host.update,
+            host.update_command,
             "; else leave it to whoever has it",
         )

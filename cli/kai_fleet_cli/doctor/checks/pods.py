@@ -8,7 +8,7 @@ from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
 from kai_fleet.wording import listed, number_with_noun
-from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Fault, Faults, Subject
+from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Fault, Faults
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_policies.finding import Fix
@@ -53,8 +53,9 @@ def waiting(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Return the first reason why a pod does not run; None if it runs, or there is no reason yet.
+    """Return the first reason why a pod does not run.
 
+    None if it is not Pending, is being deleted or is not counted, or if there is no reason yet.
     Raises UnreadError if a list that decides was not read.
     """
     use = cluster.pod_uses.get(pod.namespaced_name)
@@ -75,12 +76,14 @@ def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
     for message in pod.waiting:
         yield explain(subject, [message], "pending")
         if message.startswith(_CANNOT_START):
-            yield subject.by_tenant(f"its container does not start: {message}", *_describe(cluster))
+            yield subject.tenants_fault(
+                f"its container does not start: {message}", *_describe(cluster)
+            )
     yield explain(subject, cluster.messages_of(pod), "pending")
 
 
-def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Subject:
-    return Subject(cluster, "pod", pod.namespaced_name)
+def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Affected:
+    return Affected(cluster, "pod", pod.namespaced_name)
 
 
 def _describe(cluster: Cluster) -> Fix:
@@ -110,20 +113,20 @@ def _not_placed(
         )
     if gates := pod.spec.get("schedulingGates"):
         gate_names = ", ".join(str(gate.get("name")) for gate in gates)
-        yield subject.by_tenant(
+        yield subject.tenants_fault(
             f"its scheduling gates are closed: {gate_names}", "whoever set them opens them"
         )
     if use.by_kai:
         yield from _by_queue(pod, use, cluster, snapshot)
         yield from _by_limits(use, cluster, snapshot)
     elif scheduling.kai is not None and QUEUE_LABEL in pod.labels:
-        yield subject.by_tenant(
+        yield subject.tenants_fault(
             "has the label kai.scheduler/queue and another scheduler: KAI never sees it",
             "write schedulerName: kai-scheduler, or drop the label",
             check="workload-scheduler",
         )
     if labels := _labels_of_no_node(pod, cluster, snapshot):
-        yield subject.by_tenant(
+        yield subject.tenants_fault(
             f"no node has the labels that it asks for: {labels}",
             "write a nodeSelector that nodes have",
         )
@@ -141,11 +144,13 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
 
 
 def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
-    """Return a fault for a pod that asks for more GPUs than any node has, even an empty one."""
+    """Return a fault for a pod that asks for more GPUs than any Ready node of its cluster has, even
+    an empty one; else None.
+    """
     gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
     if gpus > most:
-        return _subject(use, cluster).by_tenant(
+        return _subject(use, cluster).tenants_fault(
             f"it asks for {gpus:g} GPUs, and no Ready node has more than {most:g}: it never runs",
             f"ask for at most {most:g} in one pod, or add larger nodes to the pool",
             key="never",
@@ -209,15 +214,16 @@ def _by_queue(
     if not any(deployment.rolled_out for deployment in scheduling.schedulers):
         yield _no_scheduler(subject, scheduling)
     runtime_class = pod.spec.get("runtimeClassName")
-    if runtime_class and cluster.named("runtimeclasses", runtime_class) is None:
+    if runtime_class and cluster.find("runtimeclasses", runtime_class) is None:
         message = f'RuntimeClass "{runtime_class}" not found'
         yield explain(subject, [message], "pending")
     yield _wrong_shard(pod, use, cluster, scheduling)
 
 
-def _no_scheduler(subject: Subject, scheduling: Cluster) -> Fault:
+def _no_scheduler(subject: Affected, scheduling: Cluster) -> Fault:
+    """Return the fault of a KAI pod for which no scheduler runs; the tenant's if KAI is absent."""
     if scheduling.kai is None:
-        return subject.by_tenant(
+        return subject.tenants_fault(
             "it asks for KAI, and no KAI schedules in this cluster",
             "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
         )
@@ -243,9 +249,9 @@ def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None
         cause = "asks for KAI and names no queue: KAI would look for one called default-queue"
     elif queue not in tree.by_name:
         cause = f"names queue {queue}, which is not there and not declared"
-    elif scheduling.named("queues", queue) is None:
+    elif scheduling.find("queues", queue) is None:
         return _subject(use, cluster).broken(
-            f"its queue {queue} is declared, and is not there", scheduling.update
+            f"its queue {queue} is declared, and is not there", scheduling.update_command
         )
     elif not tree.is_leaf(queue):
         cause = f"names queue {queue}, which has children and so takes no pods"
@@ -254,7 +260,7 @@ def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None
         cause = f"names queue {queue}, but the queue of its team is {team_queue}"
     else:
         return None
-    return _subject(use, cluster).by_tenant(
+    return _subject(use, cluster).tenants_fault(
         cause,
         f"write the label kai.scheduler/queue: {right_queues}",
         check="workload-leaf-queue",
@@ -267,21 +273,35 @@ def _wrong_shard(
     cluster: Cluster,
     scheduling: Cluster,
 ) -> Fault | None:
-    """Return a fault if a pod's shard label is not its queue's.
+    """Return a fault if a pod's shard label is not that of its queue, which its PodGroup names.
 
-    A shard's scheduler sees the pods with its label, not those that only name its queue.
+    A shard's scheduler sees the pods with its label, not those that only name its queue. That of
+    the default shard sees the pods without the label: none sees those with the value `default`.
     """
-    queue = scheduling.named("queues", pod.labels.get(QUEUE_LABEL, ""))
+    queue = scheduling.find("queues", use.queue or "")
     if queue is None:
         return None
+    subject = _subject(pod, cluster)
     queue_shard = queue.labels.get(NODE_POOL)
     pod_shard = pod.labels.get(NODE_POOL)
     if queue_shard == pod_shard:
         return None
+    if queue_shard == DEFAULT_SHARD:
+        return subject.tenants_fault(
+            f"its queue {use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only queues"
+            " without the label are of the default shard",
+            f"take the label {NODE_POOL} off the queue and off the pod",
+        )
     fix = f"drop the label {NODE_POOL}"
     if queue_shard:
         fix = f"write the label {NODE_POOL}: {queue_shard}"
-    return _subject(pod, cluster).by_tenant(
+    if pod_shard == DEFAULT_SHARD:
+        return subject.tenants_fault(
+            f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are of"
+            " the default shard: no scheduler places it",
+            fix,
+        )
+    return subject.tenants_fault(
         f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
         f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it",
         fix,
@@ -301,14 +321,14 @@ def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
         most = f"{exceeded.limit:g}"
         raise_limit = _raise_limit(scheduling, team, queue, exceeded.needed)
         if exceeded.alone:
-            yield subject.by_tenant(
+            yield subject.tenants_fault(
                 f"it asks for {asked}, and queue {queue} may hold at most {most}: it never runs",
                 f"ask for at most {most}, or ",
                 *raise_limit,
                 key=f"never {queue}",
             )
         else:
-            yield subject.by_tenant(
+            yield subject.tenants_fault(
                 f"it asks for {asked}, and queue {queue} holds {exceeded.in_use:g} of at most"
                 f" {most}",
                 "wait for a pod of that queue to end, ask for less, or ",
@@ -369,7 +389,7 @@ def _wrong_keys_among(
         if meant in (None, key):
             continue
         right_field = "label" if meant == QUEUE_LABEL else "annotation"
-        yield _subject(pod, cluster).by_tenant(
+        yield _subject(pod, cluster).tenants_fault(
             f"has the {field} {key}, which no version of KAI reads",
             f"write the {right_field} {meant}" if meant else "drop it",
         )
@@ -380,7 +400,7 @@ def without_group(cluster: Cluster, _: Snapshot) -> Faults:
     for pod in cluster.all("pods"):
         use = cluster.pod_uses.get(pod.namespaced_name)
         group = pod.annotations.get(POD_GROUP)
-        if not group or cluster.named("podgroups", group, pod.namespace) is not None:
+        if not group or cluster.find("podgroups", group, pod.namespace) is not None:
             continue
         if use is not None and use.by_kai:
             yield _subject(pod, cluster).broken(
@@ -413,12 +433,13 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     skipped = GPU_CHARTS | snapshot.skipped_namespaces(cluster)
     for about, message in messages.items():
         name = f"{about.namespace}/{about.name}"
-        reason = explain(Subject(cluster, about.kind, name), [message])
+        reason = explain(Affected(cluster, about.kind, name), [message])
         if reason is not None and about.namespace not in skipped:
             yield reason
 
 
 def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
+    """Return the messages of ReplicaSets that could not create pods."""
     messages = dict[_Involved, str]()
     for owner in cluster.all("replicasets"):
         failure = owner.condition("ReplicaFailure")
@@ -460,13 +481,13 @@ def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
 def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
     """Whether an event does not matter any more: its object is gone, has its pods, or ended.
 
-    For a kind that is not read, and for pods, it is over 15 minutes after the event.
+    For pods, and for a kind that is not read or not served, it is over 15 minutes after the event.
     """
     late = seconds_since(event.last_seen, cluster.now) > _LATELY_SECONDS
     resource = f"{about.kind.lower()}s"
     if not cluster.asked(resource) or not cluster.serves(resource):
         return late
-    owner = cluster.named(resource, about.name, about.namespace)
+    owner = cluster.find(resource, about.name, about.namespace)
     if owner is None:
         return True
     if about.kind == "Pod":

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from kai_fleet.cluster.provider.queues import TREE
 from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, NODE_POOL
-from kai_fleet_cli.doctor.faults import NAMES, Fault, Faults, Subject, being_deleted
+from kai_fleet_cli.doctor.faults import NAMES, Affected, Fault, Faults, being_deleted
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.model.queues import QueueIndex
 
@@ -17,17 +17,17 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """
     index = QueueIndex(cluster.queues)
     if not index.queues and not cluster.desired.queues:
-        yield Subject(cluster, "cluster", cluster.name).warning(
+        yield Affected(cluster, "cluster", cluster.name).warning(
             "has no queue: KAI schedules no pod",
             f"declare one at {cluster.desired.queues_key}, then ",
-            cluster.apply,
+            cluster.apply_command,
         )
     for queue in index.queues:
         if queue.name not in index.levels:
-            yield Subject(cluster, "queue", str(queue.name)).broken(
+            yield Affected(cluster, "queue", str(queue.name)).broken(
                 f"its parent {queue.parent} is not there, or is itself below such a one: KAI drops"
                 " it",
-                cluster.update,
+                cluster.update_command,
                 f", or give it another parent at {cluster.desired.queues_key}",
             )
     if cluster.desired.declared:
@@ -75,17 +75,17 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
         name: Its name.
         trees: Names of the queue trees that this stack may declare.
     """
-    queue = cluster.named("queues", name)
+    queue = cluster.find("queues", name)
     if queue is not None and queue.is_being_deleted:
         return being_deleted(cluster, queue, "queue", "queues", declared=False)
-    subject = Subject(cluster, "queue", name)
+    subject = Affected(cluster, "queue", name)
     key = cluster.desired.queues_key
     delete = cluster.command(f"delete queue {NAMES}")
     tree = None if queue is None else queue.labels.get(TREE)
     if tree == f"{cluster.name}-queues":
         return subject.warning(
             "is left over from this stack, whose file does not have it any more",
-            cluster.update,
+            cluster.update_command,
             f", which deletes it; or put it back at {key}",
         )
     if tree is not None and tree not in trees:
@@ -109,7 +109,7 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
 def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield shards and topology levels that no node has the label for.
 
-    No shards of a team with an autoscaler, which may add the nodes.
+    The default shard needs none. No shards of a team with an autoscaler, which may add the nodes.
     """
     scheduler = cluster.desired.scheduler
     labels = set[tuple[str, str]]()
@@ -120,7 +120,7 @@ def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
         for shard in scheduler.shards:
             label = f"{NODE_POOL}={shard}"
             if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
-                yield Subject(cluster, "SchedulingShard", shard).broken(
+                yield Affected(cluster, "SchedulingShard", shard).broken(
                     f"no node has the label {label}: nothing is scheduled there",
                     "label nodes on the host: ",
                     snapshot.host.command(f"label node <node> {label}"),
@@ -128,7 +128,7 @@ def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
     keys = {key for key, _ in labels}
     for name, levels in scheduler.topologies.items():
         for level in set(levels) - keys:
-            yield Subject(cluster, "Topology", name).warning(
+            yield Affected(cluster, "Topology", name).warning(
                 f"no node has the label {level}: placement by it is impossible",
                 f"label the nodes with their {level}, or leave it out of the topology",
             )

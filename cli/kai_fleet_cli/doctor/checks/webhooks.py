@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.faults import NAME, NAMES, Fault, Faults, Subject
+from kai_fleet_cli.doctor.faults import NAME, NAMES, Affected, Fault, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_usage.keys import KAI_NAMESPACE
 
@@ -59,7 +59,7 @@ class _Webhook(NamedTuple):
 
     @property
     def service(self) -> str:
-        """Name of its Service."""
+        """Name of its Service; the text `None` if it calls a URL."""
         return str(value_at(self.fields, "clientConfig.service.name"))
 
     @property
@@ -82,7 +82,10 @@ class _Webhook(NamedTuple):
 
     @property
     def may_refuse(self) -> bool:
-        """Whether requests are refused if its Service does not answer."""
+        """Whether requests are refused if its Service does not answer.
+
+        Not if it calls a URL, ignores failures, or has a match condition that is always false.
+        """
         conditions = self.fields.get("matchConditions") or []
         if any(condition.get("expression") == "false" for condition in conditions):
             return False
@@ -99,7 +102,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
         is_of_kai = webhook.namespace == KAI_NAMESPACE
         if not webhook.may_refuse or not (is_of_kai or webhook.judges_updates):
             continue
-        is_there = cluster.named("services", webhook.service, webhook.namespace) is not None
+        is_there = cluster.find("services", webhook.service, webhook.namespace) is not None
         is_answered = (webhook.namespace, webhook.service) in answering
         if is_of_kai:
             yield from _own_webhook(cluster, webhook, is_there=is_there, is_answered=is_answered)
@@ -108,6 +111,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _webhooks(cluster: Cluster) -> list[_Webhook]:
+    """Return all webhooks, validating ones first."""
     webhooks = list[_Webhook]()
     for resource in _WEBHOOK_CONFIGURATIONS:
         for configuration in cluster.all(resource):
@@ -138,7 +142,7 @@ def _own_webhook(
 
     `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
     """
-    subject = Subject(cluster, "webhook", webhook.configuration)
+    subject = Affected(cluster, "webhook", webhook.configuration)
     resource = webhook.resource.removesuffix("s")
     if not is_there:
         yield subject.broken(
@@ -146,7 +150,7 @@ def _own_webhook(
             " uninstalled KAI left it",
             cluster.command(f"delete {resource} {NAMES}"),
             ", or ",
-            cluster.update,
+            cluster.update_command,
             " where this KAI is declared",
         )
     elif not is_answered:
@@ -159,7 +163,7 @@ def _own_webhook(
         yield subject.broken(
             f"it has no certificate authority, so {webhook.refused} are refused: KAI's"
             " installation did not end",
-            cluster.update,
+            cluster.update_command,
             "; it continues from there",
         )
 
@@ -168,7 +172,7 @@ def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
     """Return the fault of a webhook that does not answer."""
     resource = webhook.resource.removesuffix("s")
     space = webhook.namespace
-    return Subject(cluster, "webhook", webhook.configuration).warning(
+    return Affected(cluster, "webhook", webhook.configuration).warning(
         f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
         f" {webhook.service} of namespace {space}, so {webhook.refused} are refused",
         "have its owner repair it: ",

@@ -18,6 +18,7 @@ from kai_fleet_stack.settings.sections.kubernetes import (
     Port,
 )
 from kai_fleet_stack.settings.sections.models import (
+    LIST_CONTEXTS,
     NO_ENTRIES,
     NO_KEYS,
     Grants,
@@ -208,5 +209,5 @@ class Cluster(Credentials):
         ways = [self.context, self.kubeconfig, self.kind]
         if ways.count(None) != 2:
             cause = "is needed, or kubeconfig, or kind, and only one of them"
-            fix = "write context: with a name from `kubectl config get-contexts`, or kind: {}"
+            fix = f"write context: with a name from {LIST_CONTEXTS}, or kind: {{}}"
             yield "context", f"{cause}; {fix} for a new one on this machine"

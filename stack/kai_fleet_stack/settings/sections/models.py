@@ -20,11 +20,13 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from kai_fleet.wording import MASK, listed
+from kai_fleet_policies.finding import Command
 from kai_fleet_policies.key_paths import Location
 
 T = TypeVar("T")
 # Placeholder in messages: `secrets.with_command` replaces it by the complete command.
 SET_SECRET: Final = "`pulumi config set --secret --path`"
+LIST_CONTEXTS: Final = Command("kubectl config get-contexts")
 # Mistakes: the key path, and what is wrong there as `cause; fix`.
 Mistakes = Iterator[tuple[str, str]]
 

@@ -14,29 +14,30 @@ from kai_fleet.names import IDENTITY, QUEUES, RELEASE
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
-from kai_fleet_cli.diff.changes import Item
+from kai_fleet_cli.diff.changes import SummaryLine
 from kai_fleet_cli.recovery.state import Resource, State, clusters_of
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
 
 
-def losses(known: State, uids: Mapping[str, str]) -> dict[str, str]:
+def lost_contents(state: State, uids: Mapping[str, str]) -> dict[str, str]:
     """The contents of the old vCluster, in words, by the name of each that was created again.
 
     `uids` are the UIDs as they are now, by vCluster, of those that answer.
     """
     return {
-        name: contents(known, vcluster.urn)
-        for name, vcluster in known.vclusters.items()
+        name: contents_inside(state, vcluster.urn)
+        for name, vcluster in state.vclusters.items()
         if uids.get(name, vcluster.uid) != vcluster.uid
     }
 
 
-def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
-    """The same for vClusters that were created again and that an update with these steps filled.
+def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
+    """The contents of the old vCluster, in words, by the name of each that was created again and
+    that an update with these steps filled.
 
-    `known` is the state before that update. Before it, a vCluster whose namespace was deleted does
+    `state` is the state before that update. Before it, a vCluster whose namespace was deleted does
     not answer, so nothing tells that it will be another one.
     """
     uids = dict[str, str]()
@@ -47,23 +48,23 @@ def filled(known: State, steps: Iterable[StepEventMetadata]) -> dict[str, str]:
         (uid,) = pairs(step.new.inputs)["triggers"]
         vcluster = name.removesuffix(IDENTITY)
         uids[vcluster] = uid
-    return losses(known, uids)
+    return lost_contents(state, uids)
 
 
-def items(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Item]:
-    """A line for each vCluster that `losses` or `filled` gave; `advice` is its end."""
+def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[SummaryLine]:
+    """A line for each vCluster in `lost`, with its contents in words; `advice` ends each line."""
     return [
-        Item(name, f"vCluster {name}", f"{WORDS}{lost_contents}{advice}")
-        for name, lost_contents in lost.items()
+        SummaryLine(name, f"vCluster {name}", f"{WORDS}{contents}{advice}")
+        for name, contents in lost.items()
     ]
 
 
-def contents(known: State, vcluster: str) -> str:
+def contents_inside(state: State, vcluster: str) -> str:
     """What the state has in a vCluster, in words: its KAI, its queues and its workloads.
 
     `vcluster` is the URN of the vCluster's component.
     """
-    inside = _resources_inside(known, vcluster)
+    inside = _resources_inside(state, vcluster)
     phrases = [
         f"KAI {get(resource, 'inputs', 'version')}"
         for resource in inside
@@ -79,10 +80,10 @@ def contents(known: State, vcluster: str) -> str:
     return ", ".join(phrases)
 
 
-def _resources_inside(known: State, vcluster: str) -> list[Resource]:
+def _resources_inside(state: State, vcluster: str) -> list[Resource]:
     """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
-    children = {urn for urn, parent in known.parents.items() if parent == vcluster}
-    resources = known.resources.values()
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    resources = state.resources.values()
     return [resource for resource in resources if clusters_of(resource) & children]
 
 

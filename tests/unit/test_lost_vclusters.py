@@ -14,7 +14,7 @@ from kai_fleet.cluster.probes import vcluster as probe
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.names import IDENTITY, PROVIDERS, QUEUES
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.diff import another
+from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Source
@@ -63,7 +63,7 @@ def test_the_state_knows_which_vcluster_it_was():
     known = state("old", "https://10.0.0.5:30001")
     ml = known.vclusters["ml"]
     assert (ml.uid, ml.namespace, ml.server) == ("old", "team-ml", "https://10.0.0.5:30001")
-    (item,) = another.items(another.losses(known, {"ml": "new"}))
+    (item,) = lost_vclusters.summary_lines(lost_vclusters.lost_contents(known, {"ml": "new"}))
     assert (item.team, item.subject) == ("ml", "vCluster ml")
     assert "everything that was in the old one is lost: KAI v" in item.words
     assert "queues default, serve and train, and all that its users made. If there" in item.words
@@ -76,7 +76,9 @@ def test_an_update_that_filled_another_one_says_what_was_lost(uid, lost):
     urn = next(urn for urn in known.resources if urn.endswith(f"::ml{IDENTITY}"))
     gone = SimpleNamespace(urn=urn.replace("::ml", "::nlp"), new=None)
     new = SimpleNamespace(urn=urn, new=SimpleNamespace(inputs={"triggers": [uid]}))
-    found = another.items(another.filled(known, [gone, new]), advice="")
+    found = lost_vclusters.summary_lines(
+        lost_vclusters.refilled_contents(known, [gone, new]), advice=""
+    )
     assert [item.team for item in found] == lost
     assert all(item.words.endswith("and all that its users made") for item in found)
 
@@ -89,14 +91,14 @@ def test_objects_of_the_teams_files_are_named():
         provider = f"{inside if name.startswith('ml') else inside.replace('::ml', '::nlp')}::id"
         item = {"urn": urn, "type": f"kubernetes:{kind}", "provider": provider}
         known.resources[urn] = item
-    lost = another.losses(known, {"ml": "new"})["ml"]
+    lost = lost_vclusters.lost_contents(known, {"ml": "new"})["ml"]
     assert ", Deployment demo/web, and all that its users made" in lost
     assert "Pod" not in lost
 
 
 @pytest.mark.parametrize("uids", [{"ml": "old"}, {}, {"other": "new"}])
 def test_the_same_one_and_one_that_does_not_answer_say_nothing(uids):
-    assert another.losses(state("old"), uids) == {}
+    assert lost_vclusters.lost_contents(state("old"), uids) == {}
 
 
 @pytest.fixture
@@ -111,9 +113,9 @@ def clusters():
 
 def test_each_vcluster_is_asked_for_nothing_but_its_uid(clusters):
     host, inside, source, known = clusters
-    assert read.uids(source, known) == {"ml": "new-1"}
+    assert read.vcluster_uids(source, known) == {"ml": "new-1"}
     assert (host.asked, inside.asked) == ([("GET", SECRET)], [("GET", SYSTEM)])
-    assert read.uids(source, {}) == {}
+    assert read.vcluster_uids(source, {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -135,17 +137,17 @@ def test_each_vcluster_is_asked_for_nothing_but_its_uid(clusters):
 def test_what_was_not_read_is_no_other_vcluster(clusters, where, path, answer):
     host, inside, source, known = clusters
     {"host": host, "inside": inside}[where].answers[path] = answer
-    assert read.uids(source, known) == {}
+    assert read.vcluster_uids(source, known) == {}
 
 
 def test_neither_is_one_whose_address_another_has_now(clusters):
     _, _, source, known = clusters
     with vcluster_secrets.serving("nlp") as (_, at):
-        assert read.uids(source, {"ml": replace(known["ml"], server=at)}) == {}
+        assert read.vcluster_uids(source, {"ml": replace(known["ml"], server=at)}) == {}
     gone = replace(known["ml"], server="https://127.0.0.1:1")
-    assert read.uids(source, {"ml": gone}) == {}
+    assert read.vcluster_uids(source, {"ml": gone}) == {}
     away = Source(source.settings, lambda: Api.of_kubeconfig(kubeconfig("http://127.0.0.1:1")))
-    assert read.uids(away, known) == {}
+    assert read.vcluster_uids(away, known) == {}
 
 
 def test_one_that_hangs_delays_nobody(clusters, monkeypatch):
@@ -153,25 +155,25 @@ def test_one_that_hangs_delays_nobody(clusters, monkeypatch):
     inside.delay = 5.0
     assert identity.LOOK_SECONDS <= 3.0
     monkeypatch.setattr(identity, "LOOK_SECONDS", 0.2)
-    assert read.uids(source, known) == {}
+    assert read.vcluster_uids(source, known) == {}
 
 
 def test_an_update_looks_at_it_and_a_file_that_is_refused_is_the_programs(clusters, monkeypatch):
     _, _, source, known = clusters
-    monkeypatch.setattr(read, "of_stack", lambda _: source)
-    (item,) = updates.lost_vclusters("lab", state("old", known["ml"].server))
+    monkeypatch.setattr(read, "source_of_stack", lambda _: source)
+    (item,) = updates.lost_vcluster_lines("lab", state("old", known["ml"].server))
     assert item.team == "ml"
-    assert updates.lost_vclusters("lab", state("new-1", known["ml"].server)) == []
+    assert updates.lost_vcluster_lines("lab", state("new-1", known["ml"].server)) == []
 
     def refused(_):
         raise updates.UserError("no such file")
 
-    monkeypatch.setattr(read, "of_stack", refused)
-    assert updates.lost_vclusters("lab", state("old", known["ml"].server)) == []
+    monkeypatch.setattr(read, "source_of_stack", refused)
+    assert updates.lost_vcluster_lines("lab", state("old", known["ml"].server)) == []
 
 
 def test_where_nobody_can_be_asked_only_the_teams_that_lose_nothing_else_wait(capsys):
-    others = another.items({"ml": "KAI v0.16.8", "nlp": "KAI v0.9.3"})
+    others = lost_vclusters.summary_lines({"ml": "KAI v0.16.8", "nlp": "KAI v0.9.3"})
     assert [item.team for item in updates.without_undecided("lab", others, ["nlp"])] == ["nlp"]
     out, err = capsys.readouterr()
     assert "vCluster ml is another one" in out and "nlp" not in out
