@@ -76,7 +76,7 @@ ELSEWHERE = (
     "has a status that no controller wrote",
     "claims a device class",
     "has a probe or hook with the host",  # Pod Security is asked first; below
-    "leaves its queue to its owner",  # tests/unit/test_host_guard.py, without the guard of queues
+    "leaves its queue to its owner",  # test_host_guard.py, without the guard of queues
     "is given devices by its status",
     "leave it to whoever operates",  # below
     "has no bounds of a team",  # tests/engine/test_guard_policies.py

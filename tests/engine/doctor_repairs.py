@@ -38,7 +38,7 @@ REPAIR = {
 }
 # Of these, those that test_planted_kubeconfig.py runs.
 OF_KUBECONFIGS = {"kubectl delete secret", "kubectl rollout restart"}
-# tests/unit/test_full_store.py and tests/attacks/test_hold_ups.py ran these.
+# tests/unit/cli/recovery/test_full_store.py and tests/attacks/test_hold_ups.py ran these.
 OF_STORES = {"kubectl patch pvc", "etcdctl() { | sed :"}
 # These only look: they have to run.
 LOOK = {

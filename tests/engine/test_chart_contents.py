@@ -17,7 +17,7 @@ from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_cli.stack_file.reading import PROJECT
 from tests.engine.product import project
-from tests.unit.http_server import listening
+from tests.unit.components.cluster.http_server import listening
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

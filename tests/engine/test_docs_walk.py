@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.unit import markdown_pages
+from tests.unit.repository import markdown_pages
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -50,7 +50,7 @@ NOT_WALKED = {
     "docs/rules.md": "other people's programs: test_policy_pack.py",
     "docs/supply.md": "a registry with credentials: test_registries.py",
     "docs/workloads.md": "images that run",
-    "examples/clusters/README.md": "clusters of clouds: tests/unit/test_examples.py",
+    "examples/clusters/README.md": "clusters of clouds: tests/unit/repository/test_examples.py",
     "examples/other-program/README.md": "test_policy_pack.py",
 }
 # What a reader has in place of what the page shows.

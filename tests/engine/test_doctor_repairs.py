@@ -18,8 +18,8 @@ from tests.engine.doctor_repairs import (
     eventually,
     shape,
 )
-from tests.unit.doctor_cases import CASES
-from tests.unit.doctor_samples import Lab
+from tests.unit.cli.doctor.doctor_cases import CASES
+from tests.unit.cli.doctor.doctor_samples import Lab
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

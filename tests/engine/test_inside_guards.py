@@ -20,7 +20,7 @@ from tests.engine.guarded_pods import (
 )
 from tests.engine.product import Product, api, project, queues
 from tests.engine.sandbox_commands import until
-from tests.policies.kai_examples import EXAMPLES
+from tests.unit.policies.kai_examples import EXAMPLES
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

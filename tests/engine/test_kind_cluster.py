@@ -13,7 +13,7 @@ from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
 from tests.engine.product import Product, api, deployments, namespaces, project, queues
 from tests.temporary import temporary
-from tests.unit.kind_standins import Machine
+from tests.unit.components.cluster.kind_standins import Machine
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

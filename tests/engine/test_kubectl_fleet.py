@@ -12,7 +12,7 @@ from kubernetes import client
 from tests.engine import kubectl_plugin
 from tests.engine.product import api
 from tests.engine.sandbox_commands import until
-from tests.unit import markdown_pages
+from tests.unit.repository import markdown_pages
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 GPU = "nvidia.com/gpu"

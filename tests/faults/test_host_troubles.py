@@ -182,7 +182,7 @@ def test_a_part_of_a_vcluster_is_deleted_by_hand(case, reference, foreign, host,
 
 def test_the_host_is_gone_for_good(case, tmp_path):
     """What is printed last forgets the stack, and leaves its file. `fleet destroy` would start a
-    sandbox's API server again: what it says is in tests/unit/test_killed_for_memory.py.
+    sandbox's API server again: what it says is in test_killed_for_memory.py of the unit tests.
     """
     case.edit(without_ml)
     converge(case)

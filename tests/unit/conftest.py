@@ -6,9 +6,9 @@ from rich.prompt import PromptBase
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.teams import state
 from sandbox.tools import toolbox
-from tests.unit.canned_api import serving
-from tests.unit.team_cluster import Team
-from tests.unit.team_project import Project
+from tests.unit.cli.teams.team_project import Project
+from tests.unit.components.cluster.canned_api import serving
+from tests.unit.kubectl.team_cluster import Team
 
 
 @pytest.fixture

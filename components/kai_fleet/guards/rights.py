@@ -4,7 +4,8 @@ We create the vCluster's roles ourselves. Those of its chart depend on values an
 installs the chart must hold every right that it grants, and several versions grant `nodes/proxy`,
 which reaches into every pod of a node. On the host ours only read. In the team's namespace each
 right is there because the source of that version uses it; docs/isolation.md says what bounds it.
-`tests/unit/test_vcluster_role.py` compares the rights with the chart of each version.
+`tests/unit/components/guards/test_vcluster_role.py` compares the rights with the chart of each
+version.
 """
 
 from collections.abc import Mapping
