@@ -91,10 +91,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def fixed_day(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which version a sentence advises, and until when it is supported, depends on the day."""
-    if request.node.get_closest_marker("texts"):
-        monkeypatch.setattr(releases, "date", SimpleNamespace(today=lambda: DAY))
+def fixed_day(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Which version a sentence advises, and until when it is supported, depends on the day.
+
+    With a patch of its own: a test's `monkeypatch` has to end before the fixtures of its module do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("texts"):
+            patch.setattr(releases, "date", SimpleNamespace(today=lambda: DAY))
+        yield
 
 
 @pytest.fixture(scope="session")
