@@ -1,14 +1,18 @@
 """A team's workloads: Kubernetes objects of its files, declared inside its vCluster."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pulumi
 from pulumi import Output, Resource, ResourceOptions
 
 from kai_fleet.options import depending_on
-from kai_fleet.team import Team
+
+if TYPE_CHECKING:  # settings use this module without the components
+    from kai_fleet.team import Team
 
 Manifest = Mapping[str, Any]
 # Kinds of Kubernetes objects that other objects need: declared first.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pulumi import Input
 
@@ -16,7 +16,9 @@ from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.values import value_at
-from kai_fleet.virtual_cluster_args import OidcArgs, VirtualClusterArgs
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.virtual_cluster_args import OidcArgs, VirtualClusterArgs
 
 # Key of the ConfigMap with the issuer's CA.
 AUTHORITY: Final = "ca.crt"

@@ -1,7 +1,7 @@
 """The stack file of a fleet, and the program that declares what it says.
 
-The program is imported when it is first used, so that a command that only reads a stack file starts
-without Pulumi's Kubernetes package.
+The program is imported when it is first used: what only reads a stack file starts without the
+components.
 """
 
 from importlib import import_module
