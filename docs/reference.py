@@ -18,13 +18,12 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from pulumi.provider.experimental.analyzer import Analyzer
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
 import kai_fleet
-from docs.field_texts import text_of
+from docs.field_texts import docstrings, text_of
 from kai_fleet.argument_check import components_of, fields_of
 from kai_fleet.cluster.provider.constructing import served_args
 from kai_fleet.releases.keys import CHART_PARENT
@@ -264,9 +263,9 @@ def _component(component: Any, described: dict[str, str]) -> str:
     args = getattr(kai_fleet, f"{component.__name__}Args")
     summary = component.__doc__.partition("Raises:")[0]
     # In Python 3.11 a TypedDict does not know the one that it extends.
-    texts = _docstrings(served_args(component.__name__)) | _docstrings(args)
+    texts = docstrings(served_args(component.__name__)) | docstrings(args)
     arguments = _arguments(args, texts, described)
-    outputs = _docstrings(component)
+    outputs = docstrings(component)
     rows = [f"| `{name}` | {_one_line(text)} |" for name, text in outputs.items()]
     sections = [f"## {component.__name__}", _paragraphs(summary), arguments]
     if rows:
@@ -310,17 +309,10 @@ def _type(hint: Any, described: dict[str, str]) -> str:
             [
                 f"## {name}",
                 _paragraphs(hint.__doc__),
-                _arguments(hint, _docstrings(hint), described),
+                _arguments(hint, docstrings(hint), described),
             ]
         )
     return f"[{name}](#{name.lower()})"
-
-
-def _docstrings(kind: Any) -> dict[str, str]:
-    """Fields of a class, each with the docstring below it."""
-    analyzer = Analyzer(kai_fleet.__name__)
-    texts = {name: analyzer.get_docstring(kind, name) for name in kind.__annotations__}
-    return {name: text for name, text in texts.items() if text}
 
 
 def _paragraphs(docstring: str) -> str:
