@@ -13,7 +13,6 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.kube.objects import in_pool
 from kai_fleet.cluster.provider.queues import PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
@@ -342,7 +341,7 @@ def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostOb
     """
     pool = cast("dict[str, str]", args["node_pool"])
     nodes = (host.at(_NODES) or {}).get("nodes", ())
-    taints = [node["taints"] for node in nodes if in_pool(node["labels"], pool)]
+    taints = [node["taints"] for node in nodes if pool.items() <= node["labels"].items()]
     closed = closed_pool(args, taints, path)
     if closed:
         cause, fix = closed

@@ -72,9 +72,9 @@ def takes_pods(node: Object) -> bool:
     return is_true(node, "Ready") and not is_cordoned(node)
 
 
-def has_labels(node: Object, labels: Mapping[str, str]) -> bool:
-    """Whether a node has all these labels."""
-    return labels.items() <= labels_of(node).items()
+def has_labels(item: Object, labels: Mapping[str, str]) -> bool:
+    """Whether an object has all these labels, as a node of a pool has those of the pool."""
+    return labels.items() <= labels_of(item).items()
 
 
 def phase_of(pod: Object) -> str:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import jinja2
 from markupsafe import Markup, escape
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.queue_amounts import is_unlimited_in_spec
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
@@ -33,6 +33,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadEr
 from kai_fleet_policies.finding import Command, Finding, Level, commands_of, sentence, split_at
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_usage.nodes import gpus_of
+from kai_usage.objects import has_labels
 from kai_usage.pods import Pod, read_pods
 from kai_usage.queues import Queue, borrowed
 from kai_usage.requests import requests_of, whole_gpus
@@ -358,7 +359,7 @@ def _pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
 def _pool_of(node: KubeObject, selectors: Mapping[str, Mapping[str, str]]) -> str:
     """Return the labels of the first pool that has a node; "" for none."""
     for labels, selector in selectors.items():
-        if in_pool(node.labels, selector):
+        if has_labels(node, selector):
             return labels
     return ""
 

@@ -6,13 +6,13 @@ Amounts are in KAI's units: millicores of CPU, 10^6 bytes of memory, and GPUs.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Self
 
 from kai_fleet.queue_amounts import UNLIMITED as UNLIMITED
 from kai_fleet.queue_amounts import from_kai
 from kai_fleet.values import UNKNOWN, Maybe, get, mapping, number, text
+from kai_usage.amounts import Resource as Resource
 
-Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
 # More than floats are off by: of a GPU, a millicore or 10^6 bytes; above 1, of the amount.
 SLACK: Final = 1e-5

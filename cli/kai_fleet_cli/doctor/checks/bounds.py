@@ -3,15 +3,15 @@
 from collections import defaultdict
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import in_pool
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Snapshot, TeamState
 from kai_fleet_policies.finding import Command
+from kai_usage.amounts import SLACK
+from kai_usage.objects import has_labels
 from kai_usage.quantities import parse_quantity
 
 NEARLY_FULL: Final = 0.8  # of a quota
-_GPU_SLACK: Final = 1e-6  # GPUs that fractions may add up to above a whole number
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 # KAI's admission writes it: the name of the ConfigMap of a pod that shares a GPU.
 _SHARED_GPU_MAP: Final = "runai/shared-gpu-configmap"
@@ -38,7 +38,7 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
         return
     pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
     held = sum(pod.gpu_amount for pod in pods if not pod.waits)
-    if held > team.gpus + _GPU_SLACK:
+    if held > team.gpus + SLACK:
         yield Affected(host, "team", team.name).broken(
             f"its pods hold {held:g} GPUs, and {team.gpus:g} are declared: the ResourceQuota does"
             " not count shares",
@@ -74,7 +74,7 @@ def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
     for pod in state.control_plane_pods(host):
         node_name = str(pod.spec.get("nodeName") or "")
         node = host.find("nodes", node_name)
-        if node is not None and not in_pool(node.labels, pool):
+        if node is not None and not has_labels(node, pool):
             labels = ", ".join(f"{key}={value}" for key, value in pool.items())
             yield Affected(host, "pod", pod.namespaced_name).broken(
                 f"is a control plane on a node without the labels {labels}: who is root there owns"

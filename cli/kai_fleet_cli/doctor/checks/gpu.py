@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.checks.kai import recreate_part
@@ -19,6 +19,7 @@ from kai_fleet_stack.settings.sections.platform import NVIDIA
 from kai_usage.keys import GPU_GROUP, GPU_UUID_ANNOTATION, MEMORY_LABEL, RESERVATIONS
 from kai_usage.mig import PREFIX, gpus_of
 from kai_usage.nodes import Node, SharedGpu
+from kai_usage.objects import has_labels
 from kai_usage.pods import Pod
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
@@ -102,7 +103,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     """
     team = state.team
     host = snapshot.host
-    pool_nodes = [node for node in host.all("nodes") if in_pool(node.labels, team.node_pool)]
+    pool_nodes = [node for node in host.all("nodes") if has_labels(node, team.node_pool)]
     usable = [node for node in pool_nodes if node.takes_pods]
     cordoned = [node for node in pool_nodes if node.is_true("Ready") and not node.takes_pods]
     for node in cordoned:
@@ -224,7 +225,7 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
     if cluster is None or team.mode != "virtual":
         return
     host_nodes = snapshot.host.all("nodes")
-    pool_names = {node.name for node in host_nodes if in_pool(node.labels, team.node_pool)}
+    pool_names = {node.name for node in host_nodes if has_labels(node, team.node_pool)}
     copied_names = {node.name for node in cluster.all("nodes")}
     if pool_names:
         for name in sorted(copied_names - pool_names):

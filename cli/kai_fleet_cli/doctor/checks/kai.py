@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kai_fleet.cluster.kube.objects import Killed, KubeObject, in_pool
+from kai_fleet.cluster.kube.objects import Killed, KubeObject
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAMES, Affected, Fault, Faults, Why
@@ -12,6 +12,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_fleet_policies.model.cluster import HOST
 from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.objects import has_labels
 from kai_usage.times import seconds_since
 
 _DAY_SECONDS: Final = 86400.0
@@ -74,7 +75,7 @@ def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
 def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
     selector = value_at(deployment.spec, "selector.matchLabels") or {}
     pods = cluster.within("pods", KAI_NAMESPACE)
-    return [pod for pod in pods if in_pool(pod.labels, selector)]
+    return [pod for pod in pods if has_labels(pod, selector)]
 
 
 def killed(cluster: Cluster, _: Snapshot) -> Faults:

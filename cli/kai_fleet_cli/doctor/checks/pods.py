@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
 from kai_fleet.values import known_or
@@ -16,6 +16,7 @@ from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import exceeded_limits
+from kai_usage.objects import has_labels
 from kai_usage.pods import Pod
 from kai_usage.times import seconds_since
 
@@ -190,7 +191,7 @@ def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) ->
         return ""
     sees_real_nodes = team is None or team.mode == "virtual"
     nodes = (cluster if sees_real_nodes else snapshot.host).all("nodes")
-    if not nodes or any(in_pool(node.labels, selector) for node in nodes):
+    if not nodes or any(has_labels(node, selector) for node in nodes):
         return ""
     return ", ".join(f"{key}={value}" for key, value in selector.items())
 

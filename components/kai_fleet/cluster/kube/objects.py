@@ -88,7 +88,7 @@ class KubeObject(dict[str, Any]):
     @property
     def has_ended(self) -> bool:
         """Whether a pod has terminated."""
-        return self.phase in ("Succeeded", "Failed")
+        return objects.has_ended(self)
 
     def condition(self, kind: str) -> Fields:
         """The first condition of this type; empty without one."""
@@ -96,7 +96,7 @@ class KubeObject(dict[str, Any]):
 
     def is_true(self, kind: str) -> bool:
         """Whether the condition of this type has the status True."""
-        return self.condition(kind).get("status") == "True"
+        return objects.is_true(self, kind)
 
     @property
     def is_ready(self) -> bool:
@@ -217,11 +217,6 @@ class KubeObject(dict[str, Any]):
         """The allocatable amount of a GPU resource, such as `nvidia.com/gpu`, on a node."""
         allocatable = self.status.get("allocatable") or {}
         return float(parse_quantity(allocatable.get(resource, 0)))
-
-
-def in_pool(labels: Labels, pool: Labels) -> bool:
-    """Whether a node with these labels has all labels of a pool."""
-    return pool.items() <= labels.items()
 
 
 def malformed(error: Exception) -> str:
