@@ -12,13 +12,13 @@ from kai_fleet_stack.settings.sections.queues import walk
 
 def accounts(settings: Settings) -> dict[str, TeamAccess]:
     """Argument `teams` of TeamStackAccess: an account for each team with a stack of its own."""
-    accounts = dict[str, TeamAccess]()
+    access_by_team = dict[str, TeamAccess]()
     for name, grant in settings.team_stacks.items():
         account: TeamAccess = {"foreign_queues": settings.foreign_queues(name)}
         if settings.kai is not None and grant.parent_queue is not None:
             _grant_queue(settings, account, name, grant.parent_queue, settings.kai)
-        accounts[name] = account
-    return accounts
+        access_by_team[name] = account
+    return access_by_team
 
 
 def _grant_queue(

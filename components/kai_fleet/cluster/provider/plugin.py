@@ -29,12 +29,7 @@ from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.constructing import Components
-from kai_fleet.cluster.provider.queues import (
-    ClusterAwayError,
-    Queues,
-    SomeQueuesError,
-    several,
-)
+from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError, several
 from kai_fleet.cluster.provider.serving import (
     Values,
     engine_address,
