@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import socket
-import threading
 import time
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
+from tests.unit.components.cluster.raw_server import answering, drip
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -24,35 +23,8 @@ def server():
 @pytest.fixture
 def raw():
     """A server that answers each connection as a function does; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve(answer):
-            def accept():
-                while True:
-                    try:
-                        found, _ = listening.accept()
-                    except OSError:
-                        return
-                    threading.Thread(target=one, args=(found,), daemon=True).start()
-
-            def one(found):
-                with found:
-                    found.recv(65536)
-                    try:
-                        answer(found)
-                    except OSError:
-                        return
-
-            threading.Thread(target=accept, daemon=True).start()
-            return f"http://127.0.0.1:{listening.getsockname()[1]}"
-
+    with answering() as serve:
         yield serve
-
-
-def drip(found, what):
-    for _ in range(5000):
-        found.sendall(what)
-        time.sleep(0.02)
 
 
 SLOW = {

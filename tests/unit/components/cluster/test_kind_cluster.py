@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.cluster import probes
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, record
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 TEAM = {"scheduler": {"mode": "default"}}
 
