@@ -16,7 +16,9 @@ from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.rules.rule import Rule
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.project import ROOT
-from kai_fleet_stack.settings import Settings, load, read_config, secrets, values_of_config
+from kai_fleet_stack.settings import Settings, secrets
+from kai_fleet_stack.settings.loading import load
+from kai_fleet_stack.settings.running_config import read_config, values_of_config
 from kai_fleet_stack.settings.team_stack import (
     FactsOf,
     NoPlatformError,

@@ -21,7 +21,7 @@ from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet_cli.stack_file.reading import PROJECT
 from kai_fleet_stack import existing
 from kai_fleet_stack.arguments import Arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.engine.product import project
 from tests.engine.sandbox_commands import kubectl
 

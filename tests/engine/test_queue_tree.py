@@ -10,7 +10,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.provider.queues import TREE, Queues
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.engine.product import api, queues, take_queues
 
 pytestmark = pytest.mark.engine

@@ -15,8 +15,9 @@ from kai_fleet_policies.key_paths import key_path
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import ROOT as ROOT
 from kai_fleet_stack.project import preview_command
-from kai_fleet_stack.settings import Settings, load
+from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.files import yaml_file
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.mistakes import misspelt, own_keys
 from kai_fleet_stack.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 

@@ -9,8 +9,9 @@ from pydantic import ConfigDict, Field, ValidationError
 from kai_fleet.deployed import READ_OUTPUTS, full_name
 from kai_fleet.values import value_at, whole_numbers
 from kai_fleet_stack.project import update_command
-from kai_fleet_stack.settings import Loaded, Platform, Settings, with_mistakes_between_keys
+from kai_fleet_stack.settings import Platform, Settings
 from kai_fleet_stack.settings.files.manifests import Manifests
+from kai_fleet_stack.settings.loading import Loaded, with_mistakes_between_keys
 from kai_fleet_stack.settings.mistakes import model_and_mistakes, wrong_key
 from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirror
 from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Mistakes, Strict

@@ -14,7 +14,7 @@ from kai_fleet.vcluster_values import argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.validation import validate
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.stack.stack_arguments import arguments, team_of, team_values

@@ -8,7 +8,7 @@ from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
 from tests.unit.stack.stack_arguments import arguments

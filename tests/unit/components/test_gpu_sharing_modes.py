@@ -14,7 +14,7 @@ from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 from kai_fleet_stack.validation import validate
 from tests.attacks.objects import pod

@@ -11,7 +11,7 @@ from kai_fleet.manifests import name_of, type_of
 from kai_fleet.marks import REFUSAL, SIGNATURE, UNKNOWN
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack.stack_arguments import settings_of, stack
 

@@ -13,7 +13,7 @@ from kai_fleet_policies.finding import Level
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.arguments import team as team_arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.cli.doctor.doctor_samples import SETTINGS
 

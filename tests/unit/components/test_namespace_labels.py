@@ -10,7 +10,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.arguments import team as team_arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.components.component_samples import declared
 from tests.unit.stack.stack_arguments import settings_of, stack, team_stack
 

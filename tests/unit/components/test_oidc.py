@@ -9,7 +9,7 @@ from kai_fleet.guards.queue_guard import inside
 from kai_fleet.releases import VCLUSTER
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_stack.arguments import team as team_arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.chart_keys import unknown_keys
 from tests.unit.cli.teams.test_team_list import KEPT
 from tests.unit.components.cluster import vcluster_secrets

@@ -7,7 +7,7 @@ import pytest
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 IN_FULL = Path(__file__).parents[1] / "golden" / "prod-in-full.yaml"
 CLUSTER = {"name": "prod", "context": "prod"}

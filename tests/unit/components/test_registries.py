@@ -12,7 +12,7 @@ from kai_fleet.releases import KAI, kai
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import team as team_arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 from tests.unit.cli.doctor.doctor_samples import SETTINGS
 from tests.unit.stack.stack_arguments import team_stack

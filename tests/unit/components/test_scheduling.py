@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import kai
 from kai_fleet_cli.plan.recorder import record
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.sections.queues import walk
 
 CLUSTER = {"name": "lab", "context": "lab"}

@@ -6,7 +6,7 @@ from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_stack.arguments import team as team_arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.stack.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}

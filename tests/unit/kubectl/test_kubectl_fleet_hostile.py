@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import socket
-import threading
 import time
 
 import pytest
 
 from tests.unit.components.cluster.canned_api import kubeconfig
+from tests.unit.components.cluster.raw_server import answering, drip
 from tests.unit.kubectl.team_cluster import GPU, PATHS
 from tests.unit.usage.usage_samples import pod, queue
 
@@ -120,28 +119,11 @@ def test_nobody_is_sent_elsewhere(team, status):
 def raw(team, tmp_path, monkeypatch):
     """Run a command where each connection is answered as a function does."""
     monkeypatch.setattr("kubectl_fleet.kubeconfig._TOTAL_SECONDS", 2.0)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def one(found, answer):
-            with found:
-                found.recv(65536)
-                try:
-                    answer(found)
-                except OSError:
-                    return
-
-        def accept(answer):
-            while True:
-                try:
-                    found, _ = listening.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(found, answer), daemon=True).start()
+    with answering() as serve:
 
         def run(answer):
-            threading.Thread(target=accept, args=(answer,), daemon=True).start()
             file = tmp_path / "raw"
-            file.write_text(kubeconfig(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+            file.write_text(kubeconfig(serve(answer)))
             begun = time.monotonic()
             found = in_time(team, "queues", "--kubeconfig", str(file))
             assert time.monotonic() - begun < 15
@@ -151,12 +133,6 @@ def raw(team, tmp_path, monkeypatch):
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
-
-
-def drip(found, what):
-    for _ in range(5000):
-        found.sendall(what)
-        time.sleep(0.02)
 
 
 def flood(found, what):

@@ -14,7 +14,7 @@ from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.pods import PodContainer, PodTemplate
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 from kai_fleet_stack.validation import validate
 from kai_usage.keys import QUEUE_LABEL, SCHEDULER

@@ -7,7 +7,7 @@ import pytest
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.rules import BY_NAME, check
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 pytestmark = pytest.mark.texts("rules")
 

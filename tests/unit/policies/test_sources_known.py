@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.releases import KAI, sources
 from kai_fleet_stack import validation
 from kai_fleet_stack.arguments import Arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.policies.samples import granted, refused_keys
 
 pytestmark = pytest.mark.texts("rules")

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from kai_fleet_policies.finding import Level
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 from kai_fleet_stack.validation import validate
 

@@ -13,7 +13,7 @@ import bench
 from bench import Row
 from kai_fleet.releases import KAI
 from kai_fleet_cli.app import app
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from sandbox.lifecycle import Sandbox
 
 KUBECONFIG = {"clusters": [{"name": "vc", "cluster": {"server": "https://localhost:8443"}}]}

@@ -17,7 +17,7 @@ from kai_fleet_cli.app import app
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, parse
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import model_and_mistakes
+from kai_fleet_stack.settings.mistakes import model_and_mistakes
 from kai_fleet_stack.settings.team_stack import TeamStack
 from sandbox.tools import toolbox
 from tests.unit.repository import markdown_pages

@@ -11,7 +11,8 @@ from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.declared import host_of
-from kai_fleet_stack.settings import Loaded, Settings, load
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.loading import Loaded, load
 from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.cli.doctor.doctor_samples import SETTINGS
 

@@ -8,7 +8,7 @@ from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vcluster_access import vcluster_access
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.stack.stack_arguments import settings_of, team_of, team_stack, team_values
 from tests.unit.stack.test_access import GIVEN

@@ -12,7 +12,7 @@ from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.queue_specs import named_specs
 from kai_fleet_stack import existing
 from kai_fleet_stack.existing import HostObjects, is_of_others
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
 from tests.unit.stack.stack_arguments import settings_of
 

@@ -5,7 +5,7 @@ import pytest
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 from kai_fleet_stack.arguments import Arguments
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 CLUSTER = {"name": "lab", "context": "lab"}
 POOL = {"nodePool": {"pool": "ml"}}

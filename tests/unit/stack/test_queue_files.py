@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kai_fleet_stack.settings import load
 from kai_fleet_stack.settings.files import yaml_file
+from kai_fleet_stack.settings.loading import load
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}, "nodePool": {"pool": "ml"}}

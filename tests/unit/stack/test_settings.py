@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.releases.sharing import NOT_ENFORCED
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.stack.stack_arguments import settings_of
 
 pytestmark = pytest.mark.texts("mistakes")

@@ -11,9 +11,9 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import parse
 from kai_fleet_stack import settings, validation
-from kai_fleet_stack.settings import read_config
 from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.mistakes import form_of
+from kai_fleet_stack.settings.running_config import read_config
 from kai_usage.quantities import QUANTITY
 
 pytestmark = pytest.mark.texts("mistakes")

@@ -13,7 +13,7 @@ from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.finding import Level
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet_cli.stack_file.reading import facts_beside
 from kai_fleet_stack.declared import clusters_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import (
     Facts,
     NoPlatformError,

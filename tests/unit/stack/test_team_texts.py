@@ -19,7 +19,7 @@ from kai_fleet.team_namespace import TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualClusterArgs
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_stack import stack_program
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.sections.teams import TeamSettings
 from kai_fleet_stack.settings.team_stack import OwnTeam, TeamStack
 from tests.unit.stack.stack_arguments import settings_of, stack, team_stack

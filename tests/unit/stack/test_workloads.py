@@ -7,7 +7,7 @@ from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.recorder import SECRET, record
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 QUEUES = {"default": {"children": {name: {"gpu": 1} for name in ("test", "ml-team", "serve")}}}
 SCHEDULER = {"mode": "virtual", "version": "v0.16.8"}

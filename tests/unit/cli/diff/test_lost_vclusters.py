@@ -21,7 +21,7 @@ from kai_fleet_cli.doctor.read import Source
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.recovery.state import KnownVcluster, State
 from kai_fleet_policies.finding import Level
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 from tests.unit.cli.doctor.doctor_cases import CASES
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.cli.teams.team_project import LAB

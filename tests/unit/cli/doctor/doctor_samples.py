@@ -14,7 +14,7 @@ from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.finding import Command, Finding, Level
 from kai_fleet_stack.declared import host_of
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from kai_fleet.guards.limits import network_policies
-from kai_fleet_stack.settings import load
+from kai_fleet_stack.settings.loading import load
 
 API, DNS = 6443, 53
 

@@ -1,0 +1,204 @@
+"""Load settings with all mistakes of their keys, those between keys too.
+
+`load` never raises for a user's mistake. It reports all mistakes with their key paths, and returns
+the settings without the wrong keys.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kai_fleet.releases import KAI, advised
+from kai_fleet.wording import MASK
+from kai_fleet_policies.finding import Finding
+from kai_fleet_stack.settings import Settings
+from kai_fleet_stack.settings.mistakes import model_and_mistakes, overlaps, wrong_key
+from kai_fleet_stack.settings.sections.access import Access
+from kai_fleet_stack.settings.sections.kubernetes import in_domains
+from kai_fleet_stack.settings.sections.models import Mistakes, below
+from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA
+from kai_fleet_stack.settings.sections.queues import shard_mistakes
+from kai_usage import mig
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings without the wrong keys (None if nothing usable is left), and all mistakes."""
+
+    settings: Settings | None
+    mistakes: tuple[Finding, ...] = ()
+
+
+def with_mistakes_between_keys(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
+    """The settings with all mistakes: those `in_file`, and those between keys.
+
+    A mistake between keys is left out where a key above or below it is wrong already, and, if a key
+    of the stack's or of the team's scheduler is wrong, in all of the team's scheduler.
+    """
+    if settings is None:
+        return Loaded(None, tuple(in_file))
+    wrong_paths = [mistake.path for mistake in in_file]
+    for name in settings.teams:
+        scheduler = f"{settings.team_path(name)}.scheduler"
+        roots = ("kai-fleet:scheduler", scheduler)
+        if any(path.startswith(roots) for path in wrong_paths):
+            wrong_paths.append(scheduler)
+    mistakes = list(in_file)
+    for path, message in dict.fromkeys(_between_keys(settings)):
+        if not overlaps(path, wrong_paths):
+            mistakes.append(wrong_key(path, message))
+    return Loaded(settings, tuple(mistakes))
+
+
+def load(raw: Mapping[str, Any]) -> Loaded:
+    """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
+    settings, mistakes = model_and_mistakes(Settings, raw)
+    if settings is not None:
+        settings.remember_file(raw)
+    return with_mistakes_between_keys(settings, mistakes)
+
+
+def _between_keys(settings: Settings) -> Mistakes:
+    """All mistakes that show only between keys."""
+    yield from below("kai-fleet:cluster", settings.cluster.mistakes())
+    for name in settings.teams:
+        yield from _team_mistakes(settings, name)
+    yield from _databases(settings)
+    if settings.platform_facts is None:
+        yield from _platform_mistakes(settings)
+        for name in settings.teams:
+            yield from _domains(settings, name)
+    yield from _names_of_teams(settings)
+    yield from _gpu_resources(settings)
+
+
+def _names_of_teams(settings: Settings) -> Mistakes:
+    """Removed teams that are still declared, and workloads for teams that are not."""
+    for name in settings.removed:
+        if name in settings.teams:  # a later edit that drops it by mistake would delete it
+            fix = f"take it out of here, or out of {settings.team_path(name)}"
+            yield "kai-fleet:removed", f"names {name}, which is a team still; {fix}"
+    for name in settings.workloads:
+        if name not in settings.teams:
+            teams = ", ".join(settings.teams) or "none yet"
+            message = f"is for no team of this stack; the teams: {teams}"
+            yield f"kai-fleet:workloads.{name}", message
+
+
+def _gpu_resources(settings: Settings) -> Mistakes:
+    """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
+    resource = settings.gpu.resource
+    for name in settings.all_teams:
+        gpus = settings.team_or_grant(name).gpus
+        if isinstance(gpus, int):
+            continue
+        for other in gpus:
+            is_slice = resource == NVIDIA and other.startswith(mig.PREFIX)
+            if other == resource or is_slice:
+                continue
+            cause = f"has {other}, and the host's GPUs are {resource} (kai-fleet:gpu.resource)"
+            yield f"{settings.team_path(name)}.gpus", f"{cause}; write {resource}"
+
+
+def _domains(settings: Settings, name: str) -> Mistakes:
+    """Keys in a team's labels and annotations whose domain the platform does not list.
+
+    A key that the stack has with the same value is the stack's.
+    """
+    team = settings.teams[name]
+    yield from _foreign_domains(settings, name, "labels", settings.labels, team.labels)
+    yield from _foreign_domains(
+        settings, name, "annotations", settings.annotations, team.annotations
+    )
+
+
+def _foreign_domains(
+    settings: Settings, name: str, key: str, stack: Mapping[str, str], team: Mapping[str, str]
+) -> Mistakes:
+    """`_domains` of the team's `key`: `labels` or `annotations`, beside those of the stack."""
+    for noted, value in team.items():
+        if stack.get(noted) == value or in_domains(noted, settings.key_domains):
+            continue
+        domains = ", ".join(settings.key_domains) or "none"
+        cause = f"has {noted}, whose domain is not in kai-fleet:keyDomains: {domains}"
+        fix = "drop it, or have the platform write its domain there, such as example.com"
+        yield f"{settings.team_path(name)}.{key}", f"{cause}; {fix}"
+
+
+def _team_mistakes(settings: Settings, name: str) -> Mistakes:
+    """Mistakes between keys of a team, at the team's path or at the stack's default."""
+    team = settings.teams[name]
+    path = settings.team_path(name)
+    parent = _granted_queue(settings, name)
+    for key, message in team.mistakes(parent):
+        if key.startswith("scheduler."):
+            yield settings.key_path_of(name, key), message
+        else:
+            yield f"{path}.{key}", message
+    shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
+    yield from below(f"{path}.queues", shards)
+    for key, message in team.vcluster.mistakes():
+        keys = key.split(".")
+        yield settings.key_path_of(name, "vcluster", *keys), message
+
+
+def _granted_queue(settings: Settings, name: str) -> str | None:
+    """The host's queue that the platform grants to a team stack in mode host; else None."""
+    facts = settings.platform_facts
+    if facts is None or settings.teams[name].scheduler.mode != "host":
+        return None
+    return facts.grant_of(name).parent_queue
+
+
+def _databases(settings: Settings) -> Mistakes:
+    """Databases of more than one vCluster: each would overwrite the objects of the others.
+
+    Of teams with one database all but the first are reported.
+    """
+    if settings.vcluster.store.data_source is not None:
+        cause = "is one database for all teams, and each writes over the others' objects"
+        fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
+        yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
+    users: dict[str, str] = {}
+    for name, url in _database_urls(settings):
+        user = users.setdefault(url, name)
+        if user != name:
+            cause = f"is the database of team {user}, and each writes over the other's objects"
+            path = f"{settings.team_path(name)}.vcluster.store.dataSource"
+            yield path, f"{cause}; write one of its own"
+
+
+def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Teams with the decrypted URLs of their databases; a plan has only MASK, which is left out."""
+    for name, team in settings.teams.items():
+        secret = team.vcluster.store.data_source
+        if secret is not None and secret.get_secret_value() != MASK:
+            yield name, secret.get_secret_value()
+
+
+def _platform_mistakes(settings: Settings) -> Mistakes:
+    """Mistakes between keys that only a platform's stack has."""
+    kind = settings.cluster.kind
+    if kind is not None:
+        accesses = dict[str, Access]()
+        for name, team in settings.teams.items():
+            accesses[name] = team.vcluster.access or Access()
+        for name, message in kind.unreachable(accesses):
+            yield f"kai-fleet:teams.{name}.vcluster.access.port", message
+    kai = settings.kai
+    host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
+    if kai is None and (host_mode or settings.queues):
+        cause = "is missing: kai-fleet:queues and teams in mode host need a KAI on the host"
+        yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
+    shards = kai.shards if kai else {}
+    yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
+    # Only the queues of the host's KAI bound the GPUs of a team in mode host.
+    isolated = [name for name in host_mode if settings.teams[name].isolation.is_on]
+    outside = settings.guard.outside_queues
+    if isolated and outside != "deny":
+        cause = (
+            f"is {outside}, and only its queue bounds what {isolated[0]} has in mode host,"
+            " fractions and all"
+        )
+        fix = "write deny, or isolation: {level: off} for teams in mode host"
+        yield "kai-fleet:guard.outsideQueues", f"{cause}; {fix}"
