@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from kai_fleet.cluster.provider import version
+from kai_fleet.provider import version
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -24,8 +24,8 @@ from pydantic_core.core_schema import ModelSchema
 
 import kai_fleet
 from docs.field_texts import docstrings, text_of
-from kai_fleet.argument_check import components_of, fields_of
-from kai_fleet.cluster.provider.constructing import served_args
+from kai_fleet.declaring.argument_check import components_of, fields_of
+from kai_fleet.provider.constructing import SERVED
 from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
@@ -251,9 +251,8 @@ _PLAIN_TYPES: Final[Mapping[object, str]] = {
 
 def components_page() -> str:
     """Arguments and outputs of every component, from its TypedDict and its annotations."""
-    components = [getattr(kai_fleet, name) for name in kai_fleet.COMPONENTS]
     described = dict[str, str]()
-    parts = [_component(component, described) for component in components]
+    parts = [_component(component, described) for component in SERVED]
     nested = [described[name] for name in sorted(described)]
     return _filled("components", components="\n".join(parts), nested="\n".join(nested).rstrip())
 
@@ -263,7 +262,7 @@ def _component(component: Any, described: dict[str, str]) -> str:
     args = getattr(kai_fleet, f"{component.__name__}Args")
     summary = component.__doc__.partition("Raises:")[0]
     # In Python 3.11 a TypedDict does not know the one that it extends.
-    texts = docstrings(served_args(component.__name__)) | docstrings(args)
+    texts = docstrings(SERVED[component]) | docstrings(args)
     arguments = _arguments(args, texts, described)
     outputs = docstrings(component)
     rows = [f"| `{name}` | {_one_line(text)} |" for name, text in outputs.items()]
@@ -299,9 +298,10 @@ def _type(hint: Any, described: dict[str, str]) -> str:
             return f"list of {_type(parts[0], described)}"
     if hint in _PLAIN_TYPES:
         return _PLAIN_TYPES[hint]
-    for component in kai_fleet.COMPONENTS:
-        if hint is served_args(component):
-            return f"arguments of [{component}](#{component.lower()})"
+    for component, served in SERVED.items():
+        if hint is served:
+            name = component.__name__
+            return f"arguments of [{name}](#{name.lower()})"
     name = hint.__name__
     if typing.is_typeddict(hint) and name not in described:
         described[name] = ""  # QueueArgs has itself as its children

@@ -18,8 +18,8 @@ from pulumi.provider.experimental import provider
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.cluster.provider import PluginError
-from kai_fleet.cluster.provider.serving import (
+from kai_fleet.provider import PluginError
+from kai_fleet.provider.serving import (
     Values,
     engine_address,
     property_values,

@@ -13,7 +13,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext.ext_optional import ExtOptional
 from cel_expr_python.ext.ext_strings import ExtStrings
 
-from kai_fleet.guards.policies import as_annotations, policy
+from kai_fleet.isolation.policies import as_annotations, policy
 
 _INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")

@@ -6,19 +6,15 @@ from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
-from kai_fleet.argument_check import Allowed, check
-from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
-from kai_fleet.inputs import RegistryArgs, TolerationArgs, toleration_spec
-from kai_fleet.installed_chart import hold_to
+from kai_fleet.declaring.argument_check import Allowed, check
+from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs, toleration_spec
+from kai_fleet.declaring.options import child_options, component_options, depending_on
+from kai_fleet.declaring.pull_secrets import registry_secrets
+from kai_fleet.helm_charts.chart_args import chart_args
+from kai_fleet.helm_charts.installed_chart import hold_to
+from kai_fleet.isolation.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.names import NAMESPACE, STACK_PULL_SECRET
-from kai_fleet.options import (
-    chart_args,
-    child_options,
-    component_options,
-    depending_on,
-    registry_secrets,
-)
-from kai_fleet.owners import HostObject, refuse_others
+from kai_fleet.ownership.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 

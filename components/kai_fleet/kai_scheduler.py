@@ -11,21 +11,23 @@ from pulumi import ComponentResource, Input, Output, ProviderResource, Resource,
 from pulumi_command.local import Command
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from kai_fleet import deployed
-from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, resolved, toleration_spec
-from kai_fleet.installed_chart import hold_to
-from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE, STACK_PULL_SECRET
-from kai_fleet.options import (
-    chart_args,
-    child_options,
-    component_options,
-    depending_on,
-    registry_secrets,
+from kai_fleet.declaring.argument_check import Allowed, check
+from kai_fleet.declaring.inputs import (
+    LEVELS,
+    RegistryArgs,
+    TolerationArgs,
+    resolved,
+    toleration_spec,
 )
-from kai_fleet.owners import HostObject, refuse_others
+from kai_fleet.declaring.options import child_options, component_options, depending_on
+from kai_fleet.declaring.pull_secrets import registry_secrets
+from kai_fleet.helm_charts.chart_args import chart_args
+from kai_fleet.helm_charts.installed_chart import hold_to
+from kai_fleet.names import KAI_SCHEDULER, NAMESPACE, RELEASE, STACK_PULL_SECRET
+from kai_fleet.ownership import deployed
+from kai_fleet.ownership.owners import HostObject, refuse_others
 from kai_fleet.releases import (
     DISABLED,
     KAI,
@@ -40,7 +42,7 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, SharingMode, sharing_values
 from kai_fleet.values import value_at
-from kai_fleet.virtual_cluster import VirtualCluster
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 from kai_usage.keys import KAI_NAMESPACE, RESERVATIONS
 
 Values: TypeAlias = dict[str, Any]

@@ -1,26 +1,23 @@
 """A team's workloads: Kubernetes objects of its files, declared inside its vCluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pulumi
 from pulumi import Output, Resource, ResourceOptions
 
-from kai_fleet.options import depending_on
-
-if TYPE_CHECKING:  # settings use this module without the components
-    from kai_fleet.team import Team
+from kai_fleet.declaring.options import depending_on
 
 Manifest = Mapping[str, Any]
 # Kinds of Kubernetes objects that other objects need: declared first.
 _DECLARED_FIRST: Final = ("Namespace", "CustomResourceDefinition")
 
 
-def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: Team) -> None:
-    """Declare the objects of these files inside the team's vCluster, after the team's queues.
+def declare_manifests(
+    team: str, files: Mapping[str, Sequence[Manifest]], opts: ResourceOptions
+) -> None:
+    """Declare the objects of these files inside a team's vCluster, which is the provider of `opts`.
 
     Namespaces and CustomResourceDefinitions come before the others. Each object is one resource, so
     that a preview shows it, rules check it, and removing it from a file deletes it. Not by
@@ -28,15 +25,14 @@ def declare_manifests(name: str, files: Mapping[str, Sequence[Manifest]], team: 
     vCluster have none.
     """
     manifests = list(chain.from_iterable(files.values()))
-    opts = depending_on(team.vcluster.inside(team), *team.ready)
     declared_first = [
-        _declare(name, manifest, opts)
+        _declare(team, manifest, opts)
         for manifest in manifests
         if manifest["kind"] in _DECLARED_FIRST
     ]
     for manifest in manifests:
         if manifest["kind"] not in _DECLARED_FIRST:
-            _declare(name, manifest, depending_on(opts, *declared_first))
+            _declare(team, manifest, depending_on(opts, *declared_first))
 
 
 def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:

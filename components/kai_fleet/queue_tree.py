@@ -7,13 +7,13 @@ from typing import Final, NotRequired, TypedDict
 import pulumi
 from pulumi import ComponentResource, Input, Output, ResourceOptions
 
-from kai_fleet.argument_check import Allowed, check
 from kai_fleet.cluster.connection import connection_of
-from kai_fleet.inputs import resolved, without_none
+from kai_fleet.declaring.argument_check import Allowed, check
+from kai_fleet.declaring.inputs import resolved, without_none
+from kai_fleet.declaring.options import child_options, component_options
 from kai_fleet.names import QUEUES
-from kai_fleet.options import child_options, component_options
-from kai_fleet.queue_specs import Queues, Spec, labels_of, leaves, mistakes, specs_of
-from kai_fleet.virtual_cluster import VirtualCluster
+from kai_fleet.queues.specs import Queues, Spec, labels_of, leaves, mistakes, specs_of
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
@@ -126,7 +126,7 @@ ALLOWED: Final = Allowed(
 class QueueTree(ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
-    All queues are one resource of `kai_fleet.cluster.provider`, because the engine writes its
+    All queues are one resource of `kai_fleet.provider`, because the engine writes its
     complete state at each step: a thousand resources would take minutes. A preview still shows each
     queue's change, and a refresh finds changes by hand. Let it depend on the KaiScheduler: KAI's
     webhook refuses Queues until it runs.

@@ -4,18 +4,19 @@ from typing import Final, NotRequired, TypedDict, cast
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
-from kai_fleet import kai_scheduler, queue_tree, team_namespace, virtual_cluster
-from kai_fleet.argument_check import Allowed, check
-from kai_fleet.guards import queue_guard
-from kai_fleet.guards.policies import declare
+from kai_fleet import kai_scheduler, queue_tree
+from kai_fleet.declaring.argument_check import Allowed, check
+from kai_fleet.declaring.options import child_options, component_options, depending_on
+from kai_fleet.isolation import queue_guard, team_namespace
+from kai_fleet.isolation.policies import declare
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai_scheduler import KaiArgs, KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
-from kai_fleet.options import child_options, component_options, depending_on
-from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs, TreeArgs
+from kai_fleet.queues.specs import leaves
 from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.vcluster import virtual_cluster
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 _ALLOWED: Final = Allowed(
     choices={

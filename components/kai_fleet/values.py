@@ -54,6 +54,13 @@ def text(value: Any) -> Maybe[str] | None:
     return str(value)
 
 
+def quoted(value: object) -> str:
+    """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number."""
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return f'"{text(value)}"'
+
+
 def number(value: Any) -> Maybe[float] | None:
     """The value, which may be a text, as a finite float.
 

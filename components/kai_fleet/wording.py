@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from kai_fleet.values import text
 from kai_usage.words import MOST as MOST
 from kai_usage.words import listed as listed
 from kai_usage.words import short_line as short_line
@@ -79,13 +78,6 @@ def spelt_like(key: str, known: Sequence[str]) -> str | None:
 
 def _one_ends_with_other(one: str, other: str) -> bool:
     return one.endswith(other) or other.endswith(one)
-
-
-def quoted(value: object) -> str:
-    """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number."""
-    if isinstance(value, bool):
-        value = str(value).lower()
-    return f'"{text(value)}"'
 
 
 def number_in(value: object, *, whole: bool = True) -> str:

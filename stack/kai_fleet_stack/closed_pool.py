@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kai_fleet.cluster.kube.taints import Taint, closing_taint, toleration_to_write
-from kai_fleet.inputs import plain_spec
+from kai_fleet.declaring.inputs import plain_spec
+from kai_fleet.taints import Taint, closing_taint, toleration_to_write
 
 if TYPE_CHECKING:
-    from kai_fleet.team_namespace import TeamNamespaceArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 
 
 def closed_pool(

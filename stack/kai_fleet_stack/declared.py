@@ -8,13 +8,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
-from kai_fleet.chart_stores import store_of
-from kai_fleet.deployed import Deployed, resource_key
 from kai_fleet.names import VIRTUAL_CLUSTER
-from kai_fleet.queue_specs import named_specs
+from kai_fleet.ownership.deployed import Deployed, resource_key
+from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
+from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.sharing import mode_in
-from kai_fleet.vcluster_values import argument_values
+from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.model.cluster import (
     HOST,

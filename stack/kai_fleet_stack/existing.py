@@ -13,15 +13,15 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.provider.queues import PATH, TREE
-from kai_fleet.deployed import Deployed
-from kai_fleet.guards.bounds import KAI_PRIORITIES
-from kai_fleet.guards.policies import policy_name
+from kai_fleet.cluster.queues import PATH, TREE
+from kai_fleet.isolation.bounds import KAI_PRIORITIES
+from kai_fleet.isolation.policies import policy_name
+from kai_fleet.isolation.team_namespace import USED, namespace_labels
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.queue_specs import named_specs
+from kai_fleet.ownership.deployed import Deployed
+from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import CHART_QUEUES
-from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet_stack.arguments import Arguments, UseExisting
@@ -31,9 +31,9 @@ from kai_usage.keys import KAI_NAMESPACE
 
 if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStackArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueTreeArgs
-    from kai_fleet.team_namespace import TeamNamespaceArgs
 
 # Names of the program's GpuStack and of the host's KaiScheduler.
 GPU_STACK: Final = "host-gpu"

@@ -6,20 +6,20 @@ from typing import cast
 
 import pulumi
 
-from kai_fleet import deployed
+from kai_fleet.declaring.inputs import or_last
+from kai_fleet.declaring.options import adding_labels, depending_on, hide_values, source_positions
 from kai_fleet.gpu_stack import GpuStack
-from kai_fleet.host_guards import HostGuards
-from kai_fleet.inputs import or_last
+from kai_fleet.isolation.host_guards import HostGuards
+from kai_fleet.isolation.team_namespace import TeamNamespace
+from kai_fleet.isolation.team_stack_access import TeamStackAccess
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.manifests import declare_manifests
-from kai_fleet.monitoring import FleetMonitoring
+from kai_fleet.monitoring.fleet_monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import adding_labels, depending_on, hide_values, source_positions
-from kai_fleet.queue_check import check_queues
+from kai_fleet.ownership import deployed
 from kai_fleet.queue_tree import QueueTree
+from kai_fleet.queues.check import check_queues
 from kai_fleet.team import Team
-from kai_fleet.team_namespace import TeamNamespace
-from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet_stack import existing
 from kai_fleet_stack.arguments import Arguments, Connection, team_stacks
 from kai_fleet_stack.arguments import host as host_args
@@ -81,9 +81,10 @@ def declare_teams(
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
         opts = adding_labels(depending_on(on_host, *ready), team.labels, team.annotations)
-        teams[name] = Team(name, args.team(name), opts)
-        manifests = settings.workloads.get(name, {})
-        declare_manifests(name, manifests, teams[name])
+        declared = Team(name, args.team(name), opts)
+        after_queues = depending_on(declared.vcluster.inside(declared), *declared.ready)
+        declare_manifests(name, settings.workloads.get(name, {}), after_queues)
+        teams[name] = declared
     return teams
 
 

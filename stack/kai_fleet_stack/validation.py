@@ -7,8 +7,8 @@ from typing import Final, NoReturn
 import pulumi
 
 from kai_fleet.agreed import REMOVE_VARIABLE, agreed_losses
-from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
+from kai_fleet.ownership.deployed import Deployed, names_of
 from kai_fleet.wording import agreeing, listed, plural
 from kai_fleet_policies import rules
 from kai_fleet_policies.finding import Finding, Level, report

@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 from tests.attacks.attempts import Attempt
 from tests.attacks.host import says
 from tests.attacks.sending import attempt_by, send
-from tests.unit.components.guards.metadata_page import rows
+from tests.unit.components.isolation.metadata_page import rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

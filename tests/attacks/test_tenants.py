@@ -7,7 +7,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards.policies import host_policies, policy
+from kai_fleet.isolation.policies import host_policies, policy
 from kai_fleet.releases import KAI
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE, LEVELS, Attempt, table
 from tests.attacks.host import RBAC, TEAMS, reported, says

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from tests.unit.components.kai_metric_names import kai_metrics
+from tests.unit.components.monitoring.kai_metric_names import kai_metrics
 
 PORT = 8080  # of the metrics of every KAI
 # By queue: GPUs allocated, guaranteed, and what KAI would give it of what it asks for.

@@ -11,13 +11,13 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from kai_fleet import deployed
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
+from kai_fleet.declaring.options import depending_on
 from kai_fleet.gpu_stack import GpuStack
+from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import depending_on
-from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet.ownership import deployed
 from kai_fleet_cli.stack_file.reading import PROJECT
 from kai_fleet_stack import existing
 from kai_fleet_stack.arguments import Arguments

@@ -8,9 +8,9 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards import policies
-from kai_fleet.host_guards import HostGuards
-from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
+from kai_fleet.isolation import policies
+from kai_fleet.isolation.host_guards import HostGuards
+from kai_fleet.isolation.team_namespace import TeamNamespace, namespace_metadata
 from tests.engine.bare_engine import new_stack
 from tests.engine.product import api
 from tests.engine.sandbox_commands import kubectl, until

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.monitoring import dashboards
+from kai_fleet.monitoring.rules import dashboards
 from tests.engine import kai_metrics, prometheus
 from tests.engine.product import Product, api, project
 from tests.scrape_config import scrape_config

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.monitoring import fleet_rules, pod_monitor, team_facts
+from kai_fleet.monitoring.rules import fleet_rules, pod_monitor, team_facts
 from kai_fleet.releases import KAI, version_key
 from sandbox.tools import toolbox
 from tests.scrape_config import scrape_config
@@ -28,11 +28,11 @@ def promtool():
 @pytest.fixture
 def rule_file(tmp_path):
     """The rules of a stack that is called lab."""
-    inside = {"monitoring": {"scheduler": True, "parent_queues": ["top"]}}
+    inside = {"scheduler": True, "parent_queues": ["top"]}
     teams = {
         "ml": team_facts("ml", inside),
-        "nlp": team_facts("nlp", {"scheduler": "host", "queues": ["nlp", "shared"]}),
-        "asr": team_facts("asr", {"scheduler": "host", "queues": ["shared"]}),
+        "nlp": team_facts("nlp", {"host_queues": ["nlp", "shared"]}),
+        "asr": team_facts("asr", {"host_queues": ["shared"]}),
     }
     groups = [
         *fleet_rules("lab", {"host_kai": True}),

@@ -7,7 +7,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.provider.queues import TREE, Queues
+from kai_fleet.cluster.queues import TREE, Queues
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.settings.loading import load

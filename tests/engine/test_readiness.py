@@ -14,10 +14,10 @@ from kubernetes import client
 from pulumi import automation
 
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
+from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.releases import KAI
-from kai_fleet.team_namespace import TeamNamespace
-from kai_fleet.virtual_cluster import VirtualCluster
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from tests.engine.product import cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.guards.rights import VCLUSTER
+from kai_fleet.isolation.rights import VCLUSTER
 from tests.engine import sandbox_commands
 from tests.engine.product import cluster_roles, namespaces, queues
 from tests.engine.sandbox_commands import keys, pids, typed, until

@@ -8,9 +8,9 @@ from typing import Final, Literal, NamedTuple
 
 from pulumi.automation.events import StepEventMetadata, StepEventStateMetadata
 
-from kai_fleet.deployed import team_of
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
-from kai_fleet.queue_amounts import is_unlimited_in_spec
+from kai_fleet.ownership.deployed import team_of
+from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet.values import pairs, value_at

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.deployed import of_resources
+from kai_fleet.ownership.deployed import of_resources
 from kai_fleet_cli.diff import grants
 from kai_fleet_cli.diff.changes import Change, Summary, SummaryLine, difference, summary_of_changes
 from kai_fleet_cli.errors import UserError

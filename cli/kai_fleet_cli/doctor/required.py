@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kai_fleet.guards import bounds, policies, queue_guard, rights
-from kai_fleet.guards.limits import network_policies, quotas
-from kai_fleet.monitoring import ALLOW_PROMETHEUS
-from kai_fleet.queue_specs import leaves
+from kai_fleet.isolation import bounds, policies, queue_guard, rights
+from kai_fleet.isolation.limits import network_policies, quotas
+from kai_fleet.monitoring.team_monitoring import ALLOW_PROMETHEUS
+from kai_fleet.queues.specs import leaves
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
 from kai_fleet_policies.finding import Level
@@ -18,7 +18,7 @@ from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import NVIDIA
 
 if TYPE_CHECKING:  # the components load Pulumi's Kubernetes types, which takes half a second
-    from kai_fleet.team_namespace import TeamNamespaceArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 
 _RUNTIME_CLASS: Final = "nvidia"  # KAI's reservation pods name it
 # What it means that a team has no ResourceQuota of this name.

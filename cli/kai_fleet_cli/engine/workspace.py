@@ -10,7 +10,7 @@ from typing import Final
 from pulumi import automation
 from pulumi_kubernetes import core, networking, rbac
 
-from kai_fleet.cluster.provider import plugin
+from kai_fleet.provider import plugin
 from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import failures, resume, state

@@ -19,9 +19,9 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
-from kai_fleet.deployed import READ_OUTPUTS
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
+from kai_fleet.ownership.deployed import READ_OUTPUTS
 from kai_fleet.urns import provider_urn, read_urn
 from kai_fleet_cli.engine.environment import program as project_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET

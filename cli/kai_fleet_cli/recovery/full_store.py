@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kai_fleet.chart_stores import ETCD, ChartStore
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import claims, etcd_use, grows, members, size_of, store_use
+from kai_fleet.releases.chart_stores import ETCD, ChartStore
 
 _QUOTA_EXCEEDED: Final = re.compile("mvcc: database space exceeded")
 # Share of a volume or a quota; below it a store has room enough to go on.

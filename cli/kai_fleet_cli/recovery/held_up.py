@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 import psutil
 from pulumi import automation
 
-from kai_fleet.chart_stores import store_of
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.terminating import causes, live, sentence
-from kai_fleet.deployed import team_of
 from kai_fleet.names import COMMAND, FLEET, RELEASE, STACK
+from kai_fleet.ownership.deployed import team_of
+from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get

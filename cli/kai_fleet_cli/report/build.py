@@ -22,7 +22,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.queue_amounts import is_unlimited_in_spec
+from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.doctor.checks import JUDGE_SECONDS, examine
 from kai_fleet_cli.doctor.checks.pods import why

@@ -14,7 +14,7 @@ from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError
 from kai_fleet.cluster.kube.kubeconfig import connection
-from kai_fleet.guards.policies import ACCOUNTS
+from kai_fleet.isolation.policies import ACCOUNTS
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError

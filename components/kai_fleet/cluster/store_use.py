@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from kai_fleet.chart_stores import ChartStore
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED, Fields, KubeObject
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import value_at
 from kai_usage.quantities import parse_quantity
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from kai_fleet.chart_stores import store_of
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, version_key
+from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.chart_stores import ChartStore
 from kai_fleet.releases import DISABLED
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import Maybe, at
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject

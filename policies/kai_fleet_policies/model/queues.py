@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Self
 
-from kai_fleet.queue_amounts import UNLIMITED as UNLIMITED
-from kai_fleet.queue_amounts import from_kai
+from kai_fleet.queues.amounts import UNLIMITED as UNLIMITED
+from kai_fleet.queues.amounts import from_kai
 from kai_fleet.values import UNKNOWN, Maybe, get, mapping, number, text
 from kai_usage.amounts import Resource as Resource
 

@@ -19,10 +19,10 @@ from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.cluster.provider import version
-from kai_fleet.cluster.provider.serving import OPTIONS, announce
-from kai_fleet.cluster.provider.values import python_values
 from kai_fleet.names import PACKAGE, QUEUES
+from kai_fleet.provider import version
+from kai_fleet.provider.serving import OPTIONS, announce
+from kai_fleet.provider.values import python_values
 from kai_fleet.values import UNKNOWN, Maybe
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kai_fleet import releases
-from kai_fleet.queue_amounts import is_unlimited_in_spec
+from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.releases import queue_bounds
 from kai_fleet.releases.keys import CHART_PARENT
 from kai_fleet.values import UNKNOWN, get, number

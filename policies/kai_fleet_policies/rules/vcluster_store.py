@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Final
 
-from kai_fleet import chart_stores as stores
-from kai_fleet.chart_stores import ChartStore
+from kai_fleet.releases import chart_stores as stores
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel

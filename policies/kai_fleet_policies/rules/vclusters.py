@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from kai_fleet.chart_stores import KUBERNETES, kubernetes_of
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
+from kai_fleet.releases.chart_stores import KUBERNETES, kubernetes_of
 from kai_fleet.values import value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.kai import advised_against, version_findings

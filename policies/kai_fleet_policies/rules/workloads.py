@@ -5,8 +5,8 @@ from typing import Final
 
 from kai_fleet.releases.keys import CHART_LEAF, right_key
 from kai_fleet.urns import read_urn
-from kai_fleet.values import UNKNOWN, Maybe, pairs
-from kai_fleet.wording import listed, nearest_first, quoted
+from kai_fleet.values import UNKNOWN, Maybe, pairs, quoted
+from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import pulumi
 
-from kai_fleet.inputs import resolved
+from kai_fleet.declaring.inputs import resolved
 from kai_fleet_stack.arguments import host, team
 from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueTreeArgs
     from kai_fleet.team import TeamArgs
-    from kai_fleet.team_namespace import TeamNamespaceArgs
 
 
 class Connection(TypedDict):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kai_fleet.inputs import TolerationArgs, toleration_text
-from kai_fleet.queue_amounts import UNLIMITED
-from kai_fleet.queue_specs import gpu_quotas, walk
+from kai_fleet.declaring.inputs import TolerationArgs, toleration_text
+from kai_fleet.queues.amounts import UNLIMITED
+from kai_fleet.queues.specs import gpu_quotas, walk
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
     chart_account,
@@ -21,9 +21,9 @@ from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs
-    from kai_fleet.host_guards import HostGuardsArgs
+    from kai_fleet.isolation.host_guards import HostGuardsArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
-    from kai_fleet.monitoring import FleetMonitoringArgs
+    from kai_fleet.monitoring.arguments import FleetMonitoringArgs
     from kai_fleet.queue_tree import QueueTreeArgs, ShareArgs
 
 

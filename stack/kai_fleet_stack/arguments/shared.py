@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs, without_none
+from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs, without_none
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.sharing import MODES, mode_in
 from kai_fleet.releases.sources import in_any
@@ -20,7 +20,7 @@ from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.kai_scheduler import FairshareArgs, KaiSchedulerArgs, ShardArgs
-    from kai_fleet.namespace_args import MonitoringArgs
+    from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import QueueArgs
 
 

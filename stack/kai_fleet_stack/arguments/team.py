@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pulumi
 
-from kai_fleet.inputs import without_none
+from kai_fleet.declaring.inputs import without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED
 from kai_fleet.releases.sharing import NV_FRACTIONS
-from kai_fleet.vcluster_values import argument_values
+from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_stack.arguments.shared import (
     chart_account,
     in_clear,
@@ -28,13 +28,14 @@ from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
 from kai_usage import mig
 
 if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.isolation.namespace_args import BoundsArgs, IsolationArgs, NetworkArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
-    from kai_fleet.namespace_args import BoundsArgs, IsolationArgs, MonitoringArgs, NetworkArgs
+    from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs
-    from kai_fleet.team_namespace import TeamNamespaceArgs
-    from kai_fleet.virtual_cluster import VirtualClusterArgs
-    from kai_fleet.virtual_cluster_args import AccessArgs, OidcArgs, StoreArgs
+    from kai_fleet.vcluster.arguments import AccessArgs, OidcArgs, StoreArgs
+    from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs
 
 
 def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kai_fleet.isolation.team_stack_access import TeamAccess
 from kai_fleet.releases import KAI, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.team_stack_access import TeamAccess
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import HostKai
 from kai_fleet_stack.settings.sections.queues import walk

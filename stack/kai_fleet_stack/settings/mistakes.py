@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from kai_fleet.marks import REFUSAL, paths_of_marks
 from kai_fleet.releases import table
-from kai_fleet.wording import number_in, on_one_line, quoted, spelt_like
+from kai_fleet.values import quoted
+from kai_fleet.wording import number_in, on_one_line, spelt_like
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.key_paths import (
     KEY_ITSELF,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulumi.runtime import config as pulumi_config
 
@@ -10,18 +10,28 @@ from kai_fleet_policies.finding import Finding
 from kai_fleet_stack.settings.mistakes import misspelt, own_keys
 
 
-def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
-    """Read the Pulumi configuration of the running program.
+class RunningConfig(NamedTuple):
+    """The `kai-fleet:` keys of the running program.
 
-    Returns:
-        The values of the `kai-fleet:` keys, those of these keys that have encrypted values in them,
-        and mistakes for keys that look like misspelt ones.
+    Args:
+        values: by key, without the prefix.
+        decrypted: keys with encrypted values in them, which the engine has decrypted.
+        mistakes: keys that look like misspelt ones.
     """
+
+    values: dict[str, Any]
+    decrypted: frozenset[str]
+    mistakes: list[Finding]
+
+
+def read_config() -> RunningConfig:
+    """Read the Pulumi configuration of the running program."""
     raw = pulumi_config.CONFIG.get() or pulumi_config.get_config_env()
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
     decrypted = own_keys(dict.fromkeys(secret_keys))
-    return values_of_config(raw), frozenset(decrypted), misspelt(raw)
+    values = values_of_config(raw)
+    return RunningConfig(values, frozenset(decrypted), misspelt(raw))
 
 
 def values_of_config(config: Mapping[str, Any]) -> dict[str, Any]:

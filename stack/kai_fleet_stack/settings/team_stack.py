@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 from pulumi.runtime import invoke
 from pydantic import ConfigDict, Field, ValidationError
 
-from kai_fleet.deployed import READ_OUTPUTS, full_name
+from kai_fleet.ownership.deployed import READ_OUTPUTS, full_name
 from kai_fleet.values import value_at, whole_numbers
 from kai_fleet_stack.project import update_command
 from kai_fleet_stack.settings import Platform, Settings

@@ -9,12 +9,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.host_guards import HostGuards, HostGuardsArgs
+from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team import Team, TeamArgs
-from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.plan import recorder
 from tests.unit.components.component_samples import (
     GPU_STACK,

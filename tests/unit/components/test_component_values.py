@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet.vcluster.chart_values import vcluster_values
 from tests.chart_keys import unknown_keys
 from tests.unit.components import component_samples
 

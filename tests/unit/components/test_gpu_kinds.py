@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.guards.limits import quotas
-from kai_fleet.queue_specs import labels_of, specs_of
+from kai_fleet.isolation.bounds import pod_bounds
+from kai_fleet.isolation.limits import quotas
+from kai_fleet.queues.specs import labels_of, specs_of
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_stack import validation

@@ -3,11 +3,11 @@
 import pulumi
 import pytest
 
-from kai_fleet import deployed
-from kai_fleet.deployed import Deployed, resource_key
-from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.isolation.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler, kai_values
 from kai_fleet.names import KAI_SCHEDULER
+from kai_fleet.ownership import deployed
+from kai_fleet.ownership.deployed import Deployed, resource_key
 from kai_fleet.releases import kai
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record

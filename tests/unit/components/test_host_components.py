@@ -6,11 +6,11 @@ import pytest
 from pulumi.runtime import mocks
 
 from kai_fleet.gpu_stack import GpuStack
-from kai_fleet.host_guards import HostGuards
+from kai_fleet.isolation.host_guards import HostGuards
+from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import EXISTING
 from kai_fleet.releases import GPU_PROVIDERS
-from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.values import value_at
 from tests.unit.components.component_samples import TOLERATIONS, declared, run_by
 from tests.unit.stack.stack_arguments import settings_of, stack

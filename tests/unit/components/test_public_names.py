@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 
-from kai_fleet.cluster.provider import version
+from kai_fleet.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
 
 

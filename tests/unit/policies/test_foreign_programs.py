@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet.cluster.provider.values import struct
 from kai_fleet.marks import UNKNOWN as NOT_KNOWN
+from kai_fleet.provider.values import struct
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_usage.keys import QUEUE_LABEL
 from tests.unit.policies.samples import resource

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from kai_fleet.guards.queue_guard import queue_bounds
+from kai_fleet.isolation.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.model.pods import workloads

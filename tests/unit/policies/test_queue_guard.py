@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from kai_fleet.guards.policies import policy
-from kai_fleet.guards.queue_guard import inside, queue_bounds
+from kai_fleet.isolation.policies import policy
+from kai_fleet.isolation.queue_guard import inside, queue_bounds
 from kai_fleet.releases.keys import MEANT, right_key
 from kai_fleet_cli.plan.recorder import record
 from kai_usage.keys import QUEUE_LABEL

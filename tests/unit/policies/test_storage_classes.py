@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.isolation.bounds import pod_bounds
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.rules.vcluster_store import vcluster_storage_class
 from kai_fleet_stack.arguments import Arguments

@@ -4,7 +4,7 @@ import runpy
 
 import pytest
 
-from kai_fleet.cluster.provider import version
+from kai_fleet.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
 
 RELEASE = runpy.run_path(str(ROOT / ".github" / "release.py"))

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from kai_fleet.cluster.provider import version
+from kai_fleet.provider import version
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT

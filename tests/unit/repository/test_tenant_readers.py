@@ -34,7 +34,7 @@ ELSEWHERE = {
     "kai_fleet_cli/hosts.py": "the operator's kubeconfig",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet_stack/settings/team_stack.py": "the state of the platform's stack",
-    "kai_fleet/deployed.py": "the stack's own state",
+    "kai_fleet/ownership/deployed.py": "the stack's own state",
 }
 
 
@@ -125,13 +125,13 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         "kai_fleet_cli/doctor/read.py",
         "kai_fleet/cluster/probes/vcluster.py",
         "kai_fleet/cluster/probes/wait.py",
-        "kai_fleet/cluster/provider/plugin.py",
+        "kai_fleet/provider/plugin.py",
     }
     for name in named - {
         "kai_fleet/cluster/probes/vcluster.py",
-        "kai_fleet/cluster/provider/plugin.py",
+        "kai_fleet/provider/plugin.py",
     } | {
-        "kai_fleet/vcluster_kubeconfig.py",
+        "kai_fleet/vcluster/kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))
         assert any(".tenant_kubeconfig." in item for item in names), name

@@ -12,7 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.cluster.provider.values import python_values, struct
+from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.provider.plugin_process import running, secret
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kai_fleet.releases import vcluster
-from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet.vcluster.chart_values import vcluster_values
 from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.arguments import team as team_arguments

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from kai_fleet.gpu_stack import GpuStackArgs
+from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.kai_scheduler import KaiSchedulerArgs
-from kai_fleet.queue_specs import specs_of
 from kai_fleet.queue_tree import QueueTreeArgs
+from kai_fleet.queues.specs import specs_of
 from kai_fleet.team import TeamArgs
-from kai_fleet.team_namespace import TeamNamespaceArgs
 from kai_fleet_stack.arguments import Arguments
 from tests.unit.components.component_samples import fields
 from tests.unit.stack.stack_arguments import settings_of

@@ -7,9 +7,9 @@ import pulumi
 import pytest
 
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.deployed import Deployed
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.queue_specs import named_specs
+from kai_fleet.ownership.deployed import Deployed
+from kai_fleet.queues.specs import named_specs
 from kai_fleet_stack import existing
 from kai_fleet_stack.existing import HostObjects, is_of_others
 from kai_fleet_stack.settings.loading import load

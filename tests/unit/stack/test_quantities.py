@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet.queue_specs import specs_of
+from kai_fleet.queues.specs import specs_of
 from kai_fleet_stack.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, Memory
 
 

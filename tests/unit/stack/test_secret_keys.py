@@ -14,7 +14,7 @@ import yaml
 from pulumi.runtime import config
 
 from docs.reference import schema
-from kai_fleet.deployed import Deployed
+from kai_fleet.ownership.deployed import Deployed
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page

@@ -4,8 +4,8 @@ import pulumi
 import pytest
 import yaml
 
-from kai_fleet.guards.policies import content
-from kai_fleet.guards.rights import team_stack_on_host
+from kai_fleet.isolation.policies import content
+from kai_fleet.isolation.rights import team_stack_on_host
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared

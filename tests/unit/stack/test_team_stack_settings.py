@@ -157,7 +157,7 @@ def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says)
             raise answer
         return type("Answer", (), {"value": {"outputs": answer}})
 
-    monkeypatch.setattr("kai_fleet.deployed.full_name", "organization/lab/{}".format)
+    monkeypatch.setattr("kai_fleet.ownership.deployed.full_name", "organization/lab/{}".format)
     monkeypatch.setattr("kai_fleet_stack.settings.team_stack.invoke", invoke)
     with pytest.raises(NoPlatformError, match=says):
         read_platform("prod")

@@ -13,10 +13,10 @@ import pulumi
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.argument_check import check
+from kai_fleet.declaring.argument_check import check
+from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.marks import REFUSAL, SIGNATURE
-from kai_fleet.team_namespace import TeamNamespaceArgs
-from kai_fleet.virtual_cluster import VirtualClusterArgs
+from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_stack import stack_program
 from kai_fleet_stack.settings.loading import load

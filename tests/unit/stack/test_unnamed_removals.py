@@ -8,7 +8,7 @@ import pytest
 from pulumi.runtime import config
 
 from kai_fleet.agreed import REMOVE_VARIABLE
-from kai_fleet.deployed import Deployed
+from kai_fleet.ownership.deployed import Deployed
 from kai_fleet_stack import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}

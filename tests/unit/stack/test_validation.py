@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.deployed import Deployed
 from kai_fleet.names import TEAM
+from kai_fleet.ownership.deployed import Deployed
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import stacks
 from kai_fleet_policies.finding import Level, report

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from kai_fleet.cluster.provider.queues import TREE
+from kai_fleet.cluster.queues import TREE
 from kai_fleet.releases.keys import CHART_QUEUES, DEFAULT_SHARD, NODE_POOL
 from kai_fleet_cli.doctor.faults import NAMES, Affected, Fault, Faults, being_deleted
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot

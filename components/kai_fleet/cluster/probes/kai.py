@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from kai_fleet.cluster import queues
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals
@@ -19,7 +20,6 @@ from kai_fleet.cluster.probes.wait import (
     require_release,
     until_ready,
 )
-from kai_fleet.cluster.provider import queues
 from kai_fleet.releases import kai
 from kai_fleet.values import get
 from kai_usage.keys import KAI_NAMESPACE

@@ -10,8 +10,8 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels
-from kai_fleet.cluster.kube.taints import closing_taint, toleration_to_write
 from kai_fleet.cluster.probes.wait import NotReadyError
+from kai_fleet.taints import closing_taint, toleration_to_write
 from kai_fleet.wording import listed, plural, short_line
 from kai_usage.messages import Row
 from kai_usage.objects import spec_of, takes_pods

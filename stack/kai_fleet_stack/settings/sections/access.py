@@ -51,7 +51,7 @@ def _is_no_password(text: str) -> bool:
 class RegistryAccount(Strict):
     """An account that pulls images from one registry. It needs only read access."""
 
-    described_by = ("inputs.RegistryArgs",)
+    described_by = ("declaring.inputs.RegistryArgs",)
 
     username: str = Field(min_length=1, pattern=r"^[^:]+$")
     password: Annotated[SecretStr, refuse_secret(_is_no_password, _NO_PASSWORD)] = Field(
@@ -97,7 +97,7 @@ _TYPES_BY_KEY: Final = {
 class Access(Strict):
     """How the API of the vCluster is reached from the machine that runs Pulumi."""
 
-    described_by = ("virtual_cluster_args.AccessArgs",)
+    described_by = ("vcluster.arguments.AccessArgs",)
 
     type: Literal["LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"] = "LoadBalancer"
     host: Host | None = None

@@ -47,7 +47,7 @@ OutsideQueues = Annotated[
 class Bounds(Strict):
     """The most that a team's namespace on the host may have, its vCluster's own pods included."""
 
-    described_by = ("namespace_args.BoundsArgs",)
+    described_by = ("isolation.namespace_args.BoundsArgs",)
 
     cpu: Annotated[Cpus | None, Grants.MOST_UNSET] = None
     memory: Annotated[Bytes | None, Grants.MOST_UNSET] = None
@@ -66,7 +66,7 @@ class Bounds(Strict):
 class Network(Strict):
     """NetworkPolicies. Pods of a team always reach each other and the API of their vCluster."""
 
-    described_by = ("namespace_args.NetworkArgs",)
+    described_by = ("isolation.namespace_args.NetworkArgs",)
 
     enabled: Annotated[bool, Grants.LESS] = True
     internet: bool = True
@@ -85,8 +85,8 @@ class Isolation(Strict):
     """How a team is isolated from the others, and the exceptions for its pods on the host."""
 
     described_by = (
-        "namespace_args.IsolationArgs",
-        "namespace_args.TeamNamespaceArgs",
+        "isolation.namespace_args.IsolationArgs",
+        "isolation.namespace_args.TeamNamespaceArgs",
     )
 
     level: Level = "baseline"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.queue_amounts import WORD, means_unlimited
+from kai_fleet.queues.amounts import WORD, means_unlimited
 from kai_fleet.releases import queue_bounds
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
 from kai_usage.quantities import QUANTITY, parse_quantity
@@ -136,7 +136,7 @@ def in_domains(key: str, domains: Collection[str]) -> bool:
 class Toleration(Strict):
     """A taint that all pods of a team tolerate."""
 
-    described_by = ("inputs.TolerationArgs",)
+    described_by = ("declaring.inputs.TolerationArgs",)
 
     key: LabelKey
     operator: Literal["Equal", "Exists"] | None = None

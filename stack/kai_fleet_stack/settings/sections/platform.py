@@ -265,7 +265,7 @@ Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
 class Monitoring(Strict):
     """Monitors, recording rules, alerts and dashboards for the host's Prometheus operator."""
 
-    described_by = ("namespace_args.MonitoringArgs",)
+    described_by = ("monitoring.arguments.MonitoringArgs",)
 
     namespace: ObjectName = "monitoring"
     labels: dict[LabelKey, LabelValue] = NO_KEYS

@@ -107,7 +107,7 @@ class Defaults(Strict):
 class HostPlace(Defaults):
     """What a team has on the host. A team's own stack cannot set it; its platform's stack does."""
 
-    described_by = ("namespace_args.TeamNamespaceArgs",)
+    described_by = ("isolation.namespace_args.TeamNamespaceArgs",)
 
     node_pool: Annotated[dict[LabelKey, LabelValue], Grants.MOST_UNSET] = NO_KEYS
     autoscaled: Annotated[bool, Grants.NOTHING] = False

@@ -43,7 +43,7 @@ def _is_no_database(text: str) -> bool:
 class Store(Strict):
     """Where a vCluster keeps its state. Type and number of etcd members cannot be changed later."""
 
-    described_by = ("virtual_cluster_args.StoreArgs",)
+    described_by = ("vcluster.arguments.StoreArgs",)
 
     type: Literal["embedded", "etcd", "embeddedEtcd", "external"] = "embedded"
     replicas: Literal[1, 3, 5, 7, 9] | None = None
@@ -86,7 +86,7 @@ Groups = Annotated[
 class Oidc(Strict):
     """An OpenID Connect provider whose tokens the vCluster's API server accepts."""
 
-    described_by = ("virtual_cluster_args.OidcArgs",)
+    described_by = ("vcluster.arguments.OidcArgs",)
 
     issuer: Annotated[str, like(r"^https://[^/?#@\s]+(/[^?#@\s]*)?$", 2048)]
     client_id: _Text
@@ -100,7 +100,7 @@ class Oidc(Strict):
 class Vcluster(Strict):
     """The team's vCluster. Keys that a team leaves out are read from `kai-fleet:vcluster`."""
 
-    described_by = ("virtual_cluster_args.VirtualClusterArgs",)
+    described_by = ("vcluster.arguments.VirtualClusterArgs",)
 
     version: Annotated[Version | None, Grants.NOTHING] = None
     kubernetes_version: Annotated[KubernetesVersion | None, Grants.NOTHING] = None

@@ -27,7 +27,7 @@ from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.cli.teams.team_project import LAB
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
-from tests.unit.components.test_vcluster_kubeconfig import Found, good, waited
+from tests.unit.components.vcluster.test_vcluster_kubeconfig import Found, good, waited
 
 SECRET = "/api/v1/namespaces/team-ml/secrets/vc-ml"
 SYSTEM = "/api/v1/namespaces/kube-system"

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet.chart_stores import ChartStore
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.store_use import store_use
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet_cli.recovery import full_store
 from tests.unit.cli.recovery.test_held_up import QUEUES, explained
 from tests.unit.components.cluster.canned_api import kubeconfig, serving

@@ -11,7 +11,7 @@ from pulumi import automation
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
-from kai_fleet.vcluster_kubeconfig import sentence_of_other_vcluster
+from kai_fleet.vcluster.kubeconfig import sentence_of_other_vcluster
 from kai_fleet_cli import hosts
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.deletions import Deletions

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from kai_fleet.cluster import queues
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.provider import queues
-from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues
+from kai_fleet.cluster.queues import ClusterAwayError, Queues
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
 
 PATH = "/apis/scheduling.run.ai/v2/queues"

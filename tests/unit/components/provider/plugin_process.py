@@ -9,9 +9,9 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import QUEUES
+from kai_fleet.provider.values import python_values, struct
 from kai_fleet_cli.stack_file.reading import ROOT
 
 Json = dict[str, Any]

@@ -14,9 +14,9 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
-from kai_fleet.cluster.provider.constructing import Components
-from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.names import COMMAND, SECRET
+from kai_fleet.provider.constructing import Components
+from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.provider import plugin_process
 

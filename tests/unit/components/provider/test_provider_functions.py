@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.cluster.provider.values import python_values, struct
 from kai_fleet.names import EXISTING, SECRET
+from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
 from tests.unit.components.provider.plugin_process import secret, started

@@ -8,7 +8,7 @@ import pytest
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.cluster.provider.values import python_values, struct
+from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
 from tests.unit.components.provider.plugin_process import partial, reported, secret, started
 

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 import yaml
 
-from kai_fleet.options import chart_args
+from kai_fleet.helm_charts.chart_args import chart_args
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sources import MIRROR
 

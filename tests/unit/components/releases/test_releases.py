@@ -16,7 +16,7 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet.vcluster.chart_values import vcluster_values
 from tests.chart_keys import unknown_keys
 
 MODES = ("virtual", "host", "default")

@@ -1,0 +1,321 @@
+"""Refuse arguments of a component that its TypedDict does not describe, all of them at once."""
+
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import pulumi
+
+from kai_fleet.declaring.inputs import has_output
+from kai_fleet.marks import REFUSAL, paths_of_marks
+from kai_fleet.wording import listed, spelt_like
+
+Texts: TypeAlias = Mapping[str, Collection[str]]
+# A type as an annotation of a TypedDict gives it: a class, `Sequence[str]`, `pulumi.Input[str]`,
+# `pulumi.Input[str] | HostGuards`, Any.
+Hint: TypeAlias = object
+# What to write for a type that is no mapping and no list.
+_WRITE: Final[Mapping[Hint, str]] = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a text between quotes",
+}
+_TYPES_IN_WORDS: Final = {
+    bool: "true or false",
+    str: "a text",
+    list: "a list",
+    int: "a number",
+}
+_DECIDES: Final = (
+    "is an Output, and decides which resources are declared; write a plain value, such as one of"
+    " pulumi.Config"
+)
+# Whether the running program is in Python: it writes `use_existing`, others `useExisting`, and
+# only it passes components.
+_IN_PYTHON: ContextVar[bool] = ContextVar("in_python", default=True)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a component accepts and requires, in addition to the types of its arguments.
+
+    Args:
+        choices: allowed texts of a field, or of the values in it, by its dotted name.
+        needs: fields that are required if a field with choices has this text.
+        short: the field that a plain value sets if it replaces a TypedDict, by the TypedDict.
+        quantities: fields with numbers and texts, which the component checks itself.
+        replaces: fields that may not be given beside another one, by that other one.
+    """
+
+    choices: Texts = field(default_factory=dict)
+    needs: Texts = field(default_factory=dict)
+    short: Mapping[Hint, str] = field(default_factory=dict)
+    quantities: Collection[str] = ()
+    replaces: Texts = field(default_factory=dict)
+
+    def below(self, field: str) -> dict[str, Collection[str]]:
+        """The choices, for a component that takes these arguments in one of its fields."""
+        return {f"{field}.{name}": texts for name, texts in self.choices.items()}
+
+
+def check(
+    component: str,
+    kind: Hint,
+    args: object,
+    allowed: Allowed | None = None,
+    more: Callable[[], Iterable[str]] = tuple,
+) -> None:
+    """Check the arguments of a component against their TypedDict.
+
+    Args:
+        component: type and name, for messages: `KaiScheduler ml`.
+        kind: the TypedDict of `args`; only its fields of type pulumi.Input may be Outputs.
+        more: gives further mistakes; called only if there are none of types.
+
+    Raises:
+        pulumi.RunError: arguments are unknown, missing, contradicting, of another type or none of
+            the choices, or have a mark of Pulumi's protocol; or an Output decides which resources
+            are declared. The message has a line for each mistake.
+    """
+    mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in paths_of_marks(args)]
+    checker = _Checker(allowed or Allowed())
+    mistakes += checker.of_value("its arguments", kind, args, prefix="", choices_at="")
+    mistakes = mistakes or list(more())
+    if mistakes:
+        raise pulumi.RunError("\n".join(f"{component}: {mistake}" for mistake in mistakes))
+
+
+@contextmanager
+def other_language() -> Iterator[None]:
+    """Take and name arguments as other languages do: `useExisting`, and no components."""
+    token = _IN_PYTHON.set(False)
+    try:
+        yield
+    finally:
+        _IN_PYTHON.reset(token)
+
+
+def camel(name: str) -> str:
+    """A field's name in other languages, as the SDK derives it: `use_existing` is `useExisting`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+@cache
+def fields_of(kind: Any) -> Mapping[str, Hint]:
+    """Types of the fields of a TypedDict."""
+    # The SDK's alias Input names Output and its type variable by texts.
+    return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
+
+
+@dataclass(frozen=True)
+class _Checker:
+    """Finds the mistakes in arguments.
+
+    `name` is a value's name in messages, `prefix` begins the names of its fields, and
+    `allowed.choices` has the value's choices at `choices_at`.
+    """
+
+    allowed: Allowed
+
+    def of_value(
+        self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
+    ) -> Iterator[str]:
+        """Mistakes in a value of type `kind`. None fits any type, an Output what takes Outputs."""
+        if kind is Any or value is None or isinstance(value, components_of(kind)):
+            return
+        if takes_output(kind) and is_output(value):
+            return
+        plain = _plain(kind)
+        container = typing.get_origin(plain) or plain
+        if typing.is_typeddict(plain):
+            yield from self._of_typed_dict(name, plain, value, prefix)
+        elif container is Mapping:
+            yield from self._of_mapping(name, plain, value, choices_at)
+        elif container is Sequence:
+            yield from self._of_list(name, plain, value, prefix, choices_at)
+        else:
+            yield from _of_scalar(name, kind, value, self.allowed.choices.get(choices_at))
+
+    def _of_typed_dict(self, name: str, kind: Any, value: object, prefix: str) -> Iterator[str]:
+        """Mistakes in a TypedDict, and required fields that are absent or None.
+
+        A value that is no mapping counts as the field that `allowed.short` names.
+        """
+        short = self.allowed.short.get(kind)
+        if short and not isinstance(value, Mapping):
+            value = {short: value}
+        if not isinstance(value, Mapping):
+            yield _wrong_type(name, value, f"a mapping with {listed(_spelt_fields(kind))}")
+            return
+        yield from self._of_names(kind, value, prefix)
+        hints = _fields_here(kind)
+        required = {*kind.__required_keys__}
+        for key, hint in hints.items():
+            given = value.get(key)
+            choices_at = f"{prefix}{key}"
+            if key in value and key not in self.allowed.quantities:
+                shown = f"{prefix}{_spelt(key)}"
+                yield from self.of_value(shown, hint, given, f"{shown}.", choices_at)
+            if choices_at in self.allowed.choices and isinstance(given, str):
+                required.update(self.allowed.needs.get(given, ()))
+        for key in hints:
+            if key in required and value.get(key) is None:
+                yield f"{prefix}{_spelt(key)} is missing; write it"
+
+    def _of_names(self, kind: Hint, value: Mapping[str, object], prefix: str) -> Iterator[str]:
+        """Mistakes: unknown arguments, and those beside another one that replaces them."""
+        hints = _fields_here(kind)
+        for key in value:
+            if key not in hints:
+                yield f"{prefix}{key} is no argument; {_instead(str(key), kind)}"
+        for replacing, replaced in self.allowed.replaces.items():
+            if replacing not in hints or value.get(replacing) is None:
+                continue
+            for key in replaced:
+                if value.get(key) is not None:
+                    yield f"{key} is given beside {replacing}, which replaces it; drop one of them"
+
+    def _of_mapping(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
+        """Mistakes in a mapping and its values.
+
+        An Output in its place is one, and so is None in place of a TypedDict in it.
+        """
+        if not isinstance(value, Mapping):
+            yield _wrong_type(name, value, "a mapping", _DECIDES)
+            return
+        value_kind = typing.get_args(kind)[1]
+        for key, inner in value.items():
+            path = f"{name}.{key}"
+            if inner is None and typing.is_typeddict(value_kind):
+                yield f"{path} is empty; write {{}}, or drop it"
+            yield from self.of_value(path, value_kind, inner, f"{path}.", choices_at)
+
+    def _of_list(
+        self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
+    ) -> Iterator[str]:
+        """Mistakes in a list and its elements, all with the name of the list.
+
+        An Output in its place is one.
+        """
+        if not isinstance(value, list | tuple):
+            yield _wrong_type(name, value, "a list", _DECIDES)
+            return
+        element_kind = typing.get_args(kind)[0]
+        for element in value:
+            yield from self.of_value(name, element_kind, element, prefix, choices_at)
+
+
+def _of_scalar(
+    name: str, kind: Hint, value: object, choices: Collection[str] | None
+) -> Iterator[str]:
+    """Mistakes in a text, a number, a boolean or a component."""
+    if components_of(kind) == (kind,):
+        write = _in_words(kind)
+        yield _wrong_type(name, value, write, f"is an Output; write {write}")
+    elif has_output(value):
+        yield f"{name} {_DECIDES}"
+    elif choices is not None and isinstance(value, str) and value not in choices:
+        yield f"{name} is {value!r}; write {listed([*choices])}"
+    elif not _fits(kind, value):
+        yield _wrong_type(name, value, _in_words(kind))
+
+
+def _fits(kind: Hint, value: object) -> bool:
+    """Whether a plain value has the type; any value fits a type that is not in _WRITE."""
+    plain = _plain(kind)
+    if plain is bool:
+        return isinstance(value, bool)
+    if plain in (int, float) and isinstance(value, bool):
+        return False
+    if plain is float:
+        return isinstance(value, int | float)
+    if plain is int:
+        # Other languages send every number as a float.
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if plain is str:
+        # A text of pulumi.Input may be the number that another resource gives.
+        return isinstance(value, str | int | float if takes_output(kind) else str)
+    return True
+
+
+def takes_output(kind: Hint) -> bool:
+    """Whether a value of this type, or a value in it, may be an Output."""
+    if typing.get_origin(kind) is pulumi.Output:
+        return True
+    return any(takes_output(part) for part in typing.get_args(kind))
+
+
+def components_of(kind: Hint) -> tuple[type[pulumi.ComponentResource], ...]:
+    """The components that a Python program may pass as a value of this type."""
+    parts = typing.get_args(kind) if _is_union(kind) else (kind,)
+    classes = [part for part in parts if isinstance(part, type)]
+    return tuple(part for part in classes if issubclass(part, pulumi.ComponentResource))
+
+
+def is_output(value: object) -> bool:
+    """Whether a value itself, and not a value in it, is an Output or an awaitable."""
+    return not isinstance(value, Mapping | list | tuple) and has_output(value)
+
+
+def _is_union(kind: Hint) -> bool:
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
+def _plain(kind: Hint) -> Hint:
+    """The type `T` of `pulumi.Input[T]`, also of one beside components; another type unchanged."""
+    return typing.get_args(kind)[0] if _is_union(kind) else kind
+
+
+def _in_words(kind: Hint) -> str:
+    """What to write for a type that is no mapping and no list."""
+    words = [f"a {component.__name__}" for component in components_of(kind) if _IN_PYTHON.get()]
+    plain = _plain(kind)
+    if plain in _WRITE:
+        words.append(_WRITE[plain])
+    return " or ".join(words)
+
+
+def _wrong_type(name: str, value: object, write: str, for_output: str = "") -> str:
+    """The mistake; for an Output the text `for_output`, if there is one."""
+    if is_output(value):
+        default = f"is an Output; write {write}, whose values may be Outputs"
+        return f"{name} {for_output or default}"
+    # The value itself is not shown: it may be a password.
+    return f"{name} is {_type_in_words(value)}; write {write}"
+
+
+def _type_in_words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return _TYPES_IN_WORDS.get(type(value), f"a {type(value).__name__}")
+
+
+def _instead(key: str, kind: Hint) -> str:
+    """What to write in place of an unknown argument."""
+    names = _spelt_fields(kind)
+    near = spelt_like(key, names)
+    return f"write {near}" if near else f"write {listed(names, limit=40)}"
+
+
+def _spelt_fields(kind: Hint) -> list[str]:
+    return [_spelt(name) for name in _fields_here(kind)]
+
+
+def _fields_here(kind: Hint) -> Mapping[str, Hint]:
+    """Types of the fields that the running program's language has."""
+    hints = fields_of(kind)
+    if _IN_PYTHON.get():
+        return hints
+    return {name: hint for name, hint in hints.items() if hint not in components_of(hint)}
+
+
+def _spelt(name: str) -> str:
+    """A field's name in the language of the running program."""
+    return name if _IN_PYTHON.get() else camel(name)

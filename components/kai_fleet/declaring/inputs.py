@@ -1,0 +1,125 @@
+"""Compute with plain values and Outputs alike, and the Args types that several components share."""
+
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isawaitable
+from typing import Final, NotRequired, TypedDict, TypeVar, cast
+
+from pulumi import Input, Output
+from pulumi.runtime import is_dry_run
+
+from kai_fleet.taints import Toleration
+
+T = TypeVar("T")
+# Levels of a team's isolation, as texts of arguments.
+LEVELS: Final = ("baseline", "restricted", "off")
+
+
+class TolerationArgs(TypedDict):
+    """A taint of nodes that pods tolerate.
+
+    Other than in a pod's spec, a toleration without a value means any value.
+    """
+
+    key: Input[str]
+    """The taint's key, such as `nvidia.com/gpu`."""
+    operator: NotRequired[Input[str]]
+    """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
+    value: NotRequired[Input[str]]
+    """The taint's value. Default: any."""
+    effect: NotRequired[Input[str]]
+    """The taint's effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: any."""
+
+
+def plain_spec(toleration: Mapping[str, object]) -> Toleration:
+    """Arguments without Outputs as an entry of a pod's spec, with the operator filled in.
+
+    With operator Exists a value is left out, with Equal an absent one is "".
+    """
+    operator = toleration.get("operator")
+    if not operator:
+        operator = "Equal" if "value" in toleration else "Exists"
+    spec = {"key": toleration["key"], "operator": operator}
+    if operator == "Equal":
+        spec["value"] = toleration.get("value") or ""
+    if toleration.get("effect"):
+        spec["effect"] = toleration["effect"]
+    return cast("Toleration", spec)
+
+
+def toleration_spec(toleration: TolerationArgs) -> Input[Toleration]:
+    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
+    return resolved(plain_spec, toleration)
+
+
+def toleration_text(toleration: TolerationArgs) -> Input[str]:
+    """The toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
+
+    The colon is written without an effect, too: vCluster reads a bare key as an empty value.
+    """
+    return resolved(_text, toleration_spec(toleration))
+
+
+def _text(spec: Toleration) -> str:
+    text = spec["key"]
+    if "value" in spec:
+        text += f"={spec['value']}"
+    return f"{text}:{spec.get('effect', '')}"
+
+
+class RegistryArgs(TypedDict):
+    """Credentials to pull images from one registry."""
+
+    username: Input[str]
+    """The account's name, without a colon."""
+    password: Input[str]
+    """Password or token of the account, kept as a secret."""
+
+
+def has_output(value: object) -> bool:
+    """Whether the value is an Output or an awaitable, or has one at any depth."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(map(has_output, value))
+    return isinstance(value, Output) or isawaitable(value)
+
+
+def resolved(function: Callable[..., T], *inputs: object) -> Input[T]:
+    """Call `function` with the inputs: at once if all are plain, else in `Output.apply`.
+
+    Declare no resource in `function`: a preview might not show it.
+    """
+    if not has_output(inputs):
+        return function(*inputs)
+    values = Output.all(*inputs)
+    return values.apply(lambda known: function(*known))
+
+
+def joined(separator: str, texts: Iterable[Input[str]]) -> Input[str]:
+    """Join the texts in their order."""
+    return resolved(separator.join, list(texts))
+
+
+def or_last(value: Output[T], last: T) -> Output[T]:
+    """An Output with the same value and no dependencies.
+
+    In an update it is `last` if the value stays unknown because a resource failed. In a preview an
+    unknown value stays unknown.
+    """
+
+    async def result() -> T:
+        return cast(T, await value.future())
+
+    async def result_or_last() -> T:
+        if await value.is_known():
+            return await result()
+        return last
+
+    if is_dry_run():
+        return Output(set(), result(), value.is_known(), value.is_secret())
+    return Output.from_input(result_or_last())
+
+
+def without_none(mapping: Mapping[str, T | None]) -> dict[str, T]:
+    """The mapping without keys whose value is None; an Output stays, whatever its value."""
+    return {key: value for key, value in mapping.items() if value is not None}

@@ -1,0 +1,50 @@
+"""Image pull Secrets."""
+
+import base64
+import json
+from collections.abc import Mapping
+
+from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi_kubernetes import core
+
+from kai_fleet.declaring.inputs import RegistryArgs
+
+
+def registry_secrets(
+    prefix: str,
+    secret: str,
+    namespace: Input[str],
+    registries: Mapping[str, RegistryArgs] | None,
+    opts: ResourceOptions,
+) -> list[Resource]:
+    """Declare the image pull Secret `secret` in a namespace; none without registries. The
+    resource's name begins with `prefix`. The Secret is updated in place: the next pull uses a new
+    password.
+    """
+    if not registries:
+        return []
+    config = Output.secret(dict(registries)).apply(docker_config)
+    declared = core.v1.Secret(
+        f"{prefix}-{secret.removeprefix('kai-fleet-')}",
+        metadata={"name": secret, "namespace": namespace},
+        type="kubernetes.io/dockerconfigjson",
+        data={".dockerconfigjson": config},
+        opts=opts,
+    )
+    return [declared]
+
+
+def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:
+    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry."""
+    auths = {}
+    for registry, account in accounts.items():
+        username = account["username"]
+        # A password from another resource may be a number.
+        password = str(account["password"])
+        pair = _base64(f"{username}:{password}")
+        auths[registry] = {"username": username, "password": password, "auth": pair}
+    return _base64(json.dumps({"auths": auths}, sort_keys=True))
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,1 @@
+"""The chart that a Helm release asks for, and the one that Helm installed."""

@@ -1,0 +1,334 @@
+"""The bounds of one team on the host.
+
+The guards' policies read them: as annotations of the team's namespace, and as bindings that keep
+the team's pods off the nodes of other teams.
+
+`args` are TeamNamespaceArgs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_network
+from typing import Final, cast
+
+import pulumi
+
+from kai_fleet.declaring.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.isolation.namespace_args import IsolationArgs, NetworkArgs, TeamNamespaceArgs
+from kai_fleet.isolation.policies import Object, binding, content, policy_name
+from kai_fleet.releases.keys import NO_GPU_CLASSES
+from kai_fleet.releases.sources import KAI_IMAGES
+
+Args = Mapping[str, object]
+Text = pulumi.Input[str]
+Bounds = dict[str, Text]  # by the name of the bound
+Labels = Mapping[str, Text]
+
+KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+# Objects that name a node when they are created, before any scheduler sees them.
+_NAMING_A_NODE: Final = [
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    },
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["persistentvolumeclaims"],
+    },
+]
+_GPU_NAME: Final = re.compile(
+    r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
+    r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
+)
+
+
+def namespace_args(args: Args) -> TeamNamespaceArgs:
+    """The arguments with their type: some callers have them as a plain mapping."""
+    return cast(TeamNamespaceArgs, args)
+
+
+def isolation(args: Args) -> IsolationArgs:
+    """The argument `isolation`, empty by default."""
+    return namespace_args(args).get("isolation", {})
+
+
+def network(args: Args) -> NetworkArgs:
+    """The argument `isolation.network`, empty by default."""
+    return isolation(args).get("network", {})
+
+
+def isolation_level(args: Args) -> str:
+    """The isolation level: `baseline` (the default), `restricted` or `off`."""
+    return isolation(args).get("level", "baseline")
+
+
+def scheduler(args: Args) -> str:
+    """The KAI that schedules the team's pods: `inside` (the default), `host` or `none`.
+
+    These are the modes virtual, host and default of a stack file.
+    """
+    return namespace_args(args).get("scheduler", "inside")
+
+
+def shares_nodes(args: Args) -> bool:
+    """Whether pods of other teams may run on the team's nodes.
+
+    The rules refuse a team whose scheduler is inside its vCluster and that shares its nodes.
+    """
+    return scheduler(args) != "inside" or not namespace_args(args).get("node_pool")
+
+
+def closes_network(args: Args) -> bool:
+    """Whether the team's namespace has NetworkPolicies."""
+    return isolation_level(args) != "off" and network(args).get("enabled", True)
+
+
+def pod_bounds(team: str, args: Args) -> Bounds:
+    """The bounds of the team's pods, without the empty ones.
+
+    A policy grants nothing for a bound that is absent, or an Output that resolves to "".
+    """
+    typed_args = namespace_args(args)
+    bounds = {
+        "team": team,
+        **_device_bounds(typed_args),
+        **_node_bounds(typed_args),
+        **_scheduler_bounds(typed_args),
+        **_network_bounds(typed_args),
+        **_exceptions(typed_args),
+        **_restricted_bounds(typed_args),
+    }
+    return without_empty(bounds)
+
+
+def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Extended resources and DeviceClasses that pods may request."""
+    gpu = args.get("gpu_resource", GPU_RESOURCE)
+    granted = {*args.get("devices", {})}
+    granted.update(args.get("slices", {}))
+    granted.discard(gpu)
+    other_devices = sorted(granted)
+    other_gpus = filter(_GPU_NAME.search, other_devices)
+    return {
+        "devices": ",".join([gpu, *other_devices]),
+        "gpus": ",".join([gpu, *other_gpus]),
+        "deviceClasses": sorted_names(args.get("device_classes", {})),
+    }
+
+
+def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Nodes that pods may run on, and taints that they may tolerate."""
+    foreign_pools = args.get("foreign_pools", [])
+    tolerations = args.get("tolerations", [])
+    return {
+        "sharedNodes": "true" if shares_nodes(args) else "false",
+        "pool": _labels(args.get("node_pool", {})),
+        "controlPool": _labels(args.get("control_pool", {})),
+        "foreignPools": joined(",", [_labels(pool, "&") for pool in foreign_pools]),
+        "namesNodes": _flag(scheduler(args) == "inside"),
+        "tolerations": sorted_names(map(toleration_text, tolerations)),
+    }
+
+
+def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """The KAI that schedules pods, and the queues and priority classes that pods may name."""
+    priorities = isolation(args).get("priority_classes", [])
+    bounds: Bounds = {
+        "kai": scheduler(args),
+        "besideKai": _flag(args.get("host_kai")),
+        "priorities": joined(",", priorities),
+        "queuePrefix": args.get("queue_prefix", ""),
+        "foreignQueues": sorted_names(args.get("foreign_queues", [])),
+    }
+    if scheduler(args) == "host":
+        bounds["queuesOnly"] = "true"
+        bounds["queues"] = joined(",", args.get("queues", []))
+        bounds["priorities"] = joined(",", [*KAI_PRIORITIES, *priorities])
+        bounds["nvFractions"] = resolved(_flag, args.get("nv_fractions"))
+    return bounds
+
+
+def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """Addresses that Services, Endpoints and EndpointSlices may lead to."""
+    rules = network(args)
+    private = rules.get("private", [])
+    is_open = not rules.get("enabled", True)
+    never_public = content("limits")["never_public"]
+    return {
+        "endpoints": _flag(rules.get("endpoints") or is_open),
+        "privateRanges": _ipv4_ranges([*never_public, *private]),
+        "privateV6": _flag(any(":" in cidr for cidr in private)),
+    }
+
+
+def _ipv4_ranges(cidrs: Iterable[str]) -> str:
+    """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
+
+    All versions of Kubernetes with ValidatingAdmissionPolicies can compare numbers in CEL, but only
+    newer ones networks.
+    """
+    ranges = []
+    for cidr in cidrs:
+        if ":" in cidr:
+            continue
+        addresses = ip_network(cidr, strict=False)
+        ranges.append(f"{int(addresses[0])}-{int(addresses[-1])}")
+    return ",".join(ranges)
+
+
+def _exceptions(args: TeamNamespaceArgs) -> Bounds:
+    """What the platform allows pods and volume claims in addition, and the longest grace period."""
+    exceptions = isolation(args)
+    runtime_classes = exceptions.get("runtime_classes", NO_GPU_CLASSES)
+    annotations = [*exceptions.get("annotations", []), *_implied_annotations(args)]
+    namespace_bounds = exceptions.get("bounds", {})
+    grace_seconds = namespace_bounds.get("grace_seconds", 3600)
+    return {
+        "runtimeClasses": sorted_names(runtime_classes),
+        "annotations": sorted_names(annotations),
+        "volumes": sorted_names(exceptions.get("volumes", [])),
+        "volumeClasses": sorted_names(exceptions.get("volume_classes", [])),
+        "graceSeconds": resolved(_whole_number, grace_seconds),
+    }
+
+
+def _implied_annotations(args: TeamNamespaceArgs) -> list[str]:
+    """Keys and domains of annotations that pods may have because of other arguments."""
+    rules = network(args)
+    keys = content("limits")["annotations"]
+    annotations: list[str] = []
+    if scheduler(args) == "inside":
+        annotations += keys["kai_inside"]
+    if rules.get("attachments") or not rules.get("enabled", True):
+        annotations += keys["networks"]
+    return annotations
+
+
+def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
+    """The level `restricted`, and the registries of KAI's images that it admits."""
+    if isolation_level(args) != "restricted":
+        return {}
+    return {
+        "restricted": "true",
+        "kaiImages": resolved(_image_prefixes, args.get("kai_images", KAI_IMAGES)),
+    }
+
+
+def without_empty(bounds: Mapping[str, Text]) -> Bounds:
+    """Drop the bounds that are "". Outputs are kept, whatever they resolve to."""
+    return {name: value for name, value in bounds.items() if value or has_output(value)}
+
+
+def node_bindings(
+    team: str,
+    namespace: Text,
+    args: Args,
+) -> dict[str, Object]:
+    """The bindings of the policy `nodes`, by the last part of their resources' names.
+
+    Each bars the nodes that a label selector of its own selects:
+
+    - If the team has a pool and its scheduler picks nodes, one binding for each label of the pool
+      bars every node that lacks the label.
+    - If the team has no pool, they bar the pools of other teams.
+    - Any other team needs none: the node selector of its pods keeps them in its pool.
+    """
+    typed_args = namespace_args(args)
+    # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
+    # selector of the pool, and those of the control plane that of the control pool.
+    match = {"resourceRules": _NAMING_A_NODE} if typed_args.get("node_pool") else None
+    bindings = {}
+    for number, selector in enumerate(_barred_nodes(typed_args)):
+        suffix = f".{number}" if number else ""
+        bindings[f"nodes-binding{suffix}"] = binding(
+            f"kai-fleet-nodes-{team}{suffix}",
+            policy_name("nodes"),
+            namespace=namespace,
+            match=match,
+            # If the host has no such node, the policy has nothing to refuse.
+            param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
+        )
+    return bindings
+
+
+def _barred_nodes(args: TeamNamespaceArgs) -> list[Object]:
+    """Label selectors of nodes that the team's pods may not run on, one for each binding."""
+    pool = args.get("node_pool")
+    if not pool:
+        return _pool_selectors(args.get("foreign_pools", []))
+    if scheduler(args) != "inside":
+        return []
+    return [_selector(key, "NotIn", [value]) for key, value in _sorted(pool)]
+
+
+def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
+    """Label selectors of the nodes of some pools.
+
+    Pools of one label with the same key share a selector; each other pool has one. A pool without
+    labels has none.
+    """
+    values: dict[str, list[Text]] = defaultdict(list)
+    selectors_of_several_labels = []
+    for pool in pools:
+        labels = _sorted(pool)
+        if len(labels) == 1:
+            key, value = labels[0]
+            values[key].append(value)
+        elif labels:
+            selectors_of_several_labels.append({"matchLabels": dict(labels)})
+    selectors = [_selector(key, "In", values[key]) for key in sorted(values)]
+    return selectors + selectors_of_several_labels
+
+
+def _selector(
+    key: str,
+    operator: str,
+    values: Sequence[Text],
+) -> Object:
+    """A label selector with one expression; its values are sorted, without duplicates."""
+    sorted_values = resolved(lambda texts: sorted(set(texts)), list(values))
+    expression = {
+        "key": key,
+        "operator": operator,
+        "values": sorted_values,
+    }
+    return {"matchExpressions": [expression]}
+
+
+def _sorted(labels: Labels) -> list[tuple[str, Text]]:
+    """Labels in the order of their keys."""
+    return [(key, labels[key]) for key in sorted(labels)]
+
+
+def _labels(labels: Labels, separator: str = ",") -> Text:
+    """Labels in the order of their keys, such as `a=1,b=2`."""
+    pairs = [joined("=", label) for label in _sorted(labels)]
+    return joined(separator, pairs)
+
+
+def _flag(on: object) -> str:
+    """A switch as a bound: "true", or "" if it is off."""
+    return "true" if on else ""
+
+
+def _whole_number(number: float) -> str:
+    """A number without a fraction: languages other than Python send every number as a float."""
+    return str(int(number))
+
+
+def sorted_names(names: Iterable[Text]) -> Text:
+    """Names in alphabetical order with commas between them, so that no other order is a change."""
+    return resolved(lambda texts: ",".join(sorted(texts)), list(names))
+
+
+def _image_prefixes(images: Iterable[str]) -> str:
+    """Registry paths, each with a slash at the end: `ghcr.io/kai` does not admit `ghcr.io/kai2`."""
+    return ",".join(f"{path.rstrip('/')}/" for path in images)

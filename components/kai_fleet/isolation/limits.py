@@ -1,0 +1,242 @@
+"""The ResourceQuotas and NetworkPolicies of a team's namespace, with the tables of limits.yaml.
+
+`args` are TeamNamespaceArgs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv6Address, ip_network
+from typing import Final
+
+import pulumi
+
+from kai_fleet.declaring.inputs import resolved
+from kai_fleet.isolation.bounds import (
+    GPU_RESOURCE,
+    Args,
+    Text,
+    closes_network,
+    isolation,
+    isolation_level,
+    namespace_args,
+    network,
+    shares_nodes,
+)
+from kai_fleet.isolation.namespace_args import NetworkArgs, TeamNamespaceArgs
+from kai_fleet.isolation.policies import NAME_LABEL, SYSTEM_SCOPE, content
+from kai_usage.keys import GPU_RESOURCES
+
+Spec = dict[str, object]
+Quantity = pulumi.Input[float | str]
+Amounts = dict[str, Text]  # by the resource of a quota
+
+_DEVICES: Final = "deviceclass.resource.k8s.io/devices"
+_NAT64: Final = IPv6Address("64:ff9b::")
+_DNS: Final = [
+    {"port": 53, "protocol": "UDP"},
+    {"port": 53, "protocol": "TCP"},
+]
+_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
+_HOST_API_PORTS: Final = [443, 6443]
+_SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
+
+
+def quotas(args: Args) -> dict[str, Spec]:
+    """The specs of the team's ResourceQuotas, by name.
+
+    With isolation `off` only `gpus`. Otherwise also `pods`, `objects`, and `system-priority`, which
+    admits no pod of Kubernetes' own priority classes.
+    """
+    typed_args = namespace_args(args)
+    granted_gpus = _granted_gpus(typed_args)
+    if isolation_level(args) == "off":
+        return {"gpus": {"hard": _requests(granted_gpus)}}
+    tables = content("limits")
+    bounds = tables["defaults"] | isolation(args).get("bounds", {})
+    specs: dict[str, Spec] = {
+        "gpus": {"hard": _device_amounts(typed_args, granted_gpus, bounds["objects"])}
+    }
+    for name, bound_by_resource in tables["quotas"].items():
+        amounts = _bounded_amounts(bound_by_resource, bounds)
+        if name == "pods":
+            amounts |= _huge_pages(args, bounds.get("huge_pages"))
+        specs[name] = {"hard": amounts}
+    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
+    return specs
+
+
+def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
+    """The number of GPUs and MIG slices, by resource.
+
+    A scheduler inside the vCluster sees every GPU of the team's nodes; the quota is what stops it
+    (V1, V7).
+    """
+    gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
+    granted = {gpu_resource: args.get("gpus", 0)}
+    granted.update(args.get("slices", {}))
+    return granted
+
+
+def _device_amounts(
+    args: TeamNamespaceArgs,
+    granted_gpus: Mapping[str, pulumi.Input[float]],
+    max_claims: pulumi.Input[float],
+) -> Amounts:
+    """The quota of devices and of ResourceClaims.
+
+    GPUs of another vendor and ResourceClaims are 0 unless granted.
+    """
+    amounts = _requests(dict.fromkeys(GPU_RESOURCES, 0))
+    amounts |= _requests(granted_gpus)
+    amounts |= _requests(args.get("devices", {}))
+    classes = args.get("device_classes", {})
+    for name, count in classes.items():
+        amounts[f"{name}.{_DEVICES}"] = _amount(count)
+    for resource in content("limits")["claims"]:
+        amounts[f"count/{resource}"] = _amount(max_claims if classes else 0)
+    return amounts
+
+
+def _bounded_amounts(
+    bound_by_resource: Mapping[str, str],
+    bounds: Mapping[str, Quantity | None],
+) -> Amounts:
+    """The quota of resources, each by its field of BoundsArgs; without those that have no bound."""
+    amounts: Amounts = {}
+    for resource, field in bound_by_resource.items():
+        bound = bounds.get(field)
+        if bound is not None:
+            amounts[resource] = _amount(bound)
+    return amounts
+
+
+def _huge_pages(args: Args, bound: Text | None) -> Amounts:
+    """The quota of huge pages, for each size. Without a bound: 0 on shared nodes, else no quota."""
+    if bound is None and not shares_nodes(args):
+        return {}
+    amount = "0" if bound is None else bound
+    sizes = content("limits")["huge_pages"]
+    return _requests({f"hugepages-{size}": amount for size in sizes})
+
+
+def network_policies(team: str, args: Args) -> dict[str, Spec]:
+    """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
+
+    One is for all pods of the namespace, the other adds rules for the vCluster's control plane.
+    """
+    if not closes_network(args):
+        return {}
+    rules = network(args)
+    return {
+        "kai-fleet-pods": _pods_policy(rules),
+        "kai-fleet-control-plane": _control_plane_policy(team, rules),
+    }
+
+
+def _pods_policy(rules: NetworkArgs) -> Spec:
+    """All pods of the namespace reach each other, DNS, and what the arguments allow."""
+    internal = [*content("limits")["inside"], *rules.get("private", [])]
+    # A node's address too: a vCluster's DNS asks the node's server for names from outside, and some
+    # clouds serve it at the address of their credentials, which they do not serve at port 53.
+    dns_servers = _peers(internal, ["kube-system"])
+    allowed_sources = _peers(rules.get("ingress_cidrs", []), rules.get("ingress_from", []))
+    allowed_destinations = _peers(rules.get("cidrs", []), rules.get("namespaces", []))
+    ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
+    egress: list[Spec] = [
+        {"to": [_SAME_NAMESPACE]},
+        {"to": dns_servers, "ports": _DNS},
+    ]
+    # A rule without peers would allow every address.
+    if allowed_sources:
+        ingress.append({"from": allowed_sources})
+    if rules.get("internet", True):
+        egress.append({"to": _internet(internal)})
+    if allowed_destinations:
+        egress.append({"to": allowed_destinations})
+    return {
+        "policy_types": ["Ingress", "Egress"],
+        "pod_selector": {},
+        "ingress": ingress,
+        "egress": egress,
+    }
+
+
+def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
+    """The vCluster's control plane is reached at its API, and reaches the host's.
+
+    Ingress is from any address. Pods of other teams do not reach it all the same: the egress rules
+    of their own namespace do not let them.
+    """
+    ports = rules.get("api_ports", _HOST_API_PORTS)
+    egress: Spec = {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}
+    host_api = _peers(rules.get("api_cidrs", []))
+    if host_api:  # by default every address
+        egress["to"] = host_api
+    return {
+        "policy_types": ["Ingress", "Egress"],
+        "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
+        "ingress": [{"ports": _VCLUSTER_API}],
+        "egress": [egress],
+    }
+
+
+def _internet(internal: Iterable[str]) -> list[Spec]:
+    """Peers for all addresses but the internal networks, also behind NAT64."""
+    ipv4 = []
+    ipv6 = []
+    for cidr in internal:
+        if ":" in cidr:
+            ipv6.append(cidr)
+        else:
+            ipv4.append(cidr)
+    behind_nat64 = [_nat64(cidr) for cidr in ipv4]
+    return [
+        _block("0.0.0.0/0", ipv4),
+        _block("::/0", ipv6 + behind_nat64),
+    ]
+
+
+def _requests(amounts: Mapping[str, Quantity]) -> Amounts:
+    """The quota of requests of some resources."""
+    return {f"requests.{name}": _amount(amount) for name, amount in amounts.items()}
+
+
+def _amount(bound: Quantity) -> Text:
+    """A quantity as it is, a number without a fraction.
+
+    Languages other than Python send every number as a float.
+    """
+
+    def as_text(resolved_bound: float | str) -> str:
+        if isinstance(resolved_bound, str):
+            return resolved_bound
+        return str(int(resolved_bound))
+
+    return resolved(as_text, bound)
+
+
+def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Spec]:
+    """Peers of a rule: networks, and all pods of namespaces."""
+    peers = [_block(cidr) for cidr in cidrs]
+    peers += [_namespace(name) for name in namespaces]
+    return peers
+
+
+def _namespace(name: str) -> Spec:
+    """The peer for all pods of a namespace."""
+    return {"namespace_selector": {"match_labels": {NAME_LABEL: name}}}
+
+
+def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:
+    """The peer for a network without the excluded ones."""
+    ip_block: Spec = {"cidr": cidr}
+    if excluded:
+        ip_block["except"] = list(excluded)
+    return {"ip_block": ip_block}
+
+
+def _nat64(cidr: str) -> str:
+    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052)."""
+    ipv4 = ip_network(cidr, strict=False)
+    return f"{_NAT64 + int(ipv4.network_address)}/{96 + ipv4.prefixlen}"

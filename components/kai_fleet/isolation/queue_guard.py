@@ -1,0 +1,185 @@
+"""The guard of queues: what a team's pods may ask of KAI, on the host and inside a vCluster.
+
+KAI lets any pod name any queue. A pod that names a wrong one stays Pending, mostly without an
+event. This guard denies it at once and names the right queues.
+
+It judges pods. A wrong queue that is written only in a Deployment denies the Deployment's pods,
+which only its events would show; therefore the client that applies the Deployment is warned with
+the same message. Pods that KAI does not schedule are not judged, and neither are KAI's components
+and reservation pods. Inside a vCluster the guard judges the specs of Queues, too.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypedDict, cast
+
+import pulumi
+
+from kai_fleet.declaring.inputs import resolved
+from kai_fleet.isolation.bounds import (
+    GPU_RESOURCE,
+    Args,
+    Bounds,
+    Text,
+    sorted_names,
+    without_empty,
+)
+from kai_fleet.isolation.policies import Object, binding, policy, policy_name
+from kai_fleet.releases.queue_bounds import queue_spec_bounds
+from kai_fleet.wording import listed
+
+_QUEUES_IN_A_MESSAGE: Final = 12
+_PODS: Final = [
+    {
+        "apiGroups": ["*"],
+        "apiVersions": ["*"],
+        "operations": ["*"],
+        "resources": ["pods"],
+    }
+]
+
+
+class GuardArgs(TypedDict, total=False):
+    """Fields that the guard reads of TeamNamespaceArgs (on the host) or QueueGuardArgs (inside).
+
+    They are described there. `pod_groups`, which Team adds, says that KAI takes a pod's queue from
+    a PodGroup that KAI did not create.
+    """
+
+    scheduler: str
+    guard: str
+    queues: list[Text]
+    queue_prefix: Text
+    foreign_queues: list[Text]
+    mode: str
+    outside: str
+    gpu_resource: str
+    gpu_sharing: pulumi.Input[bool]
+    pod_groups: bool
+
+
+def is_on_host(args: Args) -> bool:
+    """Whether a team with these TeamNamespaceArgs has a guard on the host.
+
+    It has one if the host's KAI schedules its pods and it has queues, unless `guard` is `off`.
+    """
+    guard_args = cast(GuardArgs, args)
+    if guard_args.get("scheduler") != "host" or not guard_args.get("queues"):
+        return False
+    return guard_args.get("guard", "deny") != "off"
+
+
+def bindings(
+    team: str,
+    mode: str,
+    suffix: str = "",
+    namespace: Text | None = None,
+) -> dict[str, Object]:
+    """The bindings of the policy `queues`, by the last part of their resources' names.
+
+    One is for pods, with `mode`; the other warns clients that apply objects with a pod template.
+    On the host they apply in one namespace, inside a vCluster (whose policies have a suffix)
+    everywhere.
+    """
+    queues_policy = policy_name("queues", suffix)
+    return {
+        "binding": binding(
+            f"kai-fleet-queues-{team}",
+            queues_policy,
+            mode,
+            namespace=namespace,
+            match={"resourceRules": _PODS},
+        ),
+        "templates-binding": binding(
+            f"kai-fleet-templates-{team}",
+            queues_policy,
+            "warn",
+            namespace=namespace,
+            match={"excludeResourceRules": _PODS},
+        ),
+    }
+
+
+def inside(
+    team: str,
+    queues: Iterable[Text],
+    args: Args,
+) -> tuple[dict[str, Object], dict[str, Object]]:
+    """The policies inside a vCluster with their bounds as constants, and the bindings of these.
+
+    Both are by the last part of their resources' names.
+
+    Args:
+        team: The team, whose name ends those of the policies.
+        queues: Leaf queues that pods may name.
+        args: QueueGuardArgs, with `gpu_sharing` and `pod_groups` of the KAI inside.
+    """
+    guard_args = cast(GuardArgs, args)
+    mode = guard_args.get("mode", "deny")
+    suffix = f"-{team}"
+    specs_policy = policy_name("queue-specs", suffix)
+    policies = {
+        "policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args)),
+        "specs-policy": _with_bounds("queue-specs", suffix, queue_spec_bounds()),
+    }
+    bound = bindings(team, mode, suffix)
+    bound["specs-binding"] = binding(specs_policy, specs_policy, mode)
+    outside = guard_args.get("outside", "deny")
+    if outside != "allow":
+        gpu_resource = guard_args.get("gpu_resource", GPU_RESOURCE)
+        outside_bounds = {"team": team, "gpuResource": gpu_resource}
+        outside_policy = policy_name("outside-queues", suffix)
+        outside_mode = "deny" if outside == "deny" else "audit"
+        policies["outside-policy"] = _with_bounds("outside-queues", suffix, outside_bounds)
+        bound["outside-binding"] = binding(outside_policy, outside_policy, outside_mode)
+    return policies, bound
+
+
+def _with_bounds(guard: str, suffix: str, bounds: Mapping[str, Text]) -> Object:
+    """A policy with its bounds as constants. With Outputs among these its spec is an Output."""
+
+    def spec(resolved_bounds: Mapping[str, str]) -> Object:
+        return dict(policy(guard, suffix, resolved_bounds)["spec"])
+
+    return {**policy(guard, suffix), "spec": resolved(spec, dict(bounds))}
+
+
+def queue_bounds(
+    team: str,
+    queues: Iterable[Text],
+    mode: str,
+    args: Args,
+) -> Bounds:
+    """The bounds of pods that name these leaf queues, without the empty ones.
+
+    Args:
+        team: The team.
+        queues: Leaf queues that pods may name. Messages list the first of them by name.
+        mode: `deny` or `audit`.
+        args: TeamNamespaceArgs or QueueGuardArgs.
+    """
+    guard_args = cast(GuardArgs, args)
+    prefix = guard_args.get("queue_prefix", "")
+    foreign_queues = guard_args.get("foreign_queues", []) if prefix else []
+    gpu_sharing = guard_args.get("gpu_sharing", True)
+    bounds: Bounds = {
+        "team": team,
+        "queues": sorted_names(queues),
+        "allowed": resolved(_allowed_queues, list(queues), prefix),
+        "queuePrefix": prefix,
+        "foreignQueues": sorted_names(foreign_queues),
+        "podGroups": "true" if guard_args.get("pod_groups") else "",
+        "sharing": resolved(lambda on: "true" if on else "false", gpu_sharing),
+        "become": "denied" if mode == "deny" else "warned about",
+    }
+    return without_empty(bounds)
+
+
+def _allowed_queues(queues: Iterable[str], prefix: str) -> str:
+    """The queues that pods may name, for a message.
+
+    They are sorted: the engine hands a program its queues in another order than the file has.
+    """
+    names = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
+    if not names:
+        names = "none: the team has no leaf queue"
+    return f"{names}, or a queue named {prefix}…" if prefix else names

@@ -1,0 +1,166 @@
+"""Rights of accounts on a host: those of a vCluster, and those of a team stack.
+
+We create the vCluster's roles ourselves. Those of its chart depend on values and version, whoever
+installs the chart must hold every right that it grants, and several versions grant `nodes/proxy`,
+which reaches into every pod of a node. On the host ours only read. In the team's namespace each
+right is there because the source of that version uses it; docs/isolation.md says what bounds it.
+`tests/unit/components/isolation/test_vcluster_role.py` compares the rights with the chart of each
+version.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+from pulumi_kubernetes.meta import v1 as meta
+from pulumi_kubernetes.rbac import v1 as rbac
+
+from kai_fleet.declaring.inputs import resolved
+from kai_fleet.declaring.options import depending_on
+from kai_fleet.isolation.bounds import Args, Text, namespace_args, scheduler
+from kai_fleet.isolation.policies import content
+from kai_fleet.releases import version_key
+from kai_fleet.values import value_at
+
+VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
+Rule = rbac.PolicyRuleArgsDict
+GROUP: Final = "rbac.authorization.k8s.io"
+_ANY_MINOR: Final = 1_000  # newer than every minor version of vCluster
+
+
+class _Right(TypedDict):
+    """A rule of rights.yaml, with the conditions on which a vCluster gets it."""
+
+    api_groups: list[str]
+    resources: list[str]
+    verbs: list[str]
+    resource_names: NotRequired[list[str]]
+    since: NotRequired[int]
+    when: NotRequired[list[str]]
+    unasked: NotRequired[bool]
+    unless: NotRequired[str]
+
+
+def vcluster_on_host(args: Args) -> list[Rule]:
+    """The rules of the vCluster's ClusterRole: it reads classes of all kinds.
+
+    If the team's scheduler is inside, it also reads nodes and what runs on them. `args` are
+    TeamNamespaceArgs.
+    """
+    rights = content("rights")
+    rules: list[Rule] = list(rights["vcluster_on_host"])
+    if scheduler(args) == "inside":
+        rules += rights["vcluster_with_scheduler"]
+    return rules
+
+
+def vcluster_in_namespace(team: str, args: Args) -> pulumi.Input[list[Rule]]:
+    """The rules of the vCluster's Role in the team's namespace.
+
+    `args` are TeamNamespaceArgs. Without `vcluster_version` they are the rules of all versions.
+    Without it and `vcluster_values`, as for a team with a stack of its own, they are those of all
+    objects that a vCluster may sync without a grant of the platform.
+    """
+    typed_args = namespace_args(args)
+    version = typed_args.get("vcluster_version")
+    return resolved(_in_namespace, team, version, typed_args.get("vcluster_values"))
+
+
+def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
+    """The rules of a team stack's account outside the team's namespace.
+
+    It reads nodes. `host_mode`: the team has queues on the host, which it may write.
+    """
+    rights = content("rights")
+    granted: list[_Right] = list(rights["team_stack_on_host"])
+    if host_mode:
+        granted += rights["team_stack_queues"]
+    return [_rule(right, team) for right in granted]
+
+
+def _in_namespace(
+    team: str,
+    version: str | None,
+    values: Mapping[str, object] | None,
+) -> list[Rule]:
+    """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown."""
+    minor = _ANY_MINOR
+    if version is not None:
+        minor = version_key(version)[1]
+        values = values or {}
+    rights: list[_Right] = content("rights")["vcluster_in_namespace"]
+    rules = []
+    for right in rights:
+        if minor >= right.get("since", 0) and _is_granted(right, values):
+            rules.append(_rule(right, team))
+    return rules
+
+
+def _is_granted(right: _Right, values: Mapping[str, object] | None) -> bool:
+    """Whether a vCluster with these chart values gets a right; None: the values are unknown."""
+    if "unless" in right and value_at(values, right["unless"]) is False:
+        return False
+    if "when" not in right:
+        return True
+    if values is None and right.get("unasked"):
+        return True
+    return any(_is_on(value_at(values, key)) for key in right["when"])
+
+
+def _is_on(value: object) -> bool:
+    """Whether a chart value switches a feature on: true, or a number of replicas above one."""
+    if value is True or value == "true":
+        return True
+    return isinstance(value, int) and value > 1
+
+
+def _rule(right: _Right, team: str) -> Rule:
+    """The rule of a right, without its conditions and with the team's name in place of TEAM."""
+    rule: Rule = {
+        "api_groups": right["api_groups"],
+        "resources": right["resources"],
+        "verbs": right["verbs"],
+    }
+    if "resource_names" in right:
+        rule["resource_names"] = [name.replace("TEAM", team) for name in right["resource_names"]]
+    return rule
+
+
+def declare_role(
+    name: str,
+    metadata: Mapping[str, Text],
+    rules: pulumi.Input[list[Rule]],
+    subject: rbac.SubjectArgsDict,
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Declare a role with these rules, and a binding that gives it to a subject.
+
+    They are a Role and a RoleBinding if `metadata` has a namespace, else a ClusterRole and a
+    ClusterRoleBinding. `name` is the prefix of the resources' names.
+    """
+    object_meta: meta.ObjectMetaArgsDict = {"name": metadata["name"]}
+    role_type: type[rbac.Role] | type[rbac.ClusterRole] = rbac.ClusterRole
+    binding_type: type[rbac.RoleBinding] | type[rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
+    if "namespace" in metadata:
+        object_meta["namespace"] = metadata["namespace"]
+        role_type = rbac.Role
+        binding_type = rbac.RoleBinding
+    role = role_type(f"{name}-role", metadata=object_meta, rules=rules, opts=opts)
+    binding = binding_type(
+        f"{name}-binding",
+        metadata=object_meta,
+        role_ref=role_ref(role_type.__name__, metadata["name"]),
+        subjects=[subject],
+        opts=depending_on(opts, role),
+    )
+    return [role, binding]
+
+
+def role_ref(kind: str, name: Text) -> rbac.RoleRefArgsDict:
+    """The role that a binding names; `kind` is Role or ClusterRole."""
+    return {"api_group": GROUP, "kind": kind, "name": name}
+
+
+def service_account(name: str, namespace: Text) -> rbac.SubjectArgsDict:
+    """A ServiceAccount as the subject of a binding."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}

@@ -1,0 +1,47 @@
+"""The arguments of what a host and its teams declare for Prometheus."""
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from pulumi import Input
+
+
+class MonitoringArgs(TypedDict):
+    """How the host's Prometheus finds a team's metrics."""
+
+    namespace: NotRequired[str]
+    """Namespace of Prometheus and Grafana on the host. Its pods may read the metrics of every KAI.
+    Default: `monitoring`.
+    """
+    certificates: NotRequired[bool]
+    """Alert before the certificate of a vCluster expires. Prometheus then gets
+    the client certificate of the vCluster's administrator. Default: true.
+    """
+    interval: NotRequired[Input[str]]
+    """Scrape interval, such as `30s` or `1m`. Default: `30s`."""
+    labels: NotRequired[Mapping[str, Input[str]]]
+    """Labels by which Prometheus selects monitors and rules, such as `{release:
+    kube-prometheus-stack}`. Default: none.
+    """
+    scheduler: NotRequired[bool]
+    """Alert if no KAI inside the vCluster answers. Default: false."""
+    parent_queues: NotRequired[Sequence[Input[str]]]
+    """Names of that KAI's queues with children, which alerts leave out. Default: none."""
+
+
+class TeamMonitoringArgs(MonitoringArgs):
+    """Arguments of TeamMonitoring."""
+
+    network: NotRequired[bool]
+    """Let Prometheus through the NetworkPolicies of the team's namespace. Default: false."""
+    host_queues: NotRequired[Sequence[Input[str]]]
+    """Leaf queues of the host's KAI that the team's pods use. Default: none."""
+
+
+class FleetMonitoringArgs(MonitoringArgs):
+    """Arguments of FleetMonitoring. They do not depend on the teams."""
+
+    gpu_resource: NotRequired[str]
+    """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
+    host_kai: NotRequired[bool]
+    """The host has a KAI: alert when it does not answer. Default: false."""

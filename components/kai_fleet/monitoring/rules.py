@@ -1,0 +1,111 @@
+"""Recording rules, alerts and dashboards, from the YAML files of this folder."""
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypedDict
+
+import yaml
+from pulumi import Input
+
+from kai_fleet.monitoring.arguments import FleetMonitoringArgs, MonitoringArgs, TeamMonitoringArgs
+from kai_fleet.releases import KAI, minor_line, version_key
+
+# Name of the host's scheduler in metrics.
+HOST: Final = "host"
+INTERVAL: Final = "30s"
+_FOLDER: Final = Path(__file__).parent
+# {{Name}} in our YAML files; Prometheus' own placeholders have a space: {{ $labels.team }}.
+_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
+
+
+class Rule(TypedDict):
+    """A recording rule of Prometheus."""
+
+    record: str
+    labels: dict[str, Input[str]]
+    expr: str
+
+
+# A group of rules, or the `spec` of an object of the Prometheus operator.
+Spec: TypeAlias = dict[str, Any]
+
+
+def pod_monitor(args: FleetMonitoringArgs) -> Spec:
+    """The `spec` of a PodMonitor of the pods in all namespaces."""
+    interval = args.get("interval", INTERVAL)
+    spec: Spec = filled("scrape.yaml", Interval=interval)
+    return spec
+
+
+def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
+    """Groups of recording rules and alerts for all teams. They do not depend on the teams."""
+    resource = args.get("gpu_resource", "nvidia.com/gpu")
+    label = re.sub("[./]", "_", resource)
+    groups = filled("rules.yaml", Resource=resource, ResourceLabel=label, Stack=stack)
+    facts = _support_facts()
+    if args.get("host_kai"):
+        wanted = _fact("scheduler_wanted", scheduler=HOST)
+        facts.append(wanted)
+    facts += _parent_queues(args, scheduler=HOST)
+    return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
+
+
+def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
+    """Recording rules of one team with what no metric has, such as which queues have children."""
+    facts = list[Rule]()
+    if args.get("scheduler"):
+        wanted = _fact("scheduler_wanted", scheduler=team, team=team)
+        facts.append(wanted)
+        facts += _parent_queues(args, scheduler=team, team=team)
+    for queue in args.get("host_queues", []):
+        facts.append(_fact("host_queue", queue=queue, team=team))
+    return facts
+
+
+def dashboards() -> dict[str, str]:
+    """JSON of each Grafana dashboard by name."""
+    by_name = filled("dashboards.yaml")["dashboards"]
+    return {name: json.dumps(dashboard, indent=1) for name, dashboard in by_name.items()}
+
+
+def _support_facts() -> list[Rule]:
+    """Rules with the end of support of each KAI version, in seconds since 1970.
+
+    A version whose end is not known yields a rule that says so, except in the newest line, which
+    the project's list of supported versions names later.
+    """
+    newest = max(KAI, key=version_key)
+    facts = []
+    for version, release in KAI.items():
+        if release.support_end is not None:
+            end = datetime.combine(release.support_end, datetime.max.time(), UTC)
+            seconds = int(end.timestamp())
+            expression = f"vector({seconds})"
+            facts.append(_fact("kai_support_end_seconds", expression, version=version))
+        elif minor_line(version) != minor_line(newest):
+            facts.append(_fact("kai_in_no_support_list", version=version))
+    return facts
+
+
+def _parent_queues(args: MonitoringArgs, scheduler: str, **labels: str) -> list[Rule]:
+    """Rules with the scheduler's queues that have children."""
+    return [
+        _fact("parent_queue", scheduler=scheduler, queue=queue, **labels)
+        for queue in args.get("parent_queues", [])
+    ]
+
+
+def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rule:
+    return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expression}
+
+
+def filled(file: str, **values: object) -> Any:
+    """The content of a YAML file beside this module, with its {{Placeholders}} replaced."""
+
+    def value_of(placeholder: re.Match[str]) -> str:
+        return str(values[placeholder[1]])
+
+    text = (_FOLDER / file).read_text(encoding="utf-8")
+    return yaml.safe_load(_PLACEHOLDER.sub(value_of, text))

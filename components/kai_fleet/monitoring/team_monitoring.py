@@ -1,0 +1,58 @@
+"""TeamMonitoring: how Prometheus reaches one team, and what no metric says of it."""
+
+from typing import Final
+
+from pulumi import ComponentResource, ResourceOptions
+from pulumi_kubernetes.networking import v1 as networking
+
+from kai_fleet.declaring.inputs import resolved
+from kai_fleet.declaring.options import component_options
+from kai_fleet.monitoring.arguments import TeamMonitoringArgs
+from kai_fleet.monitoring.objects import NAMESPACE, declare_object
+from kai_fleet.monitoring.rules import INTERVAL, Spec, filled, team_facts
+
+# Name of the NetworkPolicy that lets Prometheus into a team's namespace.
+ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"
+
+
+class TeamMonitoring(ComponentResource):
+    """NetworkPolicy for Prometheus, monitor of a vCluster, and recording rules of one team.
+
+    The NetworkPolicy is there with `network`; the rules if they say anything; the monitor unless
+    `certificates` is false.
+
+    Args:
+        namespace: the team's namespace.
+        inside: options of resources that are deleted with the namespace.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str,
+        args: TeamMonitoringArgs,
+        inside: ResourceOptions,
+        opts: ResourceOptions,
+    ) -> None:
+        super().__init__("kai-fleet:index:TeamMonitoring", name, None, component_options(opts))
+        within = ResourceOptions.merge(inside, ResourceOptions(parent=self))
+        if args.get("network"):
+            networking.NetworkPolicy(
+                f"{name}-monitoring-network",
+                metadata={"name": ALLOW_PROMETHEUS, "namespace": namespace},
+                spec=filled("network.yaml", Namespace=args.get("namespace", NAMESPACE)),
+                opts=within,
+            )
+        rules = team_facts(name, args)
+        if rules:
+            groups: Spec = {"groups": [{"name": f"kai-fleet-team-{name}", "rules": rules}]}
+            resource = f"{name}-monitoring-prometheusrule"
+            declare_object(resource, "PrometheusRule", namespace, args, groups, within)
+        if args.get("certificates", True):
+            spec = resolved(
+                lambda interval: filled("vcluster.yaml", Team=name, Interval=interval),
+                args.get("interval", INTERVAL),
+            )
+            resource = f"{name}-monitoring-servicemonitor"
+            declare_object(resource, "ServiceMonitor", namespace, args, spec, within)
+        self.register_outputs({"namespace": namespace})

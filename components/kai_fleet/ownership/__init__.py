@@ -1,0 +1,1 @@
+"""What this stack has made, and what others have: a component leaves that alone."""

@@ -1,0 +1,214 @@
+"""The state of the running stack after its last update, whether that succeeded or failed."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import pulumi
+from pulumi.runtime import invoke
+from pulumi.runtime.settings import get_monitor
+
+from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE, VIRTUAL_CLUSTER
+from kai_fleet.releases import VCLUSTER
+from kai_fleet.releases.chart_stores import ChartStore, kubernetes_of, store_of
+from kai_fleet.urns import read_urn
+
+# Functions of the engine. The first reads the outputs of a stack, as StackReference does; the
+# second the resources in the last checkpoint of a stack.
+READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
+_READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
+# A file backend moves the state away for a moment while the engine writes it.
+_ATTEMPTS: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+Outputs: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The state of a stack. The keys of `versions` to `printed` are those of `resource_key`.
+
+    Args:
+        versions: chart versions of Helm releases.
+        stores: stores of vClusters, read from the values of their releases.
+        kubernetes: versions of Kubernetes that the values of releases ask for; "" if none.
+        triggers: triggers of Commands.
+        printed: stdout of Commands.
+        urns: URNs of all resources.
+        readable: False if the state could not be read, so that all fields are empty although the
+            stack may have resources.
+        outputs: the stack's outputs, secrets in clear text.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    stores: Mapping[str, ChartStore] = field(default_factory=dict)
+    kubernetes: Mapping[str, str] = field(default_factory=dict)
+    triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    urns: frozenset[str] = frozenset()
+    readable: bool = True
+    outputs: Outputs = field(default_factory=dict, repr=False)
+
+    def output(self, name: str, team: str) -> Any:
+        """A team's value in a stack output that maps teams to values; None if it is absent."""
+        by_team = self.outputs.get(name)
+        return by_team.get(team) if isinstance(by_team, Mapping) else None
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether the stack has a resource of this type and name, below any parent."""
+        resources = map(read_urn, self.urns)
+        return any(resource.type == kind and resource.name == name for resource in resources)
+
+    def kubernetes_in(self, team: str) -> str | None:
+        """The Kubernetes version of a team's vCluster; None if it is unknown.
+
+        What the wait printed when it last succeeded is the version that ran. A failed update leaves
+        values in the state that never ran, so they count only if the wait printed no version, as
+        before this version of the program. The default of the chart's version comes last.
+        """
+        printed = self.printed.get(resource_key(VIRTUAL_CLUSTER, f"{team}-ready"))
+        if printed:
+            ran: str | None = json.loads(printed).get("kubernetes")
+            if ran:
+                return ran
+        release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
+        asked_for = self.kubernetes.get(release)
+        if asked_for:
+            return asked_for
+        chart = VCLUSTER.get(f"v{self.versions.get(release)}")
+        return chart.kubernetes if chart else None
+
+    def last_wait_number(self, component: str, name: str) -> int | None:
+        """The number in the triggers of a component's wait; None if it never ran.
+
+        It is the second trigger, and 0 if there is only one.
+        """
+        triggers = self.triggers.get(resource_key(component, f"{name}-ready"))
+        if triggers is None:
+            return None
+        return int(triggers[1]) if len(triggers) > 1 else 0
+
+    def next_wait_number(self, component: str, name: str) -> int:
+        """The number for the triggers of a component's wait in this run.
+
+        It rises by one if the release was uninstalled by hand. The new release has the id of the
+        old one, so the id alone would not run the wait again.
+        """
+        last = self.last_wait_number(component, name)
+        if last is None:
+            return 0
+        was_uninstalled = resource_key(component, f"{name}-release") not in self.versions
+        return last + 1 if was_uninstalled else last
+
+
+def full_name(stack: str) -> str:
+    """The stack as `organization/project/stack`; a bare name is a stack of this project."""
+    if "/" in stack:
+        return stack
+    organization = pulumi.get_organization()
+    project = pulumi.get_project()
+    return f"{organization}/{project}/{stack}"
+
+
+def names_of(urns: Iterable[str], kind: str) -> set[str]:
+    """Names of the components of a type that have no parent but the stack."""
+    return {urn.name for urn in map(read_urn, urns) if urn.types == (kind,)}
+
+
+def team_of(urn: str, parents: Mapping[str, str]) -> str:
+    """The team that a resource belongs to, found among its parents; "" if it is the host's.
+
+    Args:
+        parents: the parent's URN of each resource, by the resource's URN.
+    """
+    while urn:
+        resource = read_urn(urn)
+        if resource.type in (TEAM, TEAM_NAMESPACE):
+            return resource.name
+        urn = parents.get(urn, "")
+    return ""
+
+
+def resource_key(component: str, name: str) -> str:
+    """Key of a resource in Deployed: the type of its parent component and its name.
+
+    Names alone are ambiguous: release, wait and namespace of team `ml-kai` have the same names as
+    those of team `ml`'s KAI.
+    """
+    return f"{component}${name}"
+
+
+def read() -> Deployed:
+    """The state of the running stack, read once in a run.
+
+    Empty at the stack's first update and in an offline plan. Not `readable` if there is no engine,
+    or if the engine does not give the state.
+    """
+    monitor = get_monitor()
+    if monitor is None:
+        return Deployed(readable=False)
+    return _of_run(monitor)
+
+
+@lru_cache(maxsize=1)
+def _of_run(monitor: object) -> Deployed:
+    """The state; the monitor is new in each run, so the cache keeps the state for one run."""
+    answer = _read_state()
+    if answer is None:
+        # Without the state every new version replaces its release, which is slower but safe.
+        return Deployed(readable=False)
+    resources = answer.get("outputs") or {}
+    return of_resources(
+        (urn, resource["type"], resource["outputs"]) for urn, resource in resources.items()
+    )
+
+
+def _read_state() -> Outputs | None:
+    """The engine's answer; None if all attempts failed, a moment after each other."""
+    stack = {"stackName": full_name(pulumi.get_stack())}
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS)
+        try:
+            return invoke(_READ_STATE, stack).value or {}
+        except Exception as error:
+            pulumi.log.debug(f"the stack's state cannot be read: {error}")
+    return None
+
+
+def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
+    """The state from URN, type and outputs of each resource."""
+    urns = set[str]()
+    by_type = defaultdict[str, dict[str, Outputs]](dict)
+    for text, kind, outputs in resources:
+        urns.add(text)
+        urn = read_urn(text)
+        component = urn.above[-1] if urn.above else ""
+        by_type[kind][resource_key(component, urn.name)] = outputs
+    versions = dict[str, str]()
+    stores = dict[str, ChartStore]()
+    kubernetes = dict[str, str]()
+    for key, outputs in by_type[RELEASE].items():
+        values = outputs.get("values")
+        stores[key] = store_of(values)
+        kubernetes[key] = str(kubernetes_of(values) or "")
+        if outputs.get("version"):
+            versions[key] = str(outputs["version"])
+    triggers = dict[str, Sequence[Any]]()
+    printed = dict[str, str]()
+    for key, outputs in by_type[COMMAND].items():
+        triggers[key] = outputs.get("triggers") or []
+        printed[key] = str(outputs.get("stdout") or "")
+    stacks = list(by_type[STACK].values())
+    return Deployed(
+        versions=versions,
+        stores=stores,
+        kubernetes=kubernetes,
+        triggers=triggers,
+        printed=printed,
+        urns=frozenset(urns),
+        outputs=stacks[0] if stacks else {},
+    )

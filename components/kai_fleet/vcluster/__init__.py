@@ -1,0 +1,1 @@
+"""VirtualCluster: its arguments, its chart values and its kubeconfig."""

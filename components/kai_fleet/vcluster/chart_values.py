@@ -1,0 +1,164 @@
+"""Chart values of a vCluster's release.
+
+The values follow from VirtualClusterArgs, the scheduling mode and the version of vCluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pulumi import Input
+
+from kai_fleet.declaring.inputs import joined, resolved, toleration_spec, toleration_text
+from kai_fleet.releases import VclusterRelease
+from kai_fleet.releases.chart_stores import EMBEDDED
+from kai_fleet.releases.chart_values import merged, nested, values_of
+from kai_fleet.values import value_at
+
+if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.vcluster.arguments import OidcArgs, VirtualClusterArgs
+
+# Key of the ConfigMap with the issuer's CA.
+AUTHORITY: Final = "ca.crt"
+# Of users and groups: for claim `email` the API server adds none by itself.
+PREFIX: Final = "oidc:"
+_OIDC_VOLUME: Final = "kai-fleet-oidc"
+_OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
+# Keys of chart values.
+_PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
+_API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+Values: TypeAlias = dict[str, Any]
+
+
+def vcluster_values(
+    name: str, args: VirtualClusterArgs, namespace: Input[str], release: VclusterRelease
+) -> Values:
+    """Chart values of this version for the arguments, with `values` of the arguments over all."""
+    mode = args.get("mode", "virtual")
+    tolerations = args.get("tolerations", [])
+    computed = {
+        "nodes": _synced_nodes(mode, args.get("node_pool")),
+        "kubeconfig_context": context_name(name, namespace),
+        "names": _certificate_names(name, args, namespace),
+        "notes": _notes(args),
+        "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", [])],
+        "tolerations": [toleration_spec(toleration) for toleration in tolerations],
+        "enforced_tolerations": [toleration_text(toleration) for toleration in tolerations],
+    }
+    values = merged(
+        values_of("vcluster", _layers(mode, args), {**args, **computed}),
+        nested(release.virtual_scheduler_key, True) if mode == "virtual" else {},
+        argument_values(args),
+    )
+    if "oidc" in args:
+        return _with_oidc(values, name, args["oidc"])
+    return values
+
+
+def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
+    """Layers of chart-values.yaml, the later ones over the earlier ones."""
+    layers = ["every", mode]
+    if not args.get("licensed"):
+        layers.append("open source")
+    if args.get("isolation") != "off":
+        layers.append("isolated")
+    return layers
+
+
+def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Values | None:
+    """The selector of the host's nodes to sync; None leaves the chart's default."""
+    if node_pool:
+        return {"labels": dict(node_pool)}
+    if mode == "virtual":
+        return {"all": True}
+    return None
+
+
+def _certificate_names(
+    name: str, args: VirtualClusterArgs, namespace: Input[str]
+) -> list[Input[str]]:
+    """Names of the API server for its certificate, beside those that vCluster adds."""
+    service = joined("", [f"{name}.", namespace, ".svc"])
+    names = [service, joined("", [service, ".cluster.local"])]
+    host = args.get("access", {}).get("host")
+    if host is not None:
+        names.append(host)
+    return names
+
+
+def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
+    """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
+    notes = {}
+    if labels := args.get("labels"):
+        notes["labels"] = dict(labels)
+    if annotations := args.get("annotations"):
+        notes["annotations"] = dict(annotations)
+    return notes
+
+
+def context_name(name: str, namespace: Input[str]) -> Input[str]:
+    """The context in a vCluster's kubeconfig: unique among the kubeconfigs of several teams."""
+    return joined("", [namespace, f"-{name}"])
+
+
+def argument_values(args: VirtualClusterArgs) -> Values:
+    """Chart values for access, control plane and store, with `values` of the arguments over all."""
+    access = args.get("access", {})
+    replicas = args.get("replicas")
+    computed: Values = {"replicas": None if replicas == 1 else replicas}
+    if "gateway" in access:
+        computed["gateways"] = [resolved(_parent_ref, access["gateway"])]
+    layers = [
+        access.get("type", "LoadBalancer"),
+        "control plane",
+        args.get("store", {}).get("type", EMBEDDED),
+    ]
+    values = values_of("vcluster", layers, {**args, **computed})
+    return merged(values, args.get("values", {}))
+
+
+def _parent_ref(gateway: str) -> dict[str, str]:
+    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`."""
+    return dict(zip(("namespace", "name"), gateway.split("/"), strict=False))
+
+
+def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:
+    """The values with the identity provider's flags, volume and mount in front of their lists."""
+    flags: dict[str, Input[str]] = {
+        "issuer-url": oidc["issuer"],
+        "client-id": oidc["client_id"],
+        "username-claim": oidc.get("username_claim", "sub"),
+        "username-prefix": PREFIX,
+        "groups-claim": oidc.get("groups_claim", "groups"),
+        "groups-prefix": PREFIX,
+    }
+    if "ca" in oidc:
+        flags["ca-file"] = f"{_OIDC_FOLDER}/{AUTHORITY}"
+        config_map = {"name": authority_name(name, oidc["ca"])}
+        volume = {"name": _OIDC_VOLUME, "configMap": config_map}
+        mount = {"name": _OIDC_VOLUME, "mountPath": _OIDC_FOLDER, "readOnly": True}
+        values = _with_first(values, f"{_PERSISTENCE}.addVolumes", [volume])
+        values = _with_first(values, f"{_PERSISTENCE}.addVolumeMounts", [mount])
+    arguments = [joined("", [f"--oidc-{flag}=", value]) for flag, value in flags.items()]
+    return _with_first(values, _API_SERVER_FLAGS, arguments)
+
+
+def _with_first(values: Values, key: str, items: Sequence[object]) -> Values:
+    """The values with these items in front of the list at the dotted key, which may be absent."""
+    present = value_at(values, key) or ()
+    return merged(values, nested(key, [*items, *present]))
+
+
+def authority_name(name: str, ca: Input[str]) -> Input[str]:
+    """Name of the ConfigMap with the issuer's CA.
+
+    It has a hash of the CA: a new CA gives a new name, and so a new pod that reads it.
+    """
+
+    def hashed(pem: str) -> str:
+        digest = hashlib.sha256(pem.encode()).hexdigest()
+        return f"{name}-oidc-{digest[:8]}"
+
+    return resolved(hashed, ca)

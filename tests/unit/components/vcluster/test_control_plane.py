@@ -1,0 +1,251 @@
+"""A control plane's replicas, store and resources: keys, values, refusals, and what stays."""
+
+import copy
+import json
+
+import pytest
+
+from kai_fleet.isolation import rights
+from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
+from kai_fleet.ownership.deployed import of_resources
+from kai_fleet.releases.chart_stores import CLAIM
+from kai_fleet.releases.chart_values import nested
+from kai_fleet.vcluster.chart_values import argument_values
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster
+from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.plan.recorder import record
+from kai_fleet_stack.settings.loading import load
+from kai_fleet_stack.validation import validate
+from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
+from tests.unit.stack.stack_arguments import arguments, team_of, team_values
+
+SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
+URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
+ETCD = {"store": {"type": "etcd", "replicas": 3}, "storageClass": "fast", "size": "8Gi"}
+DATABASE = {"licensed": True, "store": {"type": "external", "dataSource": SECRET}}
+HA = {"replicas": 3, **ETCD}
+WAYS = {
+    "ha": HA,
+    "database": DATABASE,
+    "inside": {"licensed": True, "replicas": 3, "store": {"type": "embeddedEtcd"}, "size": "8Gi"},
+    "large": {
+        "resources": {
+            "requests": {"cpu": 1, "memory": "2Gi", "ephemeralStorage": "2Gi"},
+            "limits": {"memory": "8Gi"},
+        }
+    },
+}
+
+
+def stack(own=None, **more):
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = copy.deepcopy(own or {})
+    return {**raw, "isolation": {"volumeClasses": ["fast"]}, **more}
+
+
+def state(own):
+    """The state of a stack that runs with these keys, as it has outputs: no integers."""
+    values = argument_values(arguments(stack(own)).vcluster("ml"))
+    floats = json.loads(json.dumps(values), parse_int=float)
+    return of_resources([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
+
+
+def chart(own):
+    return team_values(stack(own))
+
+
+def reported(own, runs=None, **more):
+    """What the rules say: by key, the sentence."""
+    deployed = None if runs is None else state(runs)
+    problems = validate(stack(own, **more), deployed, masked={}).problems
+    return {
+        problem.path.removeprefix("kai-fleet:teams.ml.vcluster."): problem.message
+        for problem in problems
+        if problem.check.startswith("vcluster-") or problem.check == "config"
+    }
+
+
+def test_several_control_planes_have_their_etcds():
+    created = chart(HA)["controlPlane"]
+    assert created["statefulSet"]["highAvailability"] == {"replicas": 3}
+    etcd = created["backingStore"]["etcd"]["deploy"]
+    assert etcd["enabled"] is True
+    assert etcd["statefulSet"]["highAvailability"] == {"replicas": 3}
+    claim = etcd["statefulSet"]["persistence"]["volumeClaim"]
+    assert claim == {"storageClass": "fast", "size": "8Gi"}
+    assert "persistence" not in created["statefulSet"]
+    assert reported(HA) == {}
+
+
+def test_the_account_of_several_control_planes_may_agree_by_a_lease():
+    def kinds(own):
+        rules = rights.vcluster_in_namespace("ml", arguments(stack(own)).namespace("ml"))
+        return {kind for rule in rules for kind in rule["resources"]}
+
+    assert "leases" in kinds(HA)
+    assert "leases" not in kinds({})
+
+
+@pytest.mark.parametrize(
+    ("own", "key", "says"),
+    [
+        ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
+        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write one of 1, 3"),
+        ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
+        (
+            {"store": {"type": "external"}, "licensed": True},
+            "store.dataSource",
+            "is missing: the database; encrypt it, the command asks for the value: pulumi stack"
+            " select --create STACK && pulumi config set --secret --path"
+            " 'kai-fleet:teams.ml.vcluster.store.dataSource' --stack STACK",
+        ),
+        ({**DATABASE, "licensed": False}, "store.type", "the open source image has in no version"),
+        ({"store": {"type": "embeddedEtcd"}}, "store.type", "write etcd, or licensed: true"),
+        (
+            {"values": nested("controlPlane.statefulSet.highAvailability.replicas", 2)},
+            "replicas",
+            "its store is SQLite",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(own, key, says):
+    found = reported(own)
+    assert key in found
+    assert says in found[key]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_can_run_passes_and_stays(way):
+    assert reported(WAYS[way]) == {}
+    assert reported(WAYS[way], WAYS[way]) == {}
+
+
+@pytest.mark.parametrize(
+    ("runs", "own", "key", "says"),
+    [
+        ({}, ETCD, "store.type", "changes from embedded to etcd, and the state stays in the one"),
+        (ETCD, {}, "store.type", "write etcd. Another store needs another vCluster"),
+        (
+            {"store": {"type": "etcd"}},
+            {"store": {"type": "etcd", "replicas": 3}},
+            "store.replicas",
+            "others would begin a second, empty store",
+        ),
+        ({}, {"replicas": 3}, "replicas", "write 1. Another store"),
+    ],
+)
+def test_the_store_that_runs_stays(runs, own, key, says):
+    found = reported(own, runs)
+    assert key in found
+    assert says in found[key]
+
+
+def test_a_move_that_vcluster_makes_itself_passes():
+    key = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
+    assert reported({**WAYS["inside"], "values": nested(key, True)}, ETCD) == {}
+    assert "store.type" in reported({"values": nested(key, True)}, ETCD), "no other move"
+
+
+def test_a_volume_is_of_all_teams_or_of_one_and_values_go_before_it():
+    def claim(own=None, **of_all):
+        return team_of(stack(own, vcluster=of_all)).store.claim
+
+    assert claim(size="20Gi") == {"size": "20Gi"}
+    assert claim({"size": "8Gi"}, size="20Gi") == {"size": "8Gi"}
+    values = nested(CLAIM, {"size": "9Gi"})
+    assert claim({"size": "8Gi", "values": values}) == {"size": "9Gi"}
+    assert "persistence" not in chart({})["controlPlane"]["statefulSet"]
+
+
+@pytest.mark.parametrize(
+    ("own", "runs"),
+    [
+        ({"storageClass": "fast", "size": "20Gi"}, None),  # at first everything may be written
+        ({"size": "5Gi", "storageClass": ""}, {}),
+        ({"size": "5120Mi"}, {"size": "5Gi"}),
+    ],
+)
+def test_what_means_the_same_volume_is_no_change(own, runs):
+    assert reported(own, runs) == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "of_all", "key"),
+    [
+        ({"size": "20Gi"}, {}, "size"),
+        ({"values": nested(CLAIM, {"size": "20Gi"})}, {}, f"values.{CLAIM}.size"),
+        ({}, {"size": "20Gi"}, "kai-fleet:vcluster.size"),
+    ],
+)
+def test_a_larger_volume_is_refused_with_the_way_to_grow(own, of_all, key):
+    message = reported(own, {}, vcluster=of_all)[key]
+    assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in message
+    command = message.split("`")[1]
+    assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")
+    patch = json.loads(command.split("'")[1])
+    assert patch == {"spec": {"resources": {"requests": {"storage": "20Gi"}}}}
+
+
+def test_the_volumes_of_etcds_grow_by_their_claims():
+    message = reported({**ETCD, "size": "20Gi"}, ETCD)["size"]
+    assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
+
+
+def test_another_class_needs_another_vcluster_and_no_volume_shrinks():
+    message = reported({"storageClass": "fast"}, {})["storageClass"]
+    assert "changes from the cluster's default class to fast" in message
+    assert 'is made already; write ""' in message
+    assert "add a team of another name beside it" in message
+    shrunk = reported({}, {"size": "20Gi"})["size"]
+    assert "kubectl" not in shrunk and "write 20Gi" in shrunk
+
+
+def test_a_data_source_is_shown_nowhere():
+    raw = stack(DATABASE)
+    plan = plan_settings(raw)
+    assert not plan.ok, "in clear it is refused"
+    assert "p4ss" not in plan.json()
+    assert "pulumi config set --secret" in plan.json()
+    raw["teams"]["ml"]["vcluster"]["store"]["dataSource"] = "[secret]"
+    plan = plan_settings(raw)
+    assert plan.ok, plan.problems
+    assert "p4ss" not in repr(load(stack(DATABASE)))
+    assert "p4ss" not in repr(team_of(stack(DATABASE)))
+
+
+def test_a_data_source_is_encrypted_in_the_state():
+    def program():
+        args = arguments(stack(DATABASE)).vcluster("ml")
+        VirtualCluster("ml", {**args, "context": "lab"})
+
+    created = record("lab", {}, program=program)
+    release = next(item for item in created if item.name == "ml-release")
+    database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
+    assert database == {"enabled": True, "dataSource": "[secret]"}
+    assert "p4ss" not in json.dumps([vars(item) for item in created])
+
+
+def test_each_team_has_a_database_to_itself():
+    raw = stack(DATABASE, vcluster={"store": {"type": "external", "dataSource": SECRET}})
+    found = {mistake.path: mistake.message for mistake in load(raw).mistakes}
+    assert "is one database for all teams" in found["kai-fleet:vcluster.store.dataSource"]
+    raw = stack(DATABASE)
+    raw["teams"]["nlp"] = {**raw["teams"]["ml"], "nodePool": {"kai-fleet/pool": "nlp"}}
+    (found,) = load(raw).mistakes
+    assert found.path == "kai-fleet:teams.nlp.vcluster.store.dataSource"
+    assert "is the database of team ml" in found.message
+    assert "p4ss" not in str(found)
+
+
+def test_the_doctor_finds_a_control_plane_without_a_volume():
+    lab = Lab(settings=stack(HA))
+    (item,) = lab.host["statefulsets"]
+    lab.host["statefulsets"] = []
+    (found,) = [entry for entry in lab.ill() if entry.check == "vcluster"]
+    assert "its deployment is not there" in found.cause
+    item["spec"]["replicas"] = item["status"]["readyReplicas"] = 3
+    lab.host |= {"deployments": [item], "storageclasses": [{"metadata": {"name": "fast"}}]}
+    assert lab.ill() == []
+    item["spec"]["replicas"] = 0
+    (found,) = lab.ill()
+    assert "scale deployment ml --replicas=1" in found.fix
