@@ -154,6 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        self._close_after_answer()
         self.end_headers()
         self.wfile.write(body)
 
@@ -166,13 +167,17 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in answer.getheaders():
             if key.lower() not in LEFT_OUT:
                 self.send_header(key, value)
-        self.send_header("Connection", "close")
+        self._close_after_answer()
         self.end_headers()
-        self.close_connection = True
         with suppress(OSError):
             while piece := answer.read1(1 << 16):  # a watch has no end
                 self.wfile.write(piece)
                 self.wfile.flush()
+
+    def _close_after_answer(self) -> None:
+        """Let no client keep its connection, on which this server would answer after its end."""
+        self.send_header("Connection", "close")
+        self.close_connection = True
 
 
 def _free() -> int:
