@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kai_fleet.cluster.kube.errors import UnreachableError
 from sandbox import chart_packages, directory
 from sandbox.control_plane import ports, volumes
 from sandbox.control_plane.command_lines import ControlPlane, host_plane
-from sandbox.control_plane.kube_api import KubeError
+from sandbox.control_plane.kube_api import AdminApi, KubeError
 from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import CHECKOUT, CONTEXT, Sandbox, SandboxError, State
 from sandbox.nodes import fake_nodes
@@ -20,6 +21,7 @@ from sandbox.tools.toolbox import Tool
 
 TOOL_NAMES: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
 _PLUGIN: Final = "pulumi-resource-"
+_RECONNECT_SECONDS: Final = 30.0
 SIMULATED: Final = ("nodes, GPUs and pods (KWOK)", "vCluster's syncer", "KAI's programs")
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
@@ -120,6 +122,23 @@ def _serve(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]
     return [part.name for part, answers in probes if _bring_up(processes, part, answers, say)]
 
 
+def _ensure_host_objects(api: AdminApi) -> None:
+    """Make the host's nodes and its StorageClass.
+
+    An API server whose etcd was away drops connections for a few seconds after it is ready again.
+    """
+    until = time.monotonic() + _RECONNECT_SECONDS
+    while True:
+        try:
+            fake_nodes.ensure_host_nodes(api)
+            volumes.ensure_storage_class(api)
+            return
+        except UnreachableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
+
+
 def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
     """Bring up what needs the API server, nodes and supervisor; the names of what started."""
     where, api = host.directory, host.api()
@@ -127,8 +146,7 @@ def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[s
     others = list(host.others(tools))
     started = [part.name for part in others if processes.ensure(part)]
     try:
-        fake_nodes.ensure_host_nodes(api)
-        volumes.ensure_storage_class(api)
+        _ensure_host_objects(api)
     except KubeError as why:
         log = where / "logs" / "kube-apiserver.log"
         raise SandboxError(
