@@ -45,12 +45,8 @@ def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
     for path in allowed:
         if value_at(values, path) is not None and not _is_read(path, version):
             yield _unread(path, version)
-    components = set()
-    settings = set()
-    for path in allowed:
-        components.add(path.partition(".")[0])
-        if path.startswith("binder."):
-            settings.add(path.rpartition(".")[2])
+    components = {path.partition(".")[0] for path in allowed}
+    settings = {path.rpartition(".")[2] for path in allowed if path.startswith("binder.")}
     for name, value in values.items():
         if name in components:
             continue
