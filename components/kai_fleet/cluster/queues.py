@@ -112,7 +112,7 @@ class Queues:
                 live[name] = queue
         return live
 
-    def make(self, specs: Specs, labels: Mapping[str, Labels] | None = None) -> Failures:
+    def make(self, specs: Specs, labels: Mapping[str, Labels] = {}) -> Failures:
         """Have exactly these queues: create, change and delete those that differ, parents first.
 
         A default queue of KAI's chart with the declared spec is left as it is. These fail, and are
@@ -135,15 +135,14 @@ class Queues:
         reconciled = {name: spec for name, spec in specs.items() if name not in left_alone}
 
         def put(name: str) -> None:
-            more_labels = labels.get(name, {}) if labels else {}
-            self._put(name, specs[name], {**more_labels, TREE: self.tree}, live.get(name))
+            all_labels = {**labels.get(name, {}), TREE: self.tree}
+            self._put(name, specs[name], all_labels, live.get(name))
 
         failures = [Failure(name, why) for name, why in foreign.items()]
         failures += self._for_each(reconciled, put)
         own = self._own(live)
-        undeclared = own.keys() - specs.keys()
-        failures += self._delete({name: own[name] for name in undeclared})
-        return failures
+        undeclared = {name: queue for name, queue in own.items() if name not in specs}
+        return failures + self._delete(undeclared)
 
     def _put(self, name: str, spec: Spec, labels: Labels, existing: KubeObject | None) -> None:
         """Create a queue, or change it if it differs. Raises KubeError."""

@@ -198,7 +198,7 @@ def _make(declared: Values, identity: str, old_queues: Properties) -> State:
     inputs = python_properties(declared)
     tree = _tree(declared)
     tree_queues = _queues({**inputs, "queues": old_queues})
-    failures = tree_queues.make(inputs["queues"], inputs.get("labels"))
+    failures = tree_queues.make(inputs["queues"], inputs.get("labels") or {})
     refused = dict(failures)
     if failures and ("" in refused or not inputs.get("shared")):
         error = SomeQueuesError(several(failures))

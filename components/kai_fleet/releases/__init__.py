@@ -355,29 +355,23 @@ def standing(
     return Support(False, f"{supported.words}; not advised: {release.caveat}")
 
 
-def advice(
-    releases: Mapping[str, Release],
-    version: str,
-    today: date | None = None,
-) -> str:
-    """What to do on a day, by default today, about a version that is not advised.
-
-    A clause after a semicolon.
+def advice(releases: Mapping[str, Release], version: str) -> str:
+    """What to do today about a version that is not advised: a clause after a semicolon.
 
     The first of these: go up to the recommended version; if the version has a caveat, write the
     recommended one although it is older; else stay.
     """
-    newer = advised(releases, version, today)
+    newer = advised(releases, version)
     if newer is not None:
         step = "go up one line at a time," if releases is VCLUSTER else "move"
-        return f"{step} to {newer} ({support(releases, newer, today).words})"
-    older = advised(releases, today=today)
+        return f"{step} to {newer} ({support(releases, newer).words})"
+    older = advised(releases)
     release = releases.get(version)
     if older is None or release is None or not release.caveat:
         return "nothing newer here gets fixes: stay, and look for a newer kai-fleet"
     # A vCluster cannot be downgraded.
     limit = " for a new one; one that runs it stays" if releases is VCLUSTER else ""
-    return f"write {older} ({support(releases, older, today).words}){limit}"
+    return f"write {older} ({support(releases, older).words}){limit}"
 
 
 def why_replaced(before: KaiRelease, after: KaiRelease) -> str:

@@ -131,9 +131,9 @@ def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
 
 def _host() -> Api:
     """A client of the host. Raises UnusableKubeconfigError."""
-    content = os.environ.get("PROBE_KUBECONFIG")
-    context = os.environ.get("PROBE_CONTEXT")
-    return Api.of_kubeconfig(content, context=context)
+    return Api.of_kubeconfig(
+        os.environ.get("PROBE_KUBECONFIG"), context=os.environ.get("PROBE_CONTEXT")
+    )
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
