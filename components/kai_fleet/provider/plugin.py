@@ -321,11 +321,10 @@ def _answer(function: str, arguments: Properties) -> State:
         item = api.find(path)
     except KubeError as error:
         prefix = "cannot be read: " if function == SECRET else ""
-        status = error.status if isinstance(error, RefusedError) else None
         return {
             "problem": f"{prefix}{complaint(error)}",
             "away": isinstance(error, UnreachableError),
-            "denied": status == HTTPStatus.FORBIDDEN,
+            "denied": isinstance(error, RefusedError) and error.status == HTTPStatus.FORBIDDEN,
         }
     if function == SECRET:
         return _secret(api, arguments, item)
