@@ -73,12 +73,16 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
         with suppress(KubeError, *MALFORMED):
             summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
             used_fractions |= _used_fractions(summary, f"team-{team}")
-    used_claims = [name for name in claims(team, store) if name in used_fractions]
-    etcds = {member: etcd_use(api, team, member) for member in members(team, store)}
-    return StoreUse(
-        volumes={name: used_fractions[name] for name in used_claims},
-        etcds={member: use for member, use in etcds.items() if use is not None},
-    )
+    volumes = {}
+    for name in claims(team, store):
+        if name in used_fractions:
+            volumes[name] = used_fractions[name]
+    etcds = {}
+    for member in members(team, store):
+        use = etcd_use(api, team, member)
+        if use is not None:
+            etcds[member] = use
+    return StoreUse(volumes, etcds)
 
 
 def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
