@@ -376,7 +376,7 @@ class KaiScheduler(ComponentResource):
         It is deleted before the release, also if that is replaced, because the release is its
         trigger; and it exists even if KAI never becomes ready.
         """
-        config = "remove" if self._kai.clean_up_config else "keep"
+        config = "remove" if self._kai.has_operator else "keep"
         environment = {"KAI_CONFIG": config}
         self._probe(f"{self._prefix}-clean-up", helm, environment, step, delete="kai clean-up")
 

@@ -206,7 +206,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         chart_values=values,
         store=store_of(values),
         running_version=f"v{running_version}" if running_version else None,  # a chart's has no v
-        running_store=state.stores.get(release),
+        running_store=state.store_in(name),
         running_kubernetes=state.kubernetes_in(name),
         inside=_inside(settings, name),
     )

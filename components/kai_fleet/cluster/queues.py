@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
+from kai_fleet.cluster.kube.api import JSON_PATCH, Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
-from kai_fleet.cluster.kube.objects import well_named
+from kai_fleet.cluster.kube.objects import KubeObject, well_named
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
 from kai_fleet.wording import short_line
@@ -23,7 +23,7 @@ from kai_fleet.wording import short_line
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]
 Specs = Mapping[str, Spec]  # by the queue's name
-LiveQueues = Mapping[str, Object]  # by name
+LiveQueues = Mapping[str, KubeObject]  # by name
 Labels = Mapping[str, str]
 
 TREE: Final = "kai-fleet/tree"
@@ -100,7 +100,7 @@ class Queues:
     tenants: tuple[str, ...] = ()
     total_seconds: float = _TREE_SECONDS
 
-    def live(self) -> dict[str, Object]:
+    def live(self) -> LiveQueues:
         """The queues of this tree by name, and the chart's default queues that the state has.
 
         Empty if the CRD is absent. Raises ClusterAwayError, and QueuesError if the list is refused.
@@ -112,7 +112,7 @@ class Queues:
                 live[name] = queue
         return live
 
-    def make(self, specs: Specs, labels: Mapping[str, Labels] | None = None) -> Failures:
+    def make(self, specs: Specs, labels: Mapping[str, Labels] = {}) -> Failures:
         """Have exactly these queues: create, change and delete those that differ, parents first.
 
         A default queue of KAI's chart with the declared spec is left as it is. These fail, and are
@@ -135,17 +135,16 @@ class Queues:
         reconciled = {name: spec for name, spec in specs.items() if name not in left_alone}
 
         def put(name: str) -> None:
-            more_labels = labels.get(name, {}) if labels else {}
-            self._put(name, specs[name], {**more_labels, TREE: self.tree}, live.get(name))
+            all_labels = {**labels.get(name, {}), TREE: self.tree}
+            self._put(name, specs[name], all_labels, live.get(name))
 
         failures = [Failure(name, why) for name, why in foreign.items()]
         failures += self._for_each(reconciled, put)
         own = self._own(live)
-        undeclared = own.keys() - specs.keys()
-        failures += self._delete({name: own[name] for name in undeclared})
-        return failures
+        undeclared = {name: queue for name, queue in own.items() if name not in specs}
+        return failures + self._delete(undeclared)
 
-    def _put(self, name: str, spec: Spec, labels: Labels, existing: Object | None) -> None:
+    def _put(self, name: str, spec: Spec, labels: Labels, existing: KubeObject | None) -> None:
         """Create a queue, or change it if it differs. Raises KubeError."""
         if existing is None:
             body = {
@@ -156,14 +155,13 @@ class Queues:
             }
             self.api.post(PATH, body, fieldManager=_MANAGER)
             return
-        existing_labels = existing["metadata"].get("labels") or {}
-        if existing.get("spec") == spec and labels.items() <= existing_labels.items():
+        if existing.get("spec") == spec and labels.items() <= existing.labels.items():
             return
         # Replaces the whole spec, so that fields that others set are removed. It leaves the status:
         # KAI writes it at the same time.
         changes = [
             {"op": "add", "path": "/spec", "value": spec},
-            {"op": "add", "path": "/metadata/labels", "value": {**existing_labels, **labels}},
+            {"op": "add", "path": "/metadata/labels", "value": {**existing.labels, **labels}},
         ]
         self.api.patch(f"{PATH}/{name}", changes, JSON_PATCH, fieldManager=_MANAGER)
 
@@ -186,7 +184,7 @@ class Queues:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def _own(self, queues: LiveQueues) -> dict[str, Object]:
+    def _own(self, queues: LiveQueues) -> dict[str, KubeObject]:
         """The queues of this tree: those with its label, without those that a tenant labelled."""
         prefixes = tuple(f"{team}-" for team in self.tenants)
         own = {}
@@ -196,7 +194,7 @@ class Queues:
                 own[name] = queue
         return own
 
-    def _all(self) -> dict[str, Object]:
+    def _all(self) -> LiveQueues:
         """All queues of the cluster by name; none without the CRD.
 
         Raises ClusterAwayError, and QueuesError if the list is refused.
@@ -212,7 +210,7 @@ class Queues:
             ) from None
         finally:
             self.api.restart_limits(self.total_seconds)
-        return {queue["metadata"]["name"]: queue for queue in well_named(queues)}
+        return {queue.name: queue for queue in map(KubeObject, well_named(queues))}
 
     def _foreign(self, specs: Specs, live: LiveQueues) -> dict[str, str]:
         """Why declared queues are left as they are, by name.
@@ -233,20 +231,19 @@ class Queues:
                 )
         return foreign | below_foreign
 
-    def _refusal(self, queue: Object, spec: Spec) -> str:
+    def _refusal(self, queue: KubeObject, spec: Spec) -> str:
         """Why an existing queue cannot belong to this tree; "" if it can.
 
         A queue with an owner cannot, even with our label: KAI Resource Management takes the queue
         that is named like a Project, and writes its spec.
         """
-        name = queue["metadata"]["name"]
         owners = queue["metadata"].get("ownerReferences") or []
         tree = _tree_of(queue)
         if tree == self.tree and not owners:
             return ""
         if _is_of_chart(queue) and queue.get("spec") == spec:
             return ""
-        exists = f"queue {name} is in the cluster already and"
+        exists = f"queue {queue.name} is in the cluster already and"
         if owners:
             first = pairs(next(iter(items(owners)), None))
             owner = short_line(f"{first.get('kind')} {first.get('name')}", _LONGEST_OWNER)
@@ -255,7 +252,7 @@ class Queues:
         maker = f"belongs to the tree {tree}" if is_in_another_tree else "was made by somebody else"
         return (
             f"{exists} {maker}. Give yours another name; or, to take it over:"
-            f" kubectl label queue {name} --overwrite {TREE}={self.tree}"
+            f" kubectl label queue {queue.name} --overwrite {TREE}={self.tree}"
         )
 
     def _delete(self, queues: LiveQueues) -> Failures:
@@ -365,16 +362,15 @@ def _levels(specs: Specs) -> list[list[str]]:
     return levels
 
 
-def _tree_of(queue: Object) -> str | None:
+def _tree_of(queue: KubeObject) -> str | None:
     """The tree that a queue's label names."""
-    return (queue["metadata"].get("labels") or {}).get(TREE)
+    return queue.labels.get(TREE)
 
 
-def _is_of_chart(queue: Object) -> bool:
+def _is_of_chart(queue: KubeObject) -> bool:
     """Whether it is a default queue of KAI's chart that belongs to no tree."""
-    annotations = queue["metadata"].get("annotations") or {}
-    is_default = queue["metadata"]["name"] in CHART_QUEUES and _tree_of(queue) is None
-    return is_default and annotations.get("helm.sh/resource-policy") == "keep"
+    is_default = queue.name in CHART_QUEUES and _tree_of(queue) is None
+    return is_default and queue.annotations.get("helm.sh/resource-policy") == "keep"
 
 
 def _words(error: RefusedError) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError
-from kai_fleet.cluster.kube.objects import Fields, KubeObject, well_named
+from kai_fleet.cluster.kube.objects import KubeObject, well_named
 from kai_fleet.wording import listed, short_line
 from kai_usage.times import seconds_since
 
@@ -204,10 +204,9 @@ def _kept_by_itself(space: KubeObject, now: datetime) -> Iterator[Cause]:
         )
 
 
-def has_finalizer(item: Fields) -> bool:
+def has_finalizer(item: KubeObject) -> bool:
     """Whether an object has a finalizer that Kubernetes does not remove itself."""
-    finalizers = map(str, item["metadata"].get("finalizers") or [])
-    return any("kubernetes.io/" not in name and "/" in name for name in finalizers)
+    return any("kubernetes.io/" not in name and "/" in name for name in item.finalizers)
 
 
 def _readable(read: Read, group: str, plural: str, namespace: str) -> Sequence[KubeObject]:

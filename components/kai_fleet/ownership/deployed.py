@@ -3,7 +3,7 @@
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -29,14 +29,12 @@ Outputs: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Deployed:
-    """The state of a stack. The keys of `versions` to `printed` are those of `resource_key`.
+    """The state of a stack. The keys of `versions`, `values` and `commands` are `resource_key`s.
 
     Args:
         versions: chart versions of Helm releases.
-        stores: stores of vClusters, read from the values of their releases.
-        kubernetes: versions of Kubernetes that the values of releases ask for; "" if none.
-        triggers: triggers of Commands.
-        printed: stdout of Commands.
+        values: chart values of Helm releases.
+        commands: outputs of Commands.
         urns: URNs of all resources.
         readable: False if the state could not be read, so that all fields are empty although the
             stack may have resources.
@@ -44,10 +42,8 @@ class Deployed:
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    stores: Mapping[str, ChartStore] = field(default_factory=dict)
-    kubernetes: Mapping[str, str] = field(default_factory=dict)
-    triggers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    printed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    values: Mapping[str, object] = field(default_factory=dict, repr=False)
+    commands: Mapping[str, Outputs] = field(default_factory=dict, repr=False)
     urns: frozenset[str] = frozenset()
     readable: bool = True
     outputs: Outputs = field(default_factory=dict, repr=False)
@@ -62,6 +58,20 @@ class Deployed:
         resources = map(read_urn, self.urns)
         return any(resource.type == kind and resource.name == name for resource in resources)
 
+    def store_in(self, team: str) -> ChartStore | None:
+        """The store of a team's vCluster; None if the stack has no release of it."""
+        release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
+        return store_of(self.values[release]) if release in self.values else None
+
+    def last_printed(self, team: str) -> Mapping[str, str]:
+        """What the wait for a team's vCluster printed when it last succeeded.
+
+        `server`, `uid`, and `kubernetes` if it was known. Empty if the wait never succeeded.
+        """
+        wait = self.commands.get(resource_key(VIRTUAL_CLUSTER, f"{team}-ready"), {})
+        printed: dict[str, str] = json.loads(wait.get("stdout") or "{}")
+        return printed
+
     def kubernetes_in(self, team: str) -> str | None:
         """The Kubernetes version of a team's vCluster; None if it is unknown.
 
@@ -69,15 +79,11 @@ class Deployed:
         values in the state that never ran, so they count only if the wait printed no version, as
         before this version of the program. The default of the chart's version comes last.
         """
-        printed = self.printed.get(resource_key(VIRTUAL_CLUSTER, f"{team}-ready"))
-        if printed:
-            ran: str | None = json.loads(printed).get("kubernetes")
-            if ran:
-                return ran
         release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
-        asked_for = self.kubernetes.get(release)
-        if asked_for:
-            return asked_for
+        asked_for = kubernetes_of(self.values.get(release))
+        version = self.last_printed(team).get("kubernetes") or asked_for
+        if version:
+            return str(version)
         chart = VCLUSTER.get(f"v{self.versions.get(release)}")
         return chart.kubernetes if chart else None
 
@@ -86,9 +92,10 @@ class Deployed:
 
         It is the second trigger, and 0 if there is only one.
         """
-        triggers = self.triggers.get(resource_key(component, f"{name}-ready"))
-        if triggers is None:
+        wait = self.commands.get(resource_key(component, f"{name}-ready"))
+        if wait is None:
             return None
+        triggers = wait.get("triggers") or []
         return int(triggers[1]) if len(triggers) > 1 else 0
 
     def next_wait_number(self, component: str, name: str) -> int:
@@ -188,27 +195,16 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         urn = read_urn(text)
         component = urn.above[-1] if urn.above else ""
         by_type[kind][resource_key(component, urn.name)] = outputs
-    versions = dict[str, str]()
-    stores = dict[str, ChartStore]()
-    kubernetes = dict[str, str]()
-    for key, outputs in by_type[RELEASE].items():
-        values = outputs.get("values")
-        stores[key] = store_of(values)
-        kubernetes[key] = str(kubernetes_of(values) or "")
-        if outputs.get("version"):
-            versions[key] = str(outputs["version"])
-    triggers = dict[str, Sequence[Any]]()
-    printed = dict[str, str]()
-    for key, outputs in by_type[COMMAND].items():
-        triggers[key] = outputs.get("triggers") or []
-        printed[key] = str(outputs.get("stdout") or "")
-    stacks = list(by_type[STACK].values())
+    releases = by_type[RELEASE]
+    stacks = by_type[STACK].values()
     return Deployed(
-        versions=versions,
-        stores=stores,
-        kubernetes=kubernetes,
-        triggers=triggers,
-        printed=printed,
+        versions={
+            key: str(outputs["version"])
+            for key, outputs in releases.items()
+            if outputs.get("version")
+        },
+        values={key: outputs.get("values") for key, outputs in releases.items()},
+        commands=by_type[COMMAND],
         urns=frozenset(urns),
-        outputs=stacks[0] if stacks else {},
+        outputs=next(iter(stacks), {}),
     )

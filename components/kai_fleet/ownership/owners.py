@@ -5,7 +5,7 @@ with the stack that took it over. Later releases refuse, but only in the update.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
@@ -57,7 +57,7 @@ class Access(TypedDict):
     """How the package's provider reaches the host; empty texts are the user's defaults."""
 
     kubeconfig: object
-    context: str | None
+    context: str
 
 
 def refuse_others(
@@ -152,14 +152,15 @@ def _access(component: ComponentResource) -> Access:
     Without one as the configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises
     OSError as `_content` does, and errors of the engine.
     """
+    settings: pulumi.Config | Mapping[str, str] = pulumi.Config("kubernetes")
     provider = component.get_provider(NAMESPACE)
-    if provider is None:
-        config = pulumi.Config("kubernetes")
-        kubeconfig = _content(config.get("kubeconfig"))
-        return {"kubeconfig": kubeconfig, "context": config.get("context")}
-    resource = invoke(_READ_RESOURCE, {"urn": provider.urn}).value or {}
-    state = resource.get("state") or {}
-    return {"kubeconfig": _content(state.get("kubeconfig")), "context": state.get("context") or ""}
+    if provider is not None:
+        resource = invoke(_READ_RESOURCE, {"urn": provider.urn}).value or {}
+        settings = resource.get("state") or {}
+    return {
+        "kubeconfig": _content(settings.get("kubeconfig")),
+        "context": settings.get("context") or "",
+    }
 
 
 def _content(kubeconfig: object) -> object:

@@ -198,7 +198,7 @@ def _make(declared: Values, identity: str, old_queues: Properties) -> State:
     inputs = python_properties(declared)
     tree = _tree(declared)
     tree_queues = _queues({**inputs, "queues": old_queues})
-    failures = tree_queues.make(inputs["queues"], inputs.get("labels"))
+    failures = tree_queues.make(inputs["queues"], inputs.get("labels") or {})
     refused = dict(failures)
     if failures and ("" in refused or not inputs.get("shared")):
         error = SomeQueuesError(several(failures))
@@ -321,11 +321,10 @@ def _answer(function: str, arguments: Properties) -> State:
         item = api.find(path)
     except KubeError as error:
         prefix = "cannot be read: " if function == SECRET else ""
-        status = error.status if isinstance(error, RefusedError) else None
         return {
             "problem": f"{prefix}{complaint(error)}",
             "away": isinstance(error, UnreachableError),
-            "denied": status == HTTPStatus.FORBIDDEN,
+            "denied": isinstance(error, RefusedError) and error.status == HTTPStatus.FORBIDDEN,
         }
     if function == SECRET:
         return _secret(api, arguments, item)

@@ -185,15 +185,6 @@ def specs_of(
     return specs
 
 
-def gpu_quotas(queues: Queues) -> list[float]:
-    """The GPU quota of each queue, in the order of `walk`, where there is no bound above them.
-
-    Raises:
-        ValueError: an invalid quantity.
-    """
-    return [queue.shares["gpu"].quota for queue in _filled_in(queues)]
-
-
 def named_specs(
     queues: Queues,
     gpus: float | None = None,
@@ -212,24 +203,14 @@ def named_specs(
     Raises:
         ValueError: an invalid quantity.
     """
-    filled_in = _filled_in(queues, gpus, pools, parent)
-    return [(queue.name, queue.to_kai()) for queue in filled_in]
-
-
-def _filled_in(
-    queues: Queues,
-    gpus: float | None = None,
-    pools: Mapping[str, float] | None = None,
-    parent: str | None = None,
-) -> list[_QueueNode]:
-    """All queues with their quotas and limits, in the order of `walk`; see `named_specs`."""
     trees = [_read(name, queue, parent) for name, queue in queues.items()]
     for tree in trees:
         _fill_in_quotas(tree, bounded=frozenset())
     for shard_trees, shard_gpus in _trees_by_shard(trees, gpus, pools or {}):
         if shard_gpus is not None:
             _share_out([tree.shares["gpu"] for tree in shard_trees], float(shard_gpus))
-    return list(chain.from_iterable(tree.descendants() for tree in trees))
+    nodes = chain.from_iterable(tree.descendants() for tree in trees)
+    return [(node.name, node.to_kai()) for node in nodes]
 
 
 def _read(name: str, queue: Queue, parent: str | None) -> _QueueNode:

@@ -55,10 +55,9 @@ class KaiRelease(Release):
     """Objects with a condition that says when the version is up, as `RESOURCE.GROUP/NAME`."""
     # Operators v0.9.0-v0.9.20 and v0.10 watch ClusterPolicy and crash-loop without its CRD (K3).
     needs_cluster_policy_crd: bool = False
-    # Uninstalling leaves kai-config and its webhooks, which refuse all pods: failurePolicy Fail
-    # (K10).
-    clean_up_config: bool = True
-    has_operator: bool = True  # from v0.9; before it the chart declares every Deployment itself
+    # From v0.9; before it the chart declares every Deployment itself. Uninstalling leaves the
+    # operator's kai-config and its webhooks, which refuse all pods: failurePolicy Fail (K10).
+    has_operator: bool = True
     operator_makes_binder: bool = True  # not in v0.9.0, v0.9.1 and v0.9.4-v0.9.20 (K8)
     # A hook deletes kai-config at each upgrade and creates it anew, and the API server answers the
     # scheduler 401 for about 48 minutes; fixed in v0.12.22, v0.14.6 and v0.16.0 (K12).
@@ -329,19 +328,15 @@ def advised(
     Only a version without a caveat that gets fixes on that day, by default today, is recommended.
     None if there is none, or if it is not newer than `version`.
     """
-    maintained = []
-    for known, release in releases.items():
-        if not release.caveat and support(releases, known, today).maintained:
-            maintained.append(release)
-    recommended = max(maintained, key=_end_and_version, default=None)
-    if recommended is None or version_key(recommended.version) <= version_key(version):
+    maintained = [
+        known
+        for known, release in releases.items()
+        if not release.caveat and support(releases, known, today).maintained
+    ]
+    maintained.sort(key=lambda known: (str(releases[known].support_end), version_key(known)))
+    if not maintained or version_key(maintained[-1]) <= version_key(version):
         return None
-    return recommended.version
-
-
-def _end_and_version(release: Release) -> tuple[str, tuple[int, ...]]:
-    """What versions are ordered by: the end of support, then the version."""
-    return str(release.support_end), version_key(release.version)
+    return maintained[-1]
 
 
 def standing(
@@ -360,29 +355,23 @@ def standing(
     return Support(False, f"{supported.words}; not advised: {release.caveat}")
 
 
-def advice(
-    releases: Mapping[str, Release],
-    version: str,
-    today: date | None = None,
-) -> str:
-    """What to do on a day, by default today, about a version that is not advised.
-
-    A clause after a semicolon.
+def advice(releases: Mapping[str, Release], version: str) -> str:
+    """What to do today about a version that is not advised: a clause after a semicolon.
 
     The first of these: go up to the recommended version; if the version has a caveat, write the
     recommended one although it is older; else stay.
     """
-    newer = advised(releases, version, today)
+    newer = advised(releases, version)
     if newer is not None:
         step = "go up one line at a time," if releases is VCLUSTER else "move"
-        return f"{step} to {newer} ({support(releases, newer, today).words})"
-    older = advised(releases, today=today)
+        return f"{step} to {newer} ({support(releases, newer).words})"
+    older = advised(releases)
     release = releases.get(version)
     if older is None or release is None or not release.caveat:
         return "nothing newer here gets fixes: stay, and look for a newer kai-fleet"
     # A vCluster cannot be downgraded.
     limit = " for a new one; one that runs it stays" if releases is VCLUSTER else ""
-    return f"write {older} ({support(releases, older, today).words}){limit}"
+    return f"write {older} ({support(releases, older).words}){limit}"
 
 
 def why_replaced(before: KaiRelease, after: KaiRelease) -> str:

@@ -14,6 +14,8 @@ Chart = Literal["vcluster", "kai"]
 Refusal = tuple[str, str, str]
 Tree = dict[str, "Tree"]  # allowed keys; below an empty tree every key is allowed
 READ: Final = table("allowed_values")
+# The spans of versions whose charts read a value of KAI, by its path; no spans: all versions.
+_KAI_SPANS: Final = READ["kai"]["allowed"]
 _OFF: Final = "write isolation: {level: off} for the team if that is meant"
 
 
@@ -41,16 +43,11 @@ def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
     Those are values that only charts of other versions read, and settings of a component, such as
     `podgruper.resources`, that no version has.
     """
-    allowed = READ["kai"]["allowed"]
-    for path in allowed:
+    for path in _KAI_SPANS:
         if value_at(values, path) is not None and not _is_read(path, version):
             yield _unread(path, version)
-    components = set()
-    settings = set()
-    for path in allowed:
-        components.add(path.partition(".")[0])
-        if path.startswith("binder."):
-            settings.add(path.rpartition(".")[2])
+    components = {path.partition(".")[0] for path in _KAI_SPANS}
+    settings = {path.rpartition(".")[2] for path in _KAI_SPANS if path.startswith("binder.")}
     for name, value in values.items():
         if name in components:
             continue
@@ -68,14 +65,14 @@ def _without_component(
     """The refusal of a setting of a component that no KAI has."""
     similar = f"{spelt_like(str(name), sorted(components))}.{key}"
     fix = "drop it"
-    if similar in READ["kai"]["allowed"] and _is_read(similar, version):
+    if similar in _KAI_SPANS and _is_read(similar, version):
         fix = f"write {similar}"
     return f"{name}.{key}", f"has {name}.{key}, and no KAI has such a part", fix
 
 
 def _is_read(path: str, version: str) -> bool:
     """Whether the chart of a KAI version reads a path of the allow-list."""
-    spans = READ["kai"]["allowed"][path]
+    spans = _KAI_SPANS[path]
     return not spans or any(_includes(span, version) for span in spans)
 
 
@@ -89,7 +86,7 @@ def _includes(span: list[str], version: str) -> bool:
 def _unread(path: str, version: str) -> Refusal:
     """The refusal of a path that the chart of a KAI version does not read."""
     spans = []
-    for first, *end in READ["kai"]["allowed"][path]:
+    for first, *end in _KAI_SPANS[path]:
         spans.append(f"from {first} to before {end[0]}" if end else f"from {first} on")
     cause = f"has {path}, which the chart of {version} does not read: it would change nothing"
     return path, cause, f"drop it; charts read it {listed(spans, 'and')}"

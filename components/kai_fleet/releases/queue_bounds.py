@@ -40,10 +40,10 @@ def display_pattern(team: str) -> str:
 
 def queue_spec_bounds() -> dict[str, str]:
     """The bounds of all specs of queues, as the policy `queue-specs` reads them: as texts."""
-    bounds = {}
-    for resource, amount in MOST.items():
-        bounds[resource] = str(amount)
-    bounds["weight"] = str(WEIGHT)
-    bounds["priority"] = str(PRIORITY)
-    bounds["duration"] = _TABLE["duration"]
-    return bounds
+    bounds = {
+        **MOST,
+        "weight": WEIGHT,
+        "priority": PRIORITY,
+        "duration": _TABLE["duration"],
+    }
+    return {name: str(bound) for name, bound in bounds.items()}

@@ -1,6 +1,5 @@
 """Access to a vCluster: the administrator's kubeconfig, and groups of an identity provider."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -117,14 +116,12 @@ class KubeconfigSecret:
         pulumi.log.warn(reading.problem, self.component)
         return f"# {reading.problem}"
 
-    def last_printed(self) -> dict[str, str]:
+    def last_printed(self) -> Mapping[str, str]:
         """What the last wait printed: `server`, `uid`, and `kubernetes` if it was known.
 
         Empty if none ended well.
         """
-        step = deployed.resource_key(VIRTUAL_CLUSTER, f"{self.name}-ready")
-        printed: dict[str, str] = json.loads(deployed.read().printed.get(step) or "{}")
-        return printed
+        return deployed.read().last_printed(self.name)
 
     def since_last_wait(self, release_id: Output[str]) -> Output[SinceLastWait]:
         """What became of the vCluster since the last wait; known once the release's id is.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kai_fleet.declaring.inputs import TolerationArgs, toleration_text
-from kai_fleet.queues.amounts import UNLIMITED
-from kai_fleet.queues.specs import gpu_quotas, walk
+from kai_fleet.queues.amounts import UNLIMITED, from_kai
+from kai_fleet.queues.specs import named_specs, walk
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
     chart_account,
@@ -85,8 +85,9 @@ def queues(settings: Settings) -> QueueTreeArgs:
     tree = queue_args(settings.queues)
     gpus_by_queue = _gpus_by_queue(settings)
     # Computed before a limit is written, which would change the sums of the queues above.
-    quotas = gpu_quotas(tree)
-    for (name, queue), quota in zip(walk(tree), quotas, strict=True):
+    specs = named_specs(tree)
+    for (name, queue), (_, spec) in zip(walk(tree), specs, strict=True):
+        quota = from_kai(spec["resources"]["gpu"]["quota"])
         most = gpus_by_queue.get(name)
         queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
     return {

@@ -46,7 +46,7 @@ class Limits(TypedDict, total=False):
 
     seconds: float
     total_seconds: float
-    most_bytes: float
+    most_bytes: int
 
 
 class Api:
@@ -70,13 +70,13 @@ class Api:
         connection: Connection,
         seconds: float = 60.0,
         total_seconds: float | None = None,
-        most_bytes: float = TENANT_BYTES,
+        most_bytes: int = TENANT_BYTES,
     ) -> None:
         self.host = connection.host
         self.context = connection.context
         self._connection = connection
         self._seconds = seconds
-        self._most_bytes = int(most_bytes)
+        self._most_bytes = most_bytes
         self._answer_limits = (
             None if total_seconds is None else AnswerLimits(total_seconds, self._most_bytes)
         )

@@ -51,7 +51,7 @@ class AbsentError(RefusedError):
 class BusyError(RefusedError):
     """429: the server asks the client to repeat the request after `seconds`."""
 
-    def __init__(self, reason: str, body: bytes = b"", retry_after: str = "") -> None:
+    def __init__(self, reason: str, body: bytes, retry_after: str) -> None:
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, reason, body)
         self.seconds = _retry_seconds(retry_after)
 

@@ -181,11 +181,10 @@ def contexts() -> tuple[list[str], str | None]:
     An empty list and None if there is no such file, or it cannot be used.
     """
     with suppress(yaml.YAMLError, ConfigException, *_UNUSABLE):
-        merged = KubeConfigMerger(os.environ.get("KUBECONFIG") or _DEFAULT_FILE).config
-        if merged:
-            names = _context_names(merged)
-            current = merged.safe_get("current-context")
-            return names, current if current in names else None
+        kubeconfig = _read(content=None, file=None)
+        names = _context_names(kubeconfig)
+        current = kubeconfig.safe_get("current-context")
+        return names, current if current in names else None
     return [], None
 
 

@@ -63,22 +63,22 @@ class KubeObject(dict[str, Any]):
     @property
     def labels(self) -> Labels:
         """The object's labels."""
-        return self["metadata"].get("labels") or {}
+        return objects.labels_of(self)
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """The object's annotations."""
-        return self["metadata"].get("annotations") or {}
+        return objects.annotations_of(self)
 
     @property
     def spec(self) -> Fields:
         """The object's spec."""
-        return self.get("spec") or {}
+        return objects.spec_of(self)
 
     @property
     def status(self) -> Fields:
         """The object's status."""
-        return self.get("status") or {}
+        return objects.status_of(self)
 
     @property
     def phase(self) -> str | None:
@@ -250,10 +250,8 @@ def _is_name(value: object) -> bool:
 
 
 def _valid_labels(labels: Mapping[str, object]) -> dict[str, str]:
-    valid = {}
-    for key, value in labels.items():
-        if not isinstance(value, str) or not _LABEL_KEY.fullmatch(key):
-            continue
-        if _LABEL_VALUE.fullmatch(value):
-            valid[key] = value
-    return valid
+    return {
+        key: value
+        for key, value in labels.items()
+        if _LABEL_KEY.fullmatch(key) and isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
+    }

@@ -6,7 +6,7 @@ the fields in KAI_OBJECTS of KAI's SchedulingShards and Config, or drop them.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kai_fleet.cluster import queues
@@ -151,27 +151,23 @@ def clean_up() -> None:
     )
 
 
-def _webhooks(api: Api) -> list[str]:
+def _webhooks(api: Api) -> Iterator[str]:
     """A phrase for each webhook of KAI."""
-    phrases = []
     for kind in ("validating", "mutating"):
         for item in api.list(_WEBHOOKS.format(kind)):
             for hook in item.get("webhooks", []):
                 service = hook["clientConfig"].get("service") or {}
                 if service.get("namespace") == KAI_NAMESPACE:
-                    phrases.append(f"webhook {item['metadata']['name']}")
-    return phrases
+                    yield f"webhook {item['metadata']['name']}"
 
 
-def _owned_deployments(api: Api) -> list[str]:
+def _owned_deployments(api: Api) -> Iterator[str]:
     """A phrase for each deployment that is deleted with its owner, not with the Helm release."""
-    phrases = []
     for item in api.list(_DEPLOYMENTS):
         for owner in item["metadata"].get("ownerReferences", []):
             is_of_kai = owner["apiVersion"].startswith("kai.scheduler/")
             if is_of_kai and owner["name"] in _OF_THE_CHART.values():
-                phrases.append(f"deployment {item['metadata']['name']}")
-    return phrases
+                yield f"deployment {item['metadata']['name']}"
 
 
 def _not_rolled_out(api: Api, names: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels
 from kai_fleet.cluster.probes.wait import NotReadyError
@@ -215,27 +215,22 @@ def _surroundings(api: Api, pod: KubeObject) -> PodSurroundings:
 
     The account of a team's own stack may not list nodes. Raises UnreachableError.
     """
-    nodes: list[KubeObject] = []
-    claims: list[KubeObject] = []
-    volumes: list[KubeObject] = []
+    nodes: list[Object] = []
+    claims: list[Object] = []
+    volumes: list[Object] = []
     with suppress(RefusedError):
-        nodes = [KubeObject(node) for node in api.list("/api/v1/nodes")]
+        nodes = api.list("/api/v1/nodes")
     with suppress(RefusedError):
-        for name in claims_of(pod):
-            path = f"/api/v1/namespaces/{pod.namespace}/persistentvolumeclaims/{name}"
-            claim = api.find(path)
-            if claim is not None:
-                claims.append(KubeObject(claim))
-        volumes = _bound_volumes(api, claims)
+        space = f"/api/v1/namespaces/{pod.namespace}/persistentvolumeclaims"
+        claims += _found(api, [f"{space}/{name}" for name in claims_of(pod)])
+        bound = [spec_of(claim).get("volumeName") for claim in claims]
+        volumes += _found(api, [f"/api/v1/persistentvolumes/{name}" for name in bound if name])
     return surroundings_of(pod, nodes, {}, claims, volumes)
 
 
-def _bound_volumes(api: Api, claims: Iterable[KubeObject]) -> list[KubeObject]:
-    """The PersistentVolumes that claims are bound to. Raises KubeError."""
-    volumes = []
-    for claim in claims:
-        name = claim.spec.get("volumeName")
-        volume = api.find(f"/api/v1/persistentvolumes/{name}") if name else None
-        if volume is not None:
-            volumes.append(KubeObject(volume))
-    return volumes
+def _found(api: Api, paths: Iterable[str]) -> Iterator[Object]:
+    """The objects at these paths that exist. Raises KubeError."""
+    for path in paths:
+        item = api.find(path)
+        if item is not None:
+            yield item

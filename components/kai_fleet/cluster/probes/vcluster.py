@@ -10,6 +10,8 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, NoReturn, TypedDict
 
 from kai_fleet.cluster.kube.api import Api, Object
@@ -27,13 +29,12 @@ from kai_fleet.cluster.probes.wait import (
     say,
     until_ready,
 )
-from kai_fleet.cluster.tenant_kubeconfig import (
-    address_of,
-)
+from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet.values import get
 from kai_fleet.wording import listed
+from kai_usage.scheduling import claims_of
 
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
@@ -90,6 +91,7 @@ def wait() -> None:
     print(json.dumps(probe.result))
 
 
+@dataclass
 class _Wait:
     """The wait for one vCluster, asked for by its host's API.
 
@@ -102,24 +104,17 @@ class _Wait:
         pool_selector: A selector of the team's nodes; None if it may use all nodes.
     """
 
-    def __init__(
-        self,
-        host: Api,
-        name: str,
-        namespace: str,
-        access: str,
-        access_host: str | None,
-        pool_selector: str | None,
-    ) -> None:
-        self.host = host
-        self.name = name
-        self.option = f"-n {namespace}"
-        self.result: _Result = {}
-        self._namespace = namespace
-        self._path = f"/api/v1/namespaces/{namespace}"
-        self._access = access
-        self._access_host = access_host
-        self._pool_selector = pool_selector
+    host: Api
+    name: str
+    namespace: str
+    access: str
+    access_host: str | None
+    pool_selector: str | None
+    result: _Result = field(default_factory=_Result)
+
+    def __post_init__(self) -> None:
+        self.option = f"-n {self.namespace}"
+        self._path = f"/api/v1/namespaces/{self.namespace}"
         self._begun = time.monotonic()
         self._host_answered = self._begun
 
@@ -132,11 +127,11 @@ class _Wait:
             HostFailedError: The host's API server has failed for a minute.
             KubeError: The host or the vCluster does not answer, or refuses.
         """
-        address = address_of(self._service(), self._access, self._access_host)
+        address = address_of(self._service(), self.access, self.access_host)
         if address is None:
             setting = key(self.name, "vcluster")
             return [
-                f"an address for Service {self.name} of type {self._access},"
+                f"an address for Service {self.name} of type {self.access},"
                 f" or another access.type at {setting}"
             ]
         secret = self.host.find(f"{self._path}/secrets/vc-{self.name}")
@@ -171,16 +166,16 @@ class _Wait:
     def _refuse_absent(self, what: str) -> NoReturn:
         """Raise NotReadyError: a part is gone, with its Helm release or without it."""
         part = f"{what} {self.name}"
-        require_release(self.host, part, self._namespace, self.name)
+        require_release(self.host, part, self.namespace, self.name)
         repair = f"helm {self.option} get manifest {self.name} | kubectl {self.option} apply -f -"
         raise NotReadyError(
-            f"{part} of namespace {self._namespace} is gone, and release {self.name} stands."
+            f"{part} of namespace {self.namespace} is gone, and release {self.name} stands."
             f" Make it again with: {repair}"
         )
 
     def _workload(self) -> str | None:
         """What kubectl calls the control plane's workload; None if it is gone. Raises KubeError."""
-        return control_plane(self.host, self.name, self._namespace)
+        return control_plane(self.host, self.name, self.namespace)
 
     def _pods(self) -> list[KubeObject]:
         """The pods of the control plane and of its etcd. Raises KubeError."""
@@ -199,14 +194,14 @@ class _Wait:
             return
         restart = f"kubectl {self.option} rollout restart {self._workload()} {self.name}"
         raise NotReadyError(
-            f"Secret vc-{self.name} of namespace {self._namespace} is not there, and the control"
+            f"Secret vc-{self.name} of namespace {self.namespace} is not there, and the control"
             f" plane runs. Have it written anew: {restart}"
         )
 
     def _uid(self, secret: Object, server: str) -> str:
         """The vCluster's UID, as its own API server says. Raises NotReadyError, KubeError."""
         inside = open_vcluster(
-            self.host, self._namespace, self.name, secret, server, seconds=_INSIDE_SECONDS
+            self.host, self.namespace, self.name, secret, server, seconds=_INSIDE_SECONDS
         )
         uid = uid_of(inside)
         if not uid:
@@ -221,7 +216,7 @@ class _Wait:
         Only for a single replica: its old pod may still answer. Of several, one always answers.
         """
         workload = self._workload()
-        path = f"/apis/apps/v1/namespaces/{self._namespace}/{workload}s/{self.name}"
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/{workload}s/{self.name}"
         plane = KubeObject(self.host.find(path) or {})
         version = _kubernetes(plane)
         if version:
@@ -247,7 +242,7 @@ class _Wait:
             requests_key=key(self.name, "vcluster.resources"),
             memory_key=self._memory_key,
         )
-        return phrases or refusals(self.host, self._namespace)
+        return phrases or refusals(self.host, self.namespace)
 
     def _pool_key(self, pods: list[KubeObject]) -> str:
         """The key of the labels that the pods' nodes have to have.
@@ -256,7 +251,7 @@ class _Wait:
         """
         for pod in pods:
             labels = pod.spec.get("nodeSelector") or {}
-            if selector(labels) == self._pool_selector:
+            if selector(labels) == self.pool_selector:
                 return pool_key(self.name)
         return pool_key(self.name, "vcluster.")
 
@@ -268,13 +263,13 @@ class _Wait:
 
     def warn_without_nodes(self) -> None:
         """Warn on stderr if no Ready node has the team's labels. A pool may scale from zero."""
-        if not self._pool_selector:
+        if not self.pool_selector:
             return
         with suppress(KubeError):
-            nodes = self.host.list("/api/v1/nodes", labelSelector=self._pool_selector)
+            nodes = self.host.list("/api/v1/nodes", labelSelector=self.pool_selector)
             if not any(KubeObject(node).is_true("Ready") for node in nodes):
                 say(
-                    f"warning: no Ready node has the labels {self._pool_selector}: every pod of"
+                    f"warning: no Ready node has the labels {self.pool_selector}: every pod of"
                     f" {self.name}, its DNS among them, stays Pending until one comes"
                 )
 
@@ -306,7 +301,7 @@ def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[
         UnreachableError: The host does not answer; what it refuses counts as nothing.
     """
     with suppress(RefusedError):  # the account of a team's own stack may not look
-        for name in _mounted_claims(pods):
+        for name in chain.from_iterable(map(claims_of, pods)):
             claim = KubeObject(api.find(f"{path}/persistentvolumeclaims/{name}") or {})
             if claim.phase != "Pending":
                 continue
@@ -315,14 +310,6 @@ def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[
                 return [f"a volume for claim {name}: make a StorageClass the default one"]
             _require_class(api, str(class_name), name, setting)
     return []
-
-
-def _mounted_claims(pods: list[KubeObject]) -> Iterator[str]:
-    for pod in pods:
-        for volume in pod.spec.get("volumes") or []:
-            source = volume.get("persistentVolumeClaim")
-            if source:
-                yield str(source["claimName"])
 
 
 def _require_class(api: Api, class_name: str, claim: str, setting: str) -> None:
@@ -381,10 +368,10 @@ def _is_of_team_alone(api: Api, space: str, team: str) -> bool:
     return False
 
 
-def _paths(api: Api, collection: str, labels: str) -> list[str]:
+def _paths(api: Api, collection: str, labels: str) -> Iterator[str]:
     """The paths of a collection's objects with these labels, a selector; all for "".
 
     Raises KubeError.
     """
-    objects = api.list(collection, labelSelector=labels)
-    return [f"{collection}/{item['metadata']['name']}" for item in objects]
+    for item in api.list(collection, labelSelector=labels):
+        yield f"{collection}/{item['metadata']['name']}"

@@ -5,10 +5,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Unpack
+from typing import Final
 from urllib.parse import urlsplit
 
-from kai_fleet.cluster.kube.api import Api, Limits, Object
+from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
@@ -59,11 +59,11 @@ def cluster() -> Api:
 
 
 def open_vcluster(
-    host: Api, namespace: str, name: str, secret: Object, server: str, **limits: Unpack[Limits]
+    host: Api, namespace: str, name: str, secret: Object, server: str, seconds: float = 60.0
 ) -> Api:
     """A client of the vCluster at a URL, with the kubeconfig in its Secret.
 
-    Sends nothing to the vCluster.
+    Sends nothing to the vCluster. `seconds` is the timeout of each request.
 
     Raises:
         NotReadyError: vCluster did not write the Secret.
@@ -75,7 +75,7 @@ def open_vcluster(
     except TenantKubeconfigError as error:
         workload = control_plane(host, name, namespace) or "statefulset"
         raise NotReadyError(explain(name, namespace, error, workload)) from None
-    return Api.of_kubeconfig(kubeconfig, **limits)
+    return Api.of_kubeconfig(kubeconfig, seconds=seconds)
 
 
 def client_for_removal() -> Api | None:
@@ -131,9 +131,9 @@ def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
 
 def _host() -> Api:
     """A client of the host. Raises UnusableKubeconfigError."""
-    content = os.environ.get("PROBE_KUBECONFIG")
-    context = os.environ.get("PROBE_CONTEXT")
-    return Api.of_kubeconfig(content, context=context)
+    return Api.of_kubeconfig(
+        os.environ.get("PROBE_KUBECONFIG"), context=os.environ.get("PROBE_CONTEXT")
+    )
 
 
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
