@@ -345,21 +345,20 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     try:
         credentials, address = _credentials_and_address(api, host, team)
     except _NoAccessError as error:
-        return replace(state, unreached=str(error)), ""
-    except RefusedError as error:
-        why = f"its Secret vc-{team.name} cannot be read ({error})"
-        return replace(state, unreached=why, hidden=True), ""
-    except UnreadError as error:
-        why = f"its Service {team.name} cannot be read: {error}"
-        return replace(state, unreached=why, hidden=True), ""
-    except UnreachableError as error:
-        why = f"the host does not give its kubeconfig: {error}"
-        return replace(state, unreached=why, hidden=True), ""
+        return TeamState(team, unreached=str(error)), ""
     except TenantKubeconfigError as error:
         why = f"its Secret vc-{team.name} {error}"
-        return replace(state, unreached=why, foreign=True), ""
-    kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
-    return replace(state, certificate_ends=credentials.expires), kubeconfig
+        return TeamState(team, unreached=why, foreign=True), ""
+    except RefusedError as error:
+        hidden = f"its Secret vc-{team.name} cannot be read ({error})"
+    except UnreadError as error:
+        hidden = f"its Service {team.name} cannot be read: {error}"
+    except UnreachableError as error:
+        hidden = f"the host does not give its kubeconfig: {error}"
+    else:
+        kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
+        return TeamState(team, certificate_ends=credentials.expires), kubeconfig
+    return TeamState(team, unreached=hidden, hidden=True), ""
 
 
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:

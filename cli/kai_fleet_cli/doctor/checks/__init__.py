@@ -59,12 +59,9 @@ def on_host(check: ClusterCheck) -> RunsOf:
 
 def in_clusters(check: ClusterCheck) -> RunsOf:
     """Return the runs of a check for the API servers that answered, the host first."""
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for cluster in snapshot.clusters:
-            yield cluster, partial(check, cluster, snapshot)
-
-    return runs
+    return lambda snapshot: [
+        (cluster, partial(check, cluster, snapshot)) for cluster in snapshot.clusters
+    ]
 
 
 def in_kai_clusters(check: ClusterCheck) -> RunsOf:
@@ -82,23 +79,18 @@ def in_kai_clusters(check: ClusterCheck) -> RunsOf:
 
 def of_teams(check: TeamCheck) -> RunsOf:
     """Return the runs of a check for the teams: of the objects of each on the host."""
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for state in snapshot.teams.values():
-            yield snapshot.host, partial(check, state, snapshot)
-
-    return runs
+    return lambda snapshot: [
+        (snapshot.host, partial(check, state, snapshot)) for state in snapshot.teams.values()
+    ]
 
 
 def in_vclusters(check: TeamCheck) -> RunsOf:
     """Return the runs of a check for the teams whose vCluster answered: of the objects in it."""
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for state in snapshot.teams.values():
-            if state.inside is not None:
-                yield state.inside, partial(check, state, snapshot)
-
-    return runs
+    return lambda snapshot: [
+        (state.inside, partial(check, state, snapshot))
+        for state in snapshot.teams.values()
+        if state.inside is not None
+    ]
 
 
 class Check(NamedTuple):
@@ -262,13 +254,16 @@ def _judge(
     """Run one check of one subject; None if the cluster has no such subject.
 
     If objects of a vCluster are malformed, the result is that fault alone. Raises one of MALFORMED
-    for the host. `deadline` is a time of the monotonic clock in seconds.
+    for the host. The first fault after the deadline, a time of the monotonic clock in seconds, is
+    the last.
     """
     faults = list[Fault]()
     complete = True
     try:
-        for fault in _until(deadline, run()):
+        for fault in run():
             faults.append(fault)
+            if time.monotonic() > deadline:
+                break
     except NoSubjectError:
         return None
     except UnreadError:
@@ -278,14 +273,6 @@ def _judge(
             raise
         return _not_judged(cluster, malformed(error))
     return Judgement((check.name, cluster.name), faults, complete)
-
-
-def _until(deadline: float, faults: Faults) -> Faults:
-    """Yield faults until one is found after the deadline, which is the last."""
-    for fault in faults:
-        yield fault
-        if time.monotonic() > deadline:
-            return
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
