@@ -26,18 +26,18 @@ _TOO_LATE: Final = Reason(
 
 def record(usage: Usage) -> dict[str, object]:
     """The JSON: pods that wait, and objects whose pods are denied. Units as KAI counts."""
-    pods = []
+    pods = list[dict[str, object]]()
     for pod, reason in _waiting(usage):
-        record: dict[str, object] = {
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "queue": pod.queue,
-            "created": pod.created,
-            **pod.amounts,
-            "cause": reason.cause,
-            "fix": reason.fix,
-        }
-        pods.append(record)
+        pods.append(
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "queue": pod.queue,
+                "created": pod.created,
+                **pod.amounts,
+                **reason._asdict(),
+            }
+        )
     denials = [asdict(denial) for denial in denials_in(usage.snapshot)]
     return {"pending": pods, "denied": denials}
 

@@ -268,17 +268,18 @@ def _read(
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if paths.keys() == READS.keys():
         objects |= _api_services(api)
-    partial_objects: Lists = {}
+    partial = dict[str, str]()
     if namespace is not None:
         forbidden = _refused_with(refused, HTTPStatus.FORBIDDEN)
         partial_objects = _of_namespace(api, forbidden, namespace)
+        partial = dict.fromkeys(partial_objects, namespace)
+        objects |= partial_objects
     absent = _refused_with(refused, HTTPStatus.NOT_FOUND)
     unreadable = {
         resource: str(error)
         for resource, error in refused.items()
-        if resource not in absent and resource not in partial_objects
+        if resource not in absent and resource not in partial
     }
-    objects |= partial_objects
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     for resource in absent:
@@ -289,7 +290,7 @@ def _read(
         unreadable=unreadable,
         now=datetime.now(UTC),
         unserved=frozenset(absent),
-        partial={resource: namespace for resource in partial_objects if namespace is not None},
+        partial=partial,
     )
 
 

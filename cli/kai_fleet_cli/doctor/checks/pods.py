@@ -450,9 +450,9 @@ def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
     for event in oldest_first:
         involved: Mapping[str, Any] = event.get("involvedObject") or {}
         about = _Involved(
-            kind=str(involved.get("kind", "")),
-            namespace=str(involved.get("namespace", "")),
-            name=str(involved.get("name", "")),
+            str(involved.get("kind", "")),
+            str(involved.get("namespace", "")),
+            str(involved.get("name", "")),
         )
         if event.get("reason") in _REFUSED and not _is_over(cluster, about, event):
             messages[about] = str(event.get("message") or "")
