@@ -114,7 +114,9 @@ def _shares(resources: Object) -> dict[Resource, Share]:
 def _amount(number: float | str | None) -> float:
     """An amount that sums stay finite with; 0 if it is not written, or no number."""
     amount = float(number or 0.0)
-    return max(-_MOST, min(amount, _MOST)) if math.isfinite(amount) else 0.0
+    if not math.isfinite(amount):
+        return 0.0
+    return max(-_MOST, min(amount, _MOST))
 
 
 def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
@@ -125,7 +127,9 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
-        if not pod.by_kai or pod.queue is None or (pod.is_being_deleted and pod.waits):
+        if not pod.by_kai or pod.queue is None:
+            continue
+        if pod.is_being_deleted and pod.waits:
             continue
         if pod.queue not in queues:
             shares = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}

@@ -52,7 +52,9 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
     """
     on_host = cluster is snapshot.host
     teams = {state.team.namespace: name for name, state in snapshot.teams.items()}
-    deadline = math.inf if on_host else time.monotonic() + JUDGE_SECONDS
+    deadline = math.inf
+    if not on_host:
+        deadline = time.monotonic() + JUDGE_SECONDS
     for pod in snapshot.pods(cluster):
         use = cluster.pod_uses.get(pod.namespaced_name)
         if use is None or not use.waits or use.is_being_deleted:
