@@ -11,14 +11,24 @@ from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.watch import Command, run
 
 _COMMANDS: Final = {
-    "queues": Command(USAGE, queues.record, queues.show),
-    "pods": Command(USAGE, pods.record, pods.show),
-    "pending": Command(REASONS, pending.record, pending.show),
-}
-_HELP: Final = {
-    "queues": "quota, limit, in use, borrowed, lent and waiting of every queue",
-    "pods": "which pod holds which share of which GPU",
-    "pending": "why each pod waits, and what to do",
+    "queues": Command(
+        "quota, limit, in use, borrowed, lent and waiting of every queue",
+        USAGE,
+        queues.record,
+        queues.show,
+    ),
+    "pods": Command(
+        "which pod holds which share of which GPU",
+        USAGE,
+        pods.record,
+        pods.show,
+    ),
+    "pending": Command(
+        "why each pod waits, and what to do",
+        REASONS,
+        pending.record,
+        pending.show,
+    ),
 }
 _MIN_SECONDS: Final = 0.5  # between two readings
 _MAX_SECONDS: Final = 86400.0
@@ -74,12 +84,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Your queues, your GPUs and your pods that wait, with your own kubeconfig.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, text in _HELP.items():
+    for name, command in _COMMANDS.items():
         commands.add_parser(
             name,
             parents=[flags],
-            help=text,
-            description=f"Show {text}.",
+            help=command.help,
+            description=f"Show {command.help}.",
         )
     return parser
 

@@ -43,15 +43,7 @@ _NAMESPACED: Final = {
 # The kinds to read for usage, and for the reasons of waiting pods. Deployments are only those of
 # KAI's namespace: they tell which version runs, and whether it serves.
 USAGE: Final = ("nodes", "pods", "queues", "podgroups", "deployments")
-REASONS: Final = (
-    *USAGE,
-    "events",
-    "runtimeclasses",
-    "persistentvolumeclaims",
-    "replicasets",
-    "statefulsets",
-    "jobs",
-)
+REASONS: Final = (*_GLOBAL, *_NAMESPACED)
 _Lists: TypeAlias = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
 
 
@@ -86,20 +78,18 @@ class Snapshot:
     def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
         """The object of that name; None if it is absent, or if its kind cannot be listed.
 
-        With `namespace` None the object of a cluster-wide kind, or the first in any namespace.
+        `namespace` is None for an object of a cluster-wide kind.
         """
         return self._by_name.get((kind, name, namespace))
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str | None], Object]:
-        """Objects by kind, name and namespace, and again by None in place of the namespace."""
+        """Objects by kind, name and namespace."""
         by_name: dict[tuple[str, str, str | None], Object] = {}
         for kind, items in self.objects.items():
             for item in items:
-                name = item["metadata"]["name"]
-                namespace = item["metadata"].get("namespace")
-                by_name.setdefault((kind, name, namespace), item)
-                by_name.setdefault((kind, name, None), item)
+                metadata = item["metadata"]
+                by_name[kind, metadata["name"], metadata.get("namespace")] = item
         return by_name
 
     @property

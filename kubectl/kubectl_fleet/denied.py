@@ -63,30 +63,13 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     creator = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
     if _is_over(snapshot, kind, creator, event):
         return None
-    reason = _reason(snapshot, event, f"-n {namespace} describe {kind.lower()} {name}")
+    text = short_line(event.get("message"))
+    look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
+    reason = reason_of_messages([text], snapshot.kubectl) or Reason(text, look)
     if creator is not None:
         kind, name = _controller(creator["metadata"], kind, name)
     since = event.get("firstTimestamp") or last_seen(event)
-    return Denial(
-        kind=kind,
-        name=name,
-        namespace=namespace,
-        cause=reason.cause,
-        fix=reason.fix,
-        since=since,
-    )
-
-
-def _reason(snapshot: Snapshot, event: Object, describe: str) -> Reason:
-    """The reason that a table has for an event's message.
-
-    For another message the message itself; `describe` is then the rest of the command to look with.
-    """
-    text = short_line(event.get("message"))
-    known = reason_of_messages([text], snapshot.kubectl)
-    if known is not None:
-        return known
-    return Reason(text, f"look with: `{snapshot.kubectl} {describe}`")
+    return Denial(kind, name, namespace, reason.cause, reason.fix, since)
 
 
 def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """Connect to an API server from a kubeconfig: lightkube's client, configured as kubectl is."""
 
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -27,14 +26,22 @@ class UserError(Exception):
     """A command that cannot be done as asked. The message says what to do instead."""
 
 
-@dataclass(frozen=True)
 class _Kubeconfig:
     """The entries of one or several files by name, and the current context; "" without one."""
 
-    contexts: dict[str, Entry] = field(default_factory=dict)
-    clusters: dict[str, Entry] = field(default_factory=dict)
-    users: dict[str, Entry] = field(default_factory=dict)
-    current: str = ""
+    def __init__(self) -> None:
+        self.contexts: dict[str, Entry] = {}
+        self.clusters: dict[str, Entry] = {}
+        self.users: dict[str, Entry] = {}
+        self.current = ""
+
+    def add(self, document: Entry, folder: Path) -> None:
+        """Add what a file in a folder has under new names."""
+        self.current = self.current or document.get("current-context") or ""
+        entries_by_kind = {"context": self.contexts, "cluster": self.clusters, "user": self.users}
+        for kind, entries in entries_by_kind.items():
+            for item in document.get(f"{kind}s") or []:
+                entries.setdefault(item["name"], _entry(item.get(kind), folder))
 
 
 def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, BoundedTransport]:
@@ -74,13 +81,10 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
     OSError and ValueError for certificates that cannot be read.
     """
     context = kubeconfig.contexts[name]
-    user_name = context.get("user", "")
-    if context.get("cluster") not in kubeconfig.clusters:
+    cluster = kubeconfig.clusters.get(context.get("cluster", ""))
+    user = kubeconfig.users.get(context["user"]) if "user" in context else {}
+    if cluster is None or user is None:
         raise ConfigError(f"context {name} names a cluster or a user that is not there")
-    if user_name and user_name not in kubeconfig.users:
-        raise ConfigError(f"context {name} names a cluster or a user that is not there")
-    cluster = kubeconfig.clusters[context["cluster"]]
-    user = kubeconfig.users.get(user_name, {})
     for key in _UNSUPPORTED:
         if key in cluster or key in user:
             raise ConfigError(f"context {name} has {key}, which works with kubectl only")
@@ -128,25 +132,8 @@ def _read(paths: str) -> _Kubeconfig:
     merged = _Kubeconfig()
     for file in files:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        current = merged.current or document.get("current-context") or ""
-        merged = replace(merged, current=current)
-        folder = file.absolute().parent
-        _add_entries(merged.contexts, document.get("contexts"), "context", folder)
-        _add_entries(merged.clusters, document.get("clusters"), "cluster", folder)
-        _add_entries(merged.users, document.get("users"), "user", folder)
+        merged.add(document, file.absolute().parent)
     return merged
-
-
-def _add_entries(
-    entries: dict[str, Entry],
-    items: list[Entry] | None,
-    key: str,
-    folder: Path,
-) -> None:
-    """Add the entries of a file that have new names; `key` is the key of an item's content."""
-    for item in items or []:
-        entry = _entry(item.get(key), folder)
-        entries.setdefault(item["name"], entry)
 
 
 def _entry(fields: Entry | None, folder: Path) -> Entry:

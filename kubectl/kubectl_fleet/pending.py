@@ -26,18 +26,18 @@ _TOO_LATE: Final = Reason(
 
 def record(usage: Usage) -> dict[str, object]:
     """The JSON: pods that wait, and objects whose pods are denied. Units as KAI counts."""
-    pods = []
+    pods = list[dict[str, object]]()
     for pod, reason in _waiting(usage):
-        record: dict[str, object] = {
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "queue": pod.queue,
-            "created": pod.created,
-            **pod.amounts,
-            "cause": reason.cause,
-            "fix": reason.fix,
-        }
-        pods.append(record)
+        pods.append(
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "queue": pod.queue,
+                "created": pod.created,
+                **pod.amounts,
+                **reason._asdict(),
+            }
+        )
     denials = [asdict(denial) for denial in denials_in(usage.snapshot)]
     return {"pending": pods, "denied": denials}
 
@@ -50,21 +50,19 @@ def show(usage: Usage) -> RenderableType:
     view = usage.snapshot
     table = _table()
     for pod, reason in _waiting(usage):
+        queue = f"queue {pod.queue}" if pod.queue else ""
         table.add_row(
-            _title(
-                view.name_in_table(pod.name, pod.namespace),
-                f"queue {pod.queue}" if pod.queue else "",
-            ),
+            _title(view.name_in_table(pod.name, pod.namespace), queue),
             "\n".join(_requests_in_words(pod)) or "-",
             view.age(pod.created),
-            _why(reason.cause, reason.fix),
+            Text(f"{reason.cause}\n→ {reason.fix}\n"),
         )
     for denial in denials_in(view):
         table.add_row(
             _title(view.name_in_table(denial.name, denial.namespace), denial.kind),
             "no pod",
             view.age(denial.since),
-            _why(denial.cause, denial.fix),
+            Text(f"{denial.cause}\n→ {denial.fix}\n"),
         )
     if table.row_count:
         return table
@@ -87,10 +85,6 @@ def _title(name: str, line_below: str) -> Text:
     if line_below:
         title.append(f"\n{line_below}", "dim")
     return title
-
-
-def _why(cause: str, fix: str) -> Text:
-    return Text(f"{cause}\n→ {fix}\n")
 
 
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:

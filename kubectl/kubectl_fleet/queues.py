@@ -61,13 +61,7 @@ def show(usage: Usage) -> RenderableType:
     for queue, label, stem in _with_branches(usage.queues):
         _add_rows(table, queue, label, stem)
     for queue in usage.elsewhere:
-        _add_rows(
-            table,
-            queue,
-            Text(queue.name),
-            Text(),
-            has_quotas=False,
-        )
+        _add_rows(table, queue, Text(queue.name), Text(), has_quotas=False)
     lines: list[RenderableType] = [table] if table.row_count else []
     if usage.queues:
         lines.append(Text(_LEGEND, "dim"))

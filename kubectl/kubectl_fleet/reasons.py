@@ -21,6 +21,7 @@ from kai_usage.objects import (
     waiting_containers,
 )
 from kai_usage.pods import Pod
+from kai_usage.queues import upwards
 from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings, surroundings_of
 from kai_usage.words import listed, short_line
 from kubectl_fleet.messages import Reason, reason, reason_of_messages
@@ -76,11 +77,10 @@ class Reasons:
             yield from self._queue(pod) if pod.by_kai else self._not_for_kai(pod)
             yield from self._nodes(pod)
         unscheduled = condition(pod.item, "PodScheduled").get("message") or ""
-        messages = [
-            self._absent_runtime_class(pod),
-            *self._event_messages(pod),
-            unscheduled,
-        ]
+        messages = [self._absent_runtime_class(pod)]
+        for event in self._events[pod.namespace, pod.name]:
+            messages.append(event.get("message") or "")
+        messages.append(unscheduled)
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
         known = reason_of_messages(messages, self._view.kubectl, self._around(pod))
@@ -113,10 +113,6 @@ class Reasons:
         if self._view.named("runtimeclasses", name):
             return ""
         return f'RuntimeClass "{name}" not found'
-
-    def _event_messages(self, pod: Pod) -> list[str]:
-        events = self._events[pod.namespace, pod.name]
-        return [event.get("message") or "" for event in events]
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
         """Why a pod with a node does not run.
@@ -181,17 +177,13 @@ class Reasons:
         gpus = pod.gpu_amount
         if not gpus:
             return
-        for queue in self._usage.upwards(pod.queue):
+        for queue in upwards(self._usage.queues, pod.queue):
             share = queue.shares["gpu"]
             for bound in (share.limit, share.quota):
                 is_filled = abs(share.in_use + gpus - bound) <= SLACK
                 if bound % 1 and is_filled:
-                    yield reason(
-                        "floats",
-                        bound=bound,
-                        queue=queue.name,
-                        more=bound + SLACK,
-                    )
+                    more = bound + SLACK
+                    yield reason("floats", bound=bound, queue=queue.name, more=more)
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
         """Labels and annotations for KAI on a pod that another scheduler has."""

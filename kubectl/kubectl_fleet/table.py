@@ -99,12 +99,11 @@ def in_words(resource: str, amount: float) -> str:
 
 def camel(record: Mapping[str, object]) -> dict[str, object]:
     """A record with its keys in the spelling of JSON: `in_use` is `inUse`. No keys inside."""
-    return {_camel_case(key): value for key, value in record.items()}
-
-
-def _camel_case(key: str) -> str:
-    first, *others = key.split("_")
-    return first + "".join(word.capitalize() for word in others)
+    camel_case = {}
+    for key, value in record.items():
+        first, *others = key.split("_")
+        camel_case[first + "".join(map(str.capitalize, others))] = value
+    return camel_case
 
 
 def number_with_noun(

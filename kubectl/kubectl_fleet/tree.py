@@ -1,7 +1,7 @@
 """Who holds what of a cluster, as the commands show it, and what could not be read."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -105,13 +105,9 @@ class Usage:
         """The names of the leaves at or below each queue, sorted."""
         below: dict[str, list[str]] = defaultdict(list)
         for leaf in self.leaves:
-            for queue in self.upwards(leaf):
+            for queue in upwards(self.queues, leaf):
                 below[queue.name].append(leaf)
         return below
-
-    def upwards(self, name: str | None) -> Iterator[Queue]:
-        """A queue and those above it, nearest first; nothing for a name that no queue has."""
-        return upwards(self.queues, name)
 
 
 def _refuse_deep(queues: Queues) -> None:

@@ -32,9 +32,11 @@ _MALFORMED: Final = (
 class Command:
     """A command of the plugin.
 
-    `kinds` are the plurals of the objects that it reads, `record` gives its JSON, `show` its page.
+    `help` says what it shows, `kinds` are the plurals of the objects that it reads, `record` gives
+    its JSON, `show` its page.
     """
 
+    help: str
     kinds: Sequence[str]
     record: Callable[[Usage], dict[str, object]]
     show: Callable[[Usage], RenderableType]

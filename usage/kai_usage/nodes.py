@@ -115,13 +115,12 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
     """All nodes by name, without pods. `version` is that of the KAI that runs; None: the newest."""
     read = {}
     for item in nodes:
-        labels = labels_of(item)
         read[name_of(item)] = Node(
             name=name_of(item),
             count=gpus_of(item),
             memory_mib=_memory_mib(item),
             kai_memory=kai_memory_of(item, version),
-            product=labels.get(PRODUCT_LABEL, ""),
+            product=labels_of(item).get(PRODUCT_LABEL, ""),
         )
     return read
 

@@ -74,7 +74,8 @@ def takes_pods(node: Object) -> bool:
 
 def has_labels(item: Object, labels: Mapping[str, str]) -> bool:
     """Whether an object has all these labels, as a node of a pool has those of the pool."""
-    return labels.items() <= labels_of(item).items()
+    labels_of_item = labels_of(item)
+    return labels.items() <= labels_of_item.items()
 
 
 def phase_of(pod: Object) -> str:
@@ -93,7 +94,8 @@ def waiting_containers(pod: Object) -> Iterator[str]:
     status = status_of(pod)
     for key in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(key) or ():
-            waiting = (container.get("state") or {}).get("waiting")
+            state = container.get("state") or {}
+            waiting = state.get("waiting")
             if waiting:
                 yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
 
@@ -103,4 +105,5 @@ def last_seen(event: Object) -> str:
     for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
         if event.get(key):
             return str(event[key])
-    return str(event["metadata"].get("creationTimestamp") or "")
+    metadata = event["metadata"]
+    return str(metadata.get("creationTimestamp") or "")

@@ -114,7 +114,9 @@ def _shares(resources: Object) -> dict[Resource, Share]:
 def _amount(number: float | str | None) -> float:
     """An amount that sums stay finite with; 0 if it is not written, or no number."""
     amount = float(number or 0.0)
-    return max(-_MOST, min(amount, _MOST)) if math.isfinite(amount) else 0.0
+    if not math.isfinite(amount):
+        return 0.0
+    return max(-_MOST, min(amount, _MOST))
 
 
 def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
@@ -125,7 +127,9 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
-        if not pod.by_kai or pod.queue is None or (pod.is_being_deleted and pod.waits):
+        if not pod.by_kai or pod.queue is None:
+            continue
+        if pod.is_being_deleted and pod.waits:
             continue
         if pod.queue not in queues:
             shares = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}
@@ -133,18 +137,16 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
         queue = queues[pod.queue]
         if pod.waits:
             queue.waiting_pods += 1
+            for resource, share in queue.shares.items():
+                share.waiting = rounded(share.waiting + pod.amounts[resource])
         else:
             queue.pods_with_node += 1
-        for resource, share in queue.shares.items():
-            amount = pod.amounts[resource]
-            if pod.waits:
-                share.waiting = rounded(share.waiting + amount)
-            else:
-                share.in_use = rounded(share.in_use + amount)
+            for resource, share in queue.shares.items():
+                share.in_use = rounded(share.in_use + pod.amounts[resource])
     return queues
 
 
-def count_status(items: Iterable[Object]) -> dict[str, Queue]:
+def count_status(items: Sequence[Object]) -> dict[str, Queue]:
     """The leaf queues, with what they hold and wait for by the status of their Queues.
 
     They are without tree, quotas and numbers of pods. For whoever may not list all pods.
@@ -152,7 +154,6 @@ def count_status(items: Iterable[Object]) -> dict[str, Queue]:
     v0.17 a fraction of several devices counts as one there, MIG devices not at all, and a share of
     memory waits for no GPU (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
     """
-    items = list(items)
     parents = {_parent(item) for item in items}
     leaves: dict[str, Queue] = {}
     for item in items:
@@ -198,10 +199,9 @@ def _lend(queues: Queues) -> None:
     Children lend what siblings borrow and what their parent lends, less the parent's undivided
     quota.
     """
-    tops = [queue for queue in queues.values() if queue.parent is None]
-    for resource in RESOURCES:
-        _lend_among([queue.shares[resource] for queue in tops], Share())
-    for parent in queues.values():
+    tops = [queue.name for queue in queues.values() if queue.parent is None]
+    root = Queue("", _shares({}), children=tops)
+    for parent in (root, *queues.values()):
         for resource in RESOURCES:
             siblings = [queues[name].shares[resource] for name in parent.children]
             _lend_among(siblings, parent.shares[resource])

@@ -177,11 +177,9 @@ def _facts(surroundings: PodSurroundings) -> _Facts:
         disproved.add(_CORDONED)
     placed = list(surroundings.volumes_on_one_node)
     for volume, name, node in placed:
-        if node is None:
-            words = f"{volume} is on node {name}, which is not there"
-            return _Facts(cordoned, words, _ELSEWHERE, disproved)
-        if not is_true(node, "Ready"):
-            words = f"{volume} is on node {name}, which is not Ready"
+        if node is None or not is_true(node, "Ready"):
+            state = "not there" if node is None else "not Ready"
+            words = f"{volume} is on node {name}, which is {state}"
             return _Facts(cordoned, words, _ELSEWHERE, disproved)
         if is_cordoned(node):
             return _Facts([name_of(node)], _UNNAMED_VOLUME, _CORDONED, set())

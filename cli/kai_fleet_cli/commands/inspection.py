@@ -20,6 +20,7 @@ from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.report import build
+from kai_fleet_cli.report.page import page
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 
@@ -148,7 +149,7 @@ def report(
         print_json(asdict(report_now, dict_factory=_in_camel_case))
         raise typer.Exit(report_now.exit_code)
     try:
-        html.write_text(build.page(report_now), encoding="utf-8")
+        html.write_text(page(report_now), encoding="utf-8")
     except OSError as error:
         why = error.strerror
         raise UserError(f"{html} cannot be written: {why}; write another --html") from None

@@ -83,13 +83,11 @@ class Diagnosis:
             "healthy": self.exit_code is ExitCode.HEALTHY,
             "exitCode": int(self.exit_code),
             "counts": {level.value: self.count(level) for level in Level},
-            "findings": [_record(finding) for finding in self.findings],
+            # Each with the commands that its fix tells to run.
+            "findings": [
+                {**finding.record(), "commands": [*finding.commands]} for finding in self.findings
+            ],
         }
-
-
-def _record(finding: Finding) -> dict[str, str | list[str]]:
-    """Return a finding as JSON, with the commands that its fix tells to run."""
-    return {**finding.record(), "commands": [*finding.commands]}
 
 
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
@@ -154,9 +152,8 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
     platform has no file here.
     """
     try:
-        _print_causes(
-            examine(read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)), console
-        )
+        snapshot = read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)
+        _print_causes(examine(snapshot), console)
     except UserError:
         why = "the file of its platform's stack is not in this folder"
         print_line(console, f"the host cluster is not looked at: {why}")
@@ -210,15 +207,12 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
 
     `team` is the one whose vCluster has the queue, or `host`.
     """
-    cluster: Cluster | None = snapshot.host
-    if team != HOST:
-        state = snapshot.teams.get(team)
-        cluster = state.inside if state is not None else None
+    clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     unknown = "; its pods could not be counted"
-    if cluster is None:
+    if team not in clusters:
         return unknown
     try:
-        waits = [pod.waits for pod in cluster.usage.pods if pod.queue == queue]
+        waits = [pod.waits for pod in clusters[team].usage.pods if pod.queue == queue]
     except UnreadError:
         return unknown
     running = number_with_noun(waits.count(False), "pod", "runs")

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
@@ -55,6 +56,11 @@ class Fault:
         """Kind and name."""
         return f"{self.kind} {self.name}".strip()
 
+    @property
+    def path_and_subject(self) -> tuple[str, str]:
+        """Cluster and subject, by which another fault names this one as its cause."""
+        return self.path, self.subject
+
 
 Faults: TypeAlias = Iterator[Fault]
 
@@ -85,11 +91,6 @@ class Affected:
     kind: str
     name: str
 
-    @property
-    def text(self) -> str:
-        """Kind and name."""
-        return f"{self.kind} {self.name}".strip()
-
     def broken(
         self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
     ) -> Fault:
@@ -119,12 +120,12 @@ class Affected:
         if level is Level.INFO and self.cluster.name == HOST:
             level = Level.MANDATORY
         return Fault(
-            level=level,
-            path=self.cluster.name,
-            kind=self.kind,
-            name=self.name,
-            cause=cause,
-            fix=fix,
+            level,
+            self.cluster.name,
+            self.kind,
+            self.name,
+            cause,
+            fix,
             check=check,
             key=key,
             effect_of=effect_of,
@@ -175,9 +176,8 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
 
     A check whose faults are all left out is left out, too: it is not well.
     """
-    subjects = set[_PathAndSubject]()
-    for faults in faults_by_check.values():
-        subjects.update((fault.path, fault.subject) for fault in faults)
+    all_faults = chain.from_iterable(faults_by_check.values())
+    subjects = {fault.path_and_subject for fault in all_faults}
     effects = defaultdict[_PathAndSubject, list[str]](list)
     causes_by_check = dict[CheckAndCluster, list[Fault]]()
     for checked, faults in faults_by_check.items():
@@ -190,7 +190,9 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
                 effects[cause].append(f"{fault.subject} ({fault.path})")
         if causes or not faults:
             causes_by_check[checked] = causes
-    return {checked: _with_effects(causes, effects) for checked, causes in causes_by_check.items()}
+    for causes in causes_by_check.values():
+        causes[:] = [_with_effects(fault, effects[fault.path_and_subject]) for fault in causes]
+    return causes_by_check
 
 
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
@@ -200,25 +202,17 @@ def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathA
     """
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
-        if cause in subjects and cause != (effect.path, effect.subject):
+        if cause in subjects and cause != effect.path_and_subject:
             return cause
     return None
 
 
-def _with_effects(
-    causes: Iterable[Fault], effects: Mapping[_PathAndSubject, Sequence[str]]
-) -> list[Fault]:
-    """Append to each cause the subjects that fail because of it."""
-    complete = list[Fault]()
-    for fault in causes:
-        subjects = effects.get((fault.path, fault.subject))
-        if subjects is None:
-            complete.append(fault)
-            continue
-        failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
-        cause = f"{fault.cause}. What fails for that: {failing}"
-        complete.append(replace(fault, cause=cause))
-    return complete
+def _with_effects(fault: Fault, subjects: Iterable[str]) -> Fault:
+    """Append to the cause of a fault the subjects that fail because of it."""
+    failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
+    if not failing:
+        return fault
+    return replace(fault, cause=f"{fault.cause}. What fails for that: {failing}")
 
 
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:

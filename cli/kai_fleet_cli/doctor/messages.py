@@ -4,9 +4,7 @@ Tables of `kai_usage` have the meanings by patterns: `messages.yaml`, and `sched
 schedulers write. `tenants.yaml` names the rows that a tenant causes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from string import Formatter
 from typing import Final
@@ -18,10 +16,13 @@ from kai_fleet_cli.doctor.faults import Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
 from kai_usage import messages, scheduling
+from kai_usage.messages import Row
 from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
+_TENANTS_FILE: Final = files(__package__) / "tenants.yaml"
+_TENANT_CAUSES: Final = frozenset(yaml.safe_load(_TENANTS_FILE.read_bytes()))
 
 
 def explain(
@@ -44,11 +45,10 @@ def explain(
         about: The objects around a pod that has no node.
     """
     for message in texts:
-        known = _fault_of_message(subject, message) or _fault_of_scheduler_message(
-            subject, message, about
-        )
-        if known is not None:
-            return replace(known, check=check or known.check)
+        if known := messages.row_of_message(message, "operator"):
+            return _fault_of_message(subject, check, *known)
+        if known := scheduling.row_of_scheduler(message, about):
+            return _fault_of_scheduler_message(subject, check, about, *known)
     return None
 
 
@@ -75,60 +75,46 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _fault_of_message(subject: Affected, message: str) -> Fault | None:
-    """Return the fault that a message is about, by the first row of `messages.yaml` that matches.
-
-    The row's name is its check.
-    """
-    known = messages.row_of_message(message, "operator")
-    if known is None:
-        return None
-    row, values = known
-    cause = " ".join(row.cause.format_map(values).split())
+def _fault_of_message(subject: Affected, check: str, row: Row, values: Mapping[str, str]) -> Fault:
+    """Return the fault that a row of `messages.yaml` describes, with the values of its message."""
     return subject.at_level(
-        _level(row.name),
-        cause,
-        *_filled(subject.cluster, row.fix, row.commands, values),
-        check=row.name,
+        _level(row),
+        " ".join(row.cause.format_map(values).split()),
+        *_filled(subject.cluster, row, values),
+        check=check or row.name,
         key=row.name if "{text}" in row.cause else "",
         effect_of=_causing_subject(row.name, values["what"]),
     )
 
 
-def _level(row_name: str) -> Level:
-    return Level.INFO if row_name in _tenant_causes() else Level.MANDATORY
-
-
 def _fault_of_scheduler_message(
-    subject: Affected, message: str, about: PodSurroundings
-) -> Fault | None:
-    """Return the fault that a scheduler's message is about, by the first row of `scheduling.yaml`
-    that matches. The row's name is its check.
+    subject: Affected,
+    check: str,
+    about: PodSurroundings,
+    row: Row,
+    values: Mapping[str, str],
+) -> Fault:
+    """Return the fault that a row of `scheduling.yaml` describes, with the values of its message.
 
     The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
     """
-    known = scheduling.row_of_scheduler(message, about)
-    if known is None:
-        return None
-    row, values = known
-    level = _level(row.name)
+    level = _level(row)
     cause = row.cause.format_map(values)
-    fix = _filled(subject.cluster, row.fix, row.commands, values)
+    fix = _filled(subject.cluster, row, values)
     key = row.cause.format_map({**values, "text": ""})
     if about.unread and scheduling.is_of_nodes(row):
         level = Level.INFO
         cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
         fix = () if scheduling.names_objects(row) else fix
         key += about.unread
-    return subject.at_level(level, cause, *fix, check=row.name, key=key)
+    return subject.at_level(level, cause, *fix, check=check or row.name, key=key)
 
 
-def _filled(
-    cluster: Cluster,
-    fix: str,
-    commands: Sequence[str],
-    values: Mapping[str, str],
-) -> Fix:
+def _level(row: Row) -> Level:
+    return Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
+
+
+def _filled(cluster: Cluster, row: Row, values: Mapping[str, str]) -> Fix:
     """Return the fix of a row, in parts, with the values of its placeholders.
 
     Besides `values` these are keys of the stack file and commands of the cluster.
@@ -145,10 +131,10 @@ def _filled(
         "apply": cluster.apply_command,
         **texts,
     }
-    for number, command in enumerate(commands):
+    for number, command in enumerate(row.commands):
         parts_by_name[str(number)] = Command(command.format_map(texts))
     parts = list[str | Command]()
-    for literal, name, *_ in Formatter().parse(fix):
+    for literal, name, *_ in Formatter().parse(row.fix):
         parts.append(literal)
         if name is not None:
             parts.append(parts_by_name[name])
@@ -160,12 +146,3 @@ def _causing_subject(row_name: str, runtime_class: str) -> str:
     if row_name != "runtime-class":
         return ""
     return f"RuntimeClass {runtime_class or NVIDIA_CLASS}"
-
-
-@cache
-def _tenant_causes() -> frozenset[str]:
-    return frozenset(yaml.load(_file("tenants.yaml"), yaml.CSafeLoader))
-
-
-def _file(name: str) -> bytes:
-    return (files(__package__) / name).read_bytes()

@@ -268,17 +268,18 @@ def _read(
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if paths.keys() == READS.keys():
         objects |= _api_services(api)
-    partial_objects: Lists = {}
+    partial = dict[str, str]()
     if namespace is not None:
         forbidden = _refused_with(refused, HTTPStatus.FORBIDDEN)
         partial_objects = _of_namespace(api, forbidden, namespace)
+        partial = dict.fromkeys(partial_objects, namespace)
+        objects |= partial_objects
     absent = _refused_with(refused, HTTPStatus.NOT_FOUND)
     unreadable = {
         resource: str(error)
         for resource, error in refused.items()
-        if resource not in absent and resource not in partial_objects
+        if resource not in absent and resource not in partial
     }
-    objects |= partial_objects
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     for resource in absent:
@@ -289,7 +290,7 @@ def _read(
         unreadable=unreadable,
         now=datetime.now(UTC),
         unserved=frozenset(absent),
-        partial={resource: namespace for resource in partial_objects if namespace is not None},
+        partial=partial,
     )
 
 
@@ -345,21 +346,20 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     try:
         credentials, address = _credentials_and_address(api, host, team)
     except _NoAccessError as error:
-        return replace(state, unreached=str(error)), ""
-    except RefusedError as error:
-        why = f"its Secret vc-{team.name} cannot be read ({error})"
-        return replace(state, unreached=why, hidden=True), ""
-    except UnreadError as error:
-        why = f"its Service {team.name} cannot be read: {error}"
-        return replace(state, unreached=why, hidden=True), ""
-    except UnreachableError as error:
-        why = f"the host does not give its kubeconfig: {error}"
-        return replace(state, unreached=why, hidden=True), ""
+        return TeamState(team, unreached=str(error)), ""
     except TenantKubeconfigError as error:
         why = f"its Secret vc-{team.name} {error}"
-        return replace(state, unreached=why, foreign=True), ""
-    kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
-    return replace(state, certificate_ends=credentials.expires), kubeconfig
+        return TeamState(team, unreached=why, foreign=True), ""
+    except RefusedError as error:
+        hidden = f"its Secret vc-{team.name} cannot be read ({error})"
+    except UnreadError as error:
+        hidden = f"its Service {team.name} cannot be read: {error}"
+    except UnreachableError as error:
+        hidden = f"the host does not give its kubeconfig: {error}"
+    else:
+        kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
+        return TeamState(team, certificate_ends=credentials.expires), kubeconfig
+    return TeamState(team, unreached=hidden, hidden=True), ""
 
 
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:

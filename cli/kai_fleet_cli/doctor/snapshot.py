@@ -33,6 +33,8 @@ _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # values of the label ap
 _FORBIDDEN: Final = str(HTTPStatus.FORBIDDEN.value)
 _BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
 UPDATE: Final = Command("pulumi up")
+# The resources that tell what pods hold and wait for.
+COUNTED: Final = ("deployments", "nodes", "pods", "podgroups", "queues")
 Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
@@ -195,8 +197,12 @@ class Cluster:
     @cached_property
     def usage(self) -> ClusterUsage:
         """The GPUs that pods hold and wait for, and the KAI that runs."""
-        resources = ("deployments", "nodes", "pods", "podgroups", "queues")
-        return count({resource: self.all(resource) for resource in resources})
+        return count({resource: self.all(resource) for resource in COUNTED})
+
+    def gpus_held_in(self, namespace: str) -> float:
+        """Return the GPUs that the pods of a namespace hold, as queues count them."""
+        pods = (pod for pod in self.usage.pods if pod.namespace == namespace)
+        return sum(pod.gpu_amount for pod in pods if not pod.waits)
 
     @property
     def queues(self) -> list[DeclaredQueue]:

@@ -52,61 +52,64 @@ class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster."""
 
 
-def on_host(check: ClusterCheck) -> RunsOf:
-    """Return the run of a check for the host."""
-    return lambda snapshot: [(snapshot.host, partial(check, snapshot.host, snapshot))]
+def on_host(*checks: ClusterCheck) -> RunsOf:
+    """Return the runs of checks for the host."""
+    return lambda snapshot: [
+        (snapshot.host, partial(check, snapshot.host, snapshot)) for check in checks
+    ]
 
 
-def in_clusters(check: ClusterCheck) -> RunsOf:
-    """Return the runs of a check for the API servers that answered, the host first."""
+def in_clusters(*checks: ClusterCheck) -> RunsOf:
+    """Return the runs of checks for the API servers that answered, the host first."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for cluster in snapshot.clusters:
-            yield cluster, partial(check, cluster, snapshot)
+        for check in checks:
+            for cluster in snapshot.clusters:
+                yield cluster, partial(check, cluster, snapshot)
 
     return runs
 
 
-def in_kai_clusters(check: ClusterCheck) -> RunsOf:
-    """Return the runs of a check for API servers whose KAI, declared or else running, is in the
+def in_kai_clusters(*checks: ClusterCheck) -> RunsOf:
+    """Return the runs of checks for API servers whose KAI, declared or else running, is in the
     table of releases; no finding elsewhere.
     """
-
-    def check_kai(cluster: Cluster, snapshot: Snapshot) -> Faults:
-        if cluster.kai is None:
-            raise NoSubjectError
-        return check(cluster, snapshot)
-
-    return in_clusters(check_kai)
+    return in_clusters(*(partial(_check_kai, check) for check in checks))
 
 
-def of_teams(check: TeamCheck) -> RunsOf:
-    """Return the runs of a check for the teams: of the objects of each on the host."""
+def _check_kai(check: ClusterCheck, cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Return the faults of a check. Raises NoSubjectError without a KAI in the table."""
+    if cluster.kai is None:
+        raise NoSubjectError
+    return check(cluster, snapshot)
+
+
+def of_teams(*checks: TeamCheck) -> RunsOf:
+    """Return the runs of checks for the teams: of the objects of each on the host."""
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for state in snapshot.teams.values():
-            yield snapshot.host, partial(check, state, snapshot)
+        for check in checks:
+            for state in snapshot.teams.values():
+                yield snapshot.host, partial(check, state, snapshot)
 
     return runs
 
 
 def in_vclusters(check: TeamCheck) -> RunsOf:
     """Return the runs of a check for the teams whose vCluster answered: of the objects in it."""
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for state in snapshot.teams.values():
-            if state.inside is not None:
-                yield state.inside, partial(check, state, snapshot)
-
-    return runs
+    return lambda snapshot: [
+        (state.inside, partial(check, state, snapshot))
+        for state in snapshot.teams.values()
+        if state.inside is not None
+    ]
 
 
 class Check(NamedTuple):
-    """A check.
+    """One or several functions that judge a subject.
 
     Args:
         name: Name of its findings. Several checks may have the same.
-        runs_of: Gives the runs of the check for a snapshot.
+        runs_of: Gives the runs of the functions for a snapshot.
         before_update: A preview asks it, too: it judges what no update creates.
         of_lost: It also judges a vCluster that is another one than the last update saw. There
             nothing declared exists yet, so other checks would only repeat that.
@@ -144,44 +147,45 @@ CHECKS: Final = (
     Check("nodes", on_host(gpu.nodes), before_update=True),
     Check("nodes", of_teams(gpu.pool), before_update=True),
     Check("nodes", in_vclusters(gpu.inside)),
-    Check("gpu-stack", on_host(gpu.daemon_sets)),
-    Check("gpu-stack", on_host(gpu.plugins)),
+    Check("gpu-stack", on_host(gpu.daemon_sets, gpu.plugins)),
     Check("gpu-stack", in_clusters(gpu.shared_by_plugins)),
-    Check("vcluster", of_teams(control_plane.vcluster)),
-    Check("vcluster", of_teams(control_plane.store)),
-    Check("vcluster", of_teams(control_plane.killed)),
-    Check("vcluster", of_teams(access.certificate)),
-    Check("isolation", of_teams(bounds.too_many_gpus)),
-    Check("isolation", of_teams(bounds.secrets)),
-    Check("isolation", of_teams(bounds.control_planes)),
-    Check("isolation", of_teams(bounds.tenants_pods)),
-    Check("isolation", of_teams(bounds.undeclared_policies)),
-    Check("network-plugin", on_host(host.ports), before_update=True),
-    Check("network-plugin", on_host(host.network), before_update=True),
-    Check("classes", of_teams(host.default_class), before_update=True),
-    *(
-        Check("classes", of_teams(partial(host.classes, resource)), before_update=True)
-        for resource in host.CLASSES
+    Check(
+        "vcluster",
+        of_teams(
+            control_plane.vcluster,
+            control_plane.store,
+            control_plane.killed,
+            access.certificate,
+        ),
     ),
-    Check("kai-parts", in_kai_clusters(kai.parts)),
-    Check("kai-parts", in_kai_clusters(kai.killed)),
-    Check("kai-parts", in_kai_clusters(kai.conditions)),
-    Check("kai-parts", in_kai_clusters(kai.hooks)),
+    Check(
+        "isolation",
+        of_teams(
+            bounds.too_many_gpus,
+            bounds.secrets,
+            bounds.control_planes,
+            bounds.tenants_pods,
+            bounds.undeclared_policies,
+        ),
+    ),
+    Check("network-plugin", on_host(host.ports, host.network), before_update=True),
+    Check(
+        "classes",
+        of_teams(host.default_class, *(partial(host.classes, name) for name in host.CLASSES)),
+        before_update=True,
+    ),
+    Check("kai-parts", in_kai_clusters(kai.parts, kai.killed, kai.conditions, kai.hooks)),
     Check("webhooks", in_clusters(webhooks.webhooks)),
-    Check("leftovers", in_clusters(leftovers.stuck)),
-    Check("leftovers", in_clusters(leftovers.api_services)),
-    Check("leftovers", on_host(leftovers.cluster_roles)),
-    Check("leftovers", on_host(leftovers.undeclared_namespaces)),
-    Check("leftovers", in_clusters(kai.undeclared)),
-    Check("leftovers", in_clusters(kai.schedulers)),
+    Check("leftovers", in_clusters(leftovers.stuck, leftovers.api_services)),
+    Check("leftovers", on_host(leftovers.cluster_roles, leftovers.undeclared_namespaces)),
+    Check("leftovers", in_clusters(kai.undeclared, kai.schedulers)),
     Check("queues", in_kai_clusters(queues.queues)),
     Check("shards", in_kai_clusters(queues.shards)),
     Check("pending", in_clusters(pods.waiting)),
     Check("workload-known-keys", in_clusters(pods.wrong_keys)),
     Check("refused", in_clusters(pods.refused)),
     Check("pod-groups", in_kai_clusters(pods.without_group)),
-    Check("gpu-sharing", in_kai_clusters(gpu.switched_off)),
-    Check("gpu-sharing", in_kai_clusters(gpu.sharing)),
+    Check("gpu-sharing", in_kai_clusters(gpu.switched_off, gpu.sharing)),
     Check("reservation", in_kai_clusters(gpu.reservations)),
 )
 # The resources of the host that the checks before an update need.
@@ -262,13 +266,16 @@ def _judge(
     """Run one check of one subject; None if the cluster has no such subject.
 
     If objects of a vCluster are malformed, the result is that fault alone. Raises one of MALFORMED
-    for the host. `deadline` is a time of the monotonic clock in seconds.
+    for the host. The first fault after the deadline, a time of the monotonic clock in seconds, is
+    the last.
     """
     faults = list[Fault]()
     complete = True
     try:
-        for fault in _until(deadline, run()):
+        for fault in run():
             faults.append(fault)
+            if time.monotonic() > deadline:
+                break
     except NoSubjectError:
         return None
     except UnreadError:
@@ -278,14 +285,6 @@ def _judge(
             raise
         return _not_judged(cluster, malformed(error))
     return Judgement((check.name, cluster.name), faults, complete)
-
-
-def _until(deadline: float, faults: Faults) -> Faults:
-    """Yield faults until one is found after the deadline, which is the last."""
-    for fault in faults:
-        yield fault
-        if time.monotonic() > deadline:
-            return
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:

@@ -36,8 +36,7 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
     team = state.team
     if team.mode != "host" or team.gpus is None:
         return
-    pods = (pod for pod in host.usage.pods if pod.namespace == team.namespace)
-    held = sum(pod.gpu_amount for pod in pods if not pod.waits)
+    held = host.gpus_held_in(team.namespace)
     if held > team.gpus + SLACK:
         yield Affected(host, "team", team.name).broken(
             f"its pods hold {held:g} GPUs, and {team.gpus:g} are declared: the ResourceQuota does"

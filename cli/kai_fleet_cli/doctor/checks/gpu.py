@@ -400,14 +400,13 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     for pod in cluster.within("pods", RESERVATIONS):
         if cluster.age_seconds(pod) < PATIENCE_SECONDS:
             continue
+        subject = Affected(cluster, "reservation pod", pod.namespaced_name)
         if pod.phase != "Running":
             why = reason(cluster, pod)
             fix = (*why.fix, "; then ", delete) if why.fix else (delete,)
-            yield _reservation_subject(cluster, pod).broken(
-                f"is {pod.phase}: {why.cause}", *fix, effect_of=why.effect_of
-            )
+            yield subject.broken(f"is {pod.phase}: {why.cause}", *fix, effect_of=why.effect_of)
         elif not pod.annotations.get(GPU_UUID_ANNOTATION):
-            yield _reservation_subject(cluster, pod).broken(
+            yield subject.broken(
                 "runs and has not found its GPU: the pods that share it wait, and are given up"
                 " after 40 s",
                 "it must see exactly one GPU: set the RuntimeClass nvidia, or the container"
@@ -415,13 +414,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
                 delete,
             )
         elif pod.labels.get(GPU_GROUP) not in shared_groups:
-            yield _reservation_subject(cluster, pod).warning(
-                "holds a whole GPU that no pod shares", delete
-            )
-
-
-def _reservation_subject(cluster: Cluster, pod: KubeObject) -> Affected:
-    return Affected(cluster, "reservation pod", pod.namespaced_name)
+            yield subject.warning("holds a whole GPU that no pod shares", delete)
 
 
 def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
@@ -444,5 +437,5 @@ def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
         "the vCluster copies it from the host, where it has to be: leave"
         " sync.fromHost.runtimeClasses of the vCluster's values on, then ",
         cluster.update_command,
-        effect_of=subject.text,
+        effect_of=f"RuntimeClass {NVIDIA_CLASS}",
     )

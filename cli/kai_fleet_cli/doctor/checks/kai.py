@@ -162,8 +162,7 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
     if not names:
         return
     parts = ", ".join(sorted(names)[:3])
-    version = cluster.version or ""
-    subject = Affected(cluster, "KAI", version)
+    subject = Affected(cluster, "KAI", cluster.version or "")
     if cluster.name == HOST:
         yield subject.warning(
             f"runs on the host ({parts}), and the stack declares none there: another program has"

@@ -78,8 +78,7 @@ def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
     """Yield namespaces of teams that the stack file does not have, but for those being deleted."""
     if not host.desired.declared:
         return
-    declared = {team.name for team in host.desired.teams}
-    declared.update(team.name for team in host.desired.grants)
+    declared = {team.name for team in (*host.desired.teams, *host.desired.grants)}
     for namespace in host.all("namespaces"):
         team = namespace.labels.get(TEAM_LABEL)
         if team is None or team in declared or namespace.is_being_deleted:

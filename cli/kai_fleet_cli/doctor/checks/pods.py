@@ -62,13 +62,10 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
+    reasons = _not_placed(pod, use, cluster, snapshot)
     if use.node:
-        return _first(_not_started(pod, cluster))
-    return _first(_not_placed(pod, use, cluster, snapshot))
-
-
-def _first(reasons: Reasons) -> Fault | None:
-    return next((reason for reason in reasons if reason is not None), None)
+        reasons = _not_started(pod, cluster)
+    return next(filter(None, reasons), None)
 
 
 def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
@@ -150,13 +147,13 @@ def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
     """
     gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
-    if gpus > most:
-        return _subject(use, cluster).tenants_fault(
-            f"it asks for {gpus:g} GPUs, and no Ready node has more than {most:g}: it never runs",
-            f"ask for at most {most:g} in one pod, or add larger nodes to the pool",
-            key="never",
-        )
-    return None
+    if gpus <= most:
+        return None
+    return _subject(use, cluster).tenants_fault(
+        f"it asks for {gpus:g} GPUs, and no Ready node has more than {most:g}: it never runs",
+        f"ask for at most {most:g} in one pod, or add larger nodes to the pool",
+        key="never",
+    )
 
 
 def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
@@ -282,31 +279,30 @@ def _wrong_shard(
     queue = scheduling.find("queues", use.queue or "")
     if queue is None:
         return None
-    subject = _subject(pod, cluster)
     queue_shard = queue.labels.get(NODE_POOL)
     pod_shard = pod.labels.get(NODE_POOL)
     if queue_shard == pod_shard:
         return None
-    if queue_shard == DEFAULT_SHARD:
-        return subject.tenants_fault(
-            f"its queue {use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only queues"
-            " without the label are of the default shard",
-            f"take the label {NODE_POOL} off the queue and off the pod",
-        )
     fix = f"drop the label {NODE_POOL}"
     if queue_shard:
         fix = f"write the label {NODE_POOL}: {queue_shard}"
-    if pod_shard == DEFAULT_SHARD:
-        return subject.tenants_fault(
-            f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are of"
-            " the default shard: no scheduler places it",
-            fix,
+    if queue_shard == DEFAULT_SHARD:
+        cause = (
+            f"its queue {use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only queues"
+            " without the label are of the default shard"
         )
-    return subject.tenants_fault(
-        f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
-        f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it",
-        fix,
-    )
+        fix = f"take the label {NODE_POOL} off the queue and off the pod"
+    elif pod_shard == DEFAULT_SHARD:
+        cause = (
+            f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are of"
+            " the default shard: no scheduler places it"
+        )
+    else:
+        cause = (
+            f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
+            f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it"
+        )
+    return _subject(pod, cluster).tenants_fault(cause, fix)
 
 
 def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -315,27 +311,24 @@ def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
     """
     scheduling = snapshot.scheduling_cluster(cluster)
     team = snapshot.team_of(cluster)
-    subject = _subject(use, cluster)
     for exceeded in exceeded_limits(use, scheduling.usage.queues, ["gpu"]):
         queue = exceeded.queue.name
         asked = number_with_noun(exceeded.requested, "GPU")
         most = f"{exceeded.limit:g}"
-        raise_limit = _raise_limit(scheduling, team, queue, exceeded.needed)
         if exceeded.alone:
-            yield subject.tenants_fault(
-                f"it asks for {asked}, and queue {queue} may hold at most {most}: it never runs",
-                f"ask for at most {most}, or ",
-                *raise_limit,
-                key=f"never {queue}",
-            )
+            key = "never"
+            holds = f"may hold at most {most}: it never runs"
+            fix = f"ask for at most {most}, or "
         else:
-            yield subject.tenants_fault(
-                f"it asks for {asked}, and queue {queue} holds {exceeded.in_use:g} of at most"
-                f" {most}",
-                "wait for a pod of that queue to end, ask for less, or ",
-                *raise_limit,
-                key=f"full {queue}",
-            )
+            key = "full"
+            holds = f"holds {exceeded.in_use:g} of at most {most}"
+            fix = "wait for a pod of that queue to end, ask for less, or "
+        yield _subject(use, cluster).tenants_fault(
+            f"it asks for {asked}, and queue {queue} {holds}",
+            fix,
+            *_raise_limit(scheduling, team, queue, exceeded.needed),
+            key=f"{key} {queue}",
+        )
 
 
 def _raise_limit(
@@ -457,9 +450,9 @@ def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
     for event in oldest_first:
         involved: Mapping[str, Any] = event.get("involvedObject") or {}
         about = _Involved(
-            kind=str(involved.get("kind", "")),
-            namespace=str(involved.get("namespace", "")),
-            name=str(involved.get("name", "")),
+            str(involved.get("kind", "")),
+            str(involved.get("namespace", "")),
+            str(involved.get("name", "")),
         )
         if event.get("reason") in _REFUSED and not _is_over(cluster, about, event):
             messages[about] = str(event.get("message") or "")

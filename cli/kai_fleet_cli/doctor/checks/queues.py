@@ -42,11 +42,7 @@ def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) 
     declared = {*cluster.desired.queue_specs, *_queues_of_team_stacks(cluster, index)}
     teams = (*snapshot.teams, *snapshot.settings.team_stacks)
     trees = {"host-queues", *(f"{team}-queues" for team in teams)}
-
-    def children_first(name: str) -> tuple[int, str]:
-        return -index.levels.get(name, 0), name
-
-    for name in sorted(index.by_name, key=children_first):
+    for name in sorted(index.by_name, key=lambda name: (-index.levels.get(name, 0), name)):
         if name not in declared:
             yield _undeclared_queue(cluster, name, trees)
 

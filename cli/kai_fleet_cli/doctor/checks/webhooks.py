@@ -71,11 +71,6 @@ class _Webhook(NamedTuple):
         return resources
 
     @property
-    def judges_updates(self) -> bool:
-        """Whether it judges resources that an update creates."""
-        return not self.judged_resources.isdisjoint(_CREATED_RESOURCES)
-
-    @property
     def refused(self) -> str:
         """What is refused if it does not answer, in words."""
         return " and ".join(sorted(self.judged_resources)) or "requests"
@@ -100,7 +95,9 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     answering = _answering_services(cluster)
     for webhook in _webhooks(cluster):
         is_of_kai = webhook.namespace == KAI_NAMESPACE
-        if not webhook.may_refuse or not (is_of_kai or webhook.judges_updates):
+        if not webhook.may_refuse:
+            continue
+        if not is_of_kai and webhook.judged_resources.isdisjoint(_CREATED_RESOURCES):
             continue
         is_there = cluster.find("services", webhook.service, webhook.namespace) is not None
         is_answered = (webhook.namespace, webhook.service) in answering
@@ -124,15 +121,13 @@ def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
     """Return namespace and name of each Service with a ready endpoint."""
     services = set[_NamespaceAndName]()
     for piece in cluster.all("endpointslices"):
-        endpoints = piece.get("endpoints") or []
-        if any(map(_is_endpoint_ready, endpoints)):
-            services.add((piece.namespace, piece.labels.get("kubernetes.io/service-name")))
+        service = (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
+        for endpoint in piece.get("endpoints") or []:
+            conditions = endpoint.get("conditions") or {}
+            if conditions.get("ready", True):
+                services.add(service)
+                break
     return services
-
-
-def _is_endpoint_ready(endpoint: Mapping[str, Any]) -> bool:
-    conditions = endpoint.get("conditions") or {}
-    return bool(conditions.get("ready", True))
 
 
 def _own_webhook(

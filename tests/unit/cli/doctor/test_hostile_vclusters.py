@@ -9,7 +9,8 @@ import pytest
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Source, read_clusters
-from kai_fleet_cli.report.build import build_report, page
+from kai_fleet_cli.report.build import build_report
+from kai_fleet_cli.report.page import page
 from kai_fleet_stack.settings.loading import load
 from tests.unit.cli.doctor.doctor_samples import SETTINGS
 from tests.unit.components.cluster import vcluster_secrets

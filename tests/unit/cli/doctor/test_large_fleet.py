@@ -17,6 +17,7 @@ from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import TeamState
 from kai_fleet_cli.report import build
+from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading
 from tests.unit.cli.doctor import doctor_samples
 from tests.unit.components.cluster import canned_api, http_server
@@ -160,4 +161,4 @@ def test_a_report_asks_every_cluster_once_and_many_at_once(many):
     assert found.missing == []
     assert (len(found.teams), sum(map(len, found.queues.values()))) == (100, 1000)
     assert found.figures == {"promised": 6000, "in use": 4900, "free": 1500, "waiting": 100}
-    assert build.page(found).count('scope="row"') > 1000
+    assert page(found).count('scope="row"') > 1000

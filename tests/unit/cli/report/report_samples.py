@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet_cli.report.build import Pool, QueueRow, Report, Team, Wait
+from kai_fleet_cli.report.records import Pool, QueueRow, Report, Team, Wait
 from kai_fleet_policies.finding import Finding, Level
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)

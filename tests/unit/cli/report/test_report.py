@@ -13,6 +13,7 @@ from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build
+from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.finding import Level
 from tests.unit.cli.doctor.doctor_samples import NOW, Lab, in_host_mode, node, pod
@@ -68,7 +69,7 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     assert (second.queues, second.pods, second.gpus, second.cause) == (["train"], 1, 1, "")
     top, *_ = found.queues["ml"]
     assert found.figures["waiting"] == found.teams[0].waiting == top.waiting == 28
-    assert '<dd class="number calls">28</dd>\n<dd>for 4 pods without a node' in build.page(found)
+    assert '<dd class="number calls">28</dd>\n<dd>for 4 pods without a node' in page(found)
     ill = [finding for finding in found.findings if finding.level is not Level.OK]
     assert ill == [], "a waiting pod stands in one place"
 
@@ -116,7 +117,7 @@ def test_a_vcluster_that_does_not_answer_is_named_and_its_pods_count_on_the_host
     assert (team.in_use, team.waiting) == (3, None)
     assert found.missing == ["team ml: it does not answer in time"]
     assert (found.queues, found.exit_code) == ({}, ExitCode.UNREAD)
-    text = build.page(found)
+    text = page(found)
     assert "No pod that was read." in text
     assert "every pod has a node" not in text
 
@@ -155,7 +156,7 @@ def test_a_teams_own_stack_is_about_its_own_nodes():
 
 
 def test_a_page_is_one_file_that_loads_nothing():
-    text = build.page(busy())
+    text = page(busy())
     assert text.lstrip().startswith("<!doctype html>")
     for wrong in ("<script", "<link", "<img", "<iframe", "src=", "url(", "@import", "http"):
         assert wrong not in text.replace("http-equiv", ""), wrong
@@ -164,7 +165,7 @@ def test_a_page_is_one_file_that_loads_nothing():
 
 def test_what_is_written_by_others_is_text():
     found, odd = busy(), "<script>alert(1)</script>"
-    text = build.page(
+    text = page(
         replace(
             found,
             stack=odd,

@@ -1,0 +1,159 @@
+"""What a report says about a stack at one moment.
+
+Amounts are GPUs: None is unknown, -1 is unlimited.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kai_fleet_cli.doctor.diagnosis import ExitCode
+from kai_fleet_policies.finding import Finding
+from kai_usage.queues import borrowed
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team's GPUs.
+
+    Args:
+        name: The team's name.
+        promised: GPUs that it is granted.
+        in_use: GPUs that its pods hold.
+        waiting: GPUs that its waiting pods ask for.
+        scheduler: Its scheduler in words.
+    """
+
+    name: str
+    promised: float
+    in_use: float | None = None
+    waiting: float | None = None
+    scheduler: str = ""
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """The GPUs of a queue and of its children together.
+
+    Args:
+        name: The queue's name.
+        parent: Its parent's name; None at the top.
+        level: 1 at the top.
+        leaf: No queue names this one as its parent.
+        quota: GPUs; -1 is unlimited.
+        limit: GPUs; -1 is unlimited.
+        in_use: GPUs that pods with a node hold.
+        waiting: GPUs that pods without a node ask for.
+        display_name: The queue's displayName, or "".
+    """
+
+    name: str
+    parent: str | None
+    level: int
+    leaf: bool
+    quota: float
+    limit: float
+    in_use: float = 0.0
+    waiting: float = 0.0
+    display_name: str = ""
+
+    @property
+    def borrowed(self) -> float:
+        """GPUs in use above the quota; 0 if the quota is unlimited."""
+        return borrowed(self.in_use, self.quota)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The nodes of one pool.
+
+    Args:
+        labels: Labels of the pool; "" for all other nodes with GPUs.
+        teams: The teams that run there.
+        nodes: Number of nodes.
+        ready_nodes: Number of Ready nodes.
+        gpus: GPUs of Ready nodes.
+        in_use: GPUs of Ready nodes that pods hold.
+        not_ready: GPUs of other nodes.
+    """
+
+    labels: str
+    teams: Sequence[str] = ()
+    nodes: int = 0
+    ready_nodes: int = 0
+    gpus: float = 0.0
+    in_use: float = 0.0
+    not_ready: float = 0.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The pods of a team that have no node for the same reason.
+
+    Args:
+        team: The team's name; `host` for pods outside the teams' namespaces.
+        queues: Their queues.
+        pods: Number of pods.
+        gpus: GPUs that they ask for.
+        since: When the oldest was created; None if unknown.
+        cause: The reason; "" if none was found, as for pods that have just been created.
+        fix: What to do; "" if unknown.
+        commands: The commands in `fix`.
+    """
+
+    team: str
+    queues: Sequence[str]
+    pods: int
+    gpus: float
+    since: datetime | None
+    cause: str = ""
+    fix: str = ""
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A stack at one moment.
+
+    Args:
+        stack: Name of the stack.
+        time: When its host was read.
+        teams: Its teams.
+        queues: Queues by cluster, parents before their children.
+        pools: Node pools, each node in one of them; None if nodes or pods were not read.
+        waits: Why pods wait.
+        findings: The doctor's findings without those about waiting pods.
+        missing: Sentences about what was not read.
+    """
+
+    stack: str
+    time: datetime
+    teams: Sequence[Team] = ()
+    queues: Mapping[str, Sequence[QueueRow]] = field(default_factory=dict)
+    pools: Sequence[Pool] | None = None
+    waits: Sequence[Wait] = ()
+    findings: Sequence[Finding] = ()
+    missing: Sequence[str] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code, for the shell and for CI: UNREAD if anything was not read."""
+        return ExitCode.UNREAD if self.missing else ExitCode.HEALTHY
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Total GPUs, in the order in which the page shows them; None if they were not read.
+
+        Those in use and free are of Ready nodes.
+        """
+        in_use: float | None = None
+        free: float | None = None
+        if self.pools is not None:
+            in_use = sum(pool.in_use for pool in self.pools)
+            free = max(0.0, sum(pool.gpus for pool in self.pools) - in_use)
+        return {
+            "promised": sum(team.promised for team in self.teams),
+            "in use": in_use,
+            "free": free,
+            "waiting": sum(wait.gpus for wait in self.waits),
+        }
