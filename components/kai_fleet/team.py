@@ -10,7 +10,8 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.isolation import queue_guard, team_namespace
 from kai_fleet.isolation.policies import declare
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiArgs, KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.arguments import KaiArgs, KaiSchedulerArgs
+from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import TEAM
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs, TreeArgs
 from kai_fleet.queues.specs import leaves
