@@ -105,7 +105,7 @@ def _account(
         before += specs_guard
     declare_role(
         prefix,
-        {"name": f"{IN_NAMESPACE}-{team}"},
+        f"{IN_NAMESPACE}-{team}",
         team_stack_on_host(team, host_mode=writes_queues),
         service_account(team, ACCOUNTS),
         depending_on(opts, *before),
