@@ -40,9 +40,7 @@ def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
 def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
     """Values that chart-values.yaml takes in addition to the arguments; it drops empty ones."""
     computed: Values = {
-        "tolerations": [toleration_spec(taint) for taint in args.get("tolerations", [])],
-        "pull_secrets": None,
-        "reservation_labels": None,
+        "tolerations": [toleration_spec(taint) for taint in args.get("tolerations", [])]
     }
     if args.get("registries"):
         computed["pull_secrets"] = [{"name": STACK_PULL_SECRET}]

@@ -90,12 +90,8 @@ def _certificate_names(
 
 def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
     """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
-    notes = {}
-    if labels := args.get("labels"):
-        notes["labels"] = dict(labels)
-    if annotations := args.get("annotations"):
-        notes["annotations"] = dict(annotations)
-    return notes
+    notes = {"labels": args.get("labels"), "annotations": args.get("annotations")}
+    return {key: dict(texts) for key, texts in notes.items() if texts}
 
 
 def context_name(name: str, namespace: Input[str]) -> Input[str]:

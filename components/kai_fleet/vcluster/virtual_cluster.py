@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi.runtime import is_dry_run
 from pulumi_command.local import Command, Logging
+from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
@@ -156,12 +157,10 @@ class VirtualCluster(ComponentResource):
             opts=opts,
         )
 
-    def _release(
-        self, name: str, child: ResourceOptions, dependencies: list[Resource]
-    ) -> kubernetes.helm.v3.Release:
+    def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
         """Declare the vCluster's Helm release."""
         version = self._vcluster.chart_version
-        helm = kubernetes.helm.v3.Release(
+        helm = Release(
             f"{name}-release",
             **chart_args("vcluster", version, self._args, VCLUSTER_REPOSITORY),
             name=name,
@@ -202,7 +201,7 @@ class VirtualCluster(ComponentResource):
 
     def _ready(
         self,
-        helm: kubernetes.helm.v3.Release,
+        helm: Release,
         secret: KubeconfigSecret,
         since_last_wait: Output[SinceLastWait],
         opts: ResourceOptions,
