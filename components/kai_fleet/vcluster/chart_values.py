@@ -90,7 +90,10 @@ def _certificate_names(
 
 def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
     """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
-    notes = {"labels": args.get("labels"), "annotations": args.get("annotations")}
+    notes = {
+        "labels": args.get("labels"),
+        "annotations": args.get("annotations"),
+    }
     return {key: dict(texts) for key, texts in notes.items() if texts}
 
 
@@ -152,9 +155,9 @@ def authority_name(name: str, ca: Input[str]) -> Input[str]:
 
     It has a hash of the CA: a new CA gives a new name, and so a new pod that reads it.
     """
+    return joined("-", [name, "oidc", resolved(digest, ca)])
 
-    def hashed(pem: str) -> str:
-        digest = hashlib.sha256(pem.encode()).hexdigest()
-        return f"{name}-oidc-{digest[:8]}"
 
-    return resolved(hashed, ca)
+def digest(text: str) -> str:
+    """Eight characters that change with a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

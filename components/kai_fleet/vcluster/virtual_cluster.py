@@ -1,6 +1,5 @@
 """VirtualCluster: a vCluster's release, the wait until its API answers, and its kubeconfig."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -31,7 +30,13 @@ from kai_fleet.ownership import deployed
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.vcluster.arguments import AccessArgs
 from kai_fleet.vcluster.arguments import VirtualClusterArgs as VirtualClusterArgs
-from kai_fleet.vcluster.chart_values import AUTHORITY, Values, authority_name, vcluster_values
+from kai_fleet.vcluster.chart_values import (
+    AUTHORITY,
+    Values,
+    authority_name,
+    digest,
+    vcluster_values,
+)
 from kai_fleet.vcluster.kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 
 ALLOWED: Final = Allowed(
@@ -311,4 +316,4 @@ def _printed(
 
 def _digest(values: Values) -> str:
     """Eight characters that change with the values of a chart."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+    return digest(json.dumps(values, sort_keys=True))
