@@ -214,7 +214,9 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
     """
     # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
     # selector of the pool, and those of the control plane that of the control pool.
-    match = {"resourceRules": content("bindings")["naming_a_node"]}
+    match = {}
+    if args.get("node_pool"):
+        match["resourceRules"] = content("bindings")["naming_a_node"]
     bindings = {}
     for number, selector in enumerate(_barred_nodes(args)):
         suffix = f".{number}" if number else ""
@@ -222,7 +224,7 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
             f"kai-fleet-nodes-{team}{suffix}",
             policy_name("nodes"),
             namespace=namespace,
-            match=match if args.get("node_pool") else None,
+            match=match,
             # If the host has no such node, the policy has nothing to refuse.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )

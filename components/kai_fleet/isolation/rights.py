@@ -9,7 +9,7 @@ version.
 """
 
 from collections.abc import Mapping
-from typing import Final, NotRequired, TypedDict
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes.meta import v1 as meta
@@ -26,20 +26,8 @@ from kai_fleet.values import value_at
 VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
 Rule = rbac.PolicyRuleArgsDict
 GROUP: Final = "rbac.authorization.k8s.io"
+Right = Mapping[str, Any]  # a rule of rights.yaml, with the conditions on which a vCluster gets it
 _ANY_MINOR: Final = 1_000  # newer than every minor version of vCluster
-
-
-class _Right(TypedDict):
-    """A rule of rights.yaml, with the conditions on which a vCluster gets it."""
-
-    api_groups: list[str]
-    resources: list[str]
-    verbs: list[str]
-    resource_names: NotRequired[list[str]]
-    since: NotRequired[int]
-    when: NotRequired[list[str]]
-    unasked: NotRequired[bool]
-    unless: NotRequired[str]
 
 
 def vcluster_on_host(args: TeamNamespaceArgs) -> list[Rule]:
@@ -71,7 +59,7 @@ def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
     It reads nodes. `host_mode`: the team has queues on the host, which it may write.
     """
     rights = content("rights")
-    granted: list[_Right] = list(rights["team_stack_on_host"])
+    granted: list[Right] = list(rights["team_stack_on_host"])
     if host_mode:
         granted += rights["team_stack_queues"]
     return [_rule(right, team) for right in granted]
@@ -87,7 +75,7 @@ def _in_namespace(
     if version is not None:
         minor = version_key(version)[1]
         values = values or {}
-    rights: list[_Right] = content("rights")["vcluster_in_namespace"]
+    rights: list[Right] = content("rights")["vcluster_in_namespace"]
     rules = []
     for right in rights:
         if minor >= right.get("since", 0) and _is_granted(right, values):
@@ -95,7 +83,7 @@ def _in_namespace(
     return rules
 
 
-def _is_granted(right: _Right, values: Mapping[str, object] | None) -> bool:
+def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
     """Whether a vCluster with these chart values gets a right; None: the values are unknown."""
     if "unless" in right and value_at(values, right["unless"]) is False:
         return False
@@ -113,7 +101,7 @@ def _is_on(value: object) -> bool:
     return isinstance(value, int) and value > 1
 
 
-def _rule(right: _Right, team: str) -> Rule:
+def _rule(right: Right, team: str) -> Rule:
     """The rule of a right, without its conditions and with the team's name in place of TEAM."""
     rule: Rule = {
         "api_groups": right["api_groups"],
