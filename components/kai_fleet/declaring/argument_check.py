@@ -227,19 +227,17 @@ def _of_scalar(
 def _fits(kind: Hint, value: object) -> bool:
     """Whether a plain value has the type; any value fits a type that is not in _WRITE."""
     plain = _plain(kind)
-    if plain is bool:
-        return isinstance(value, bool)
-    if plain in (int, float) and isinstance(value, bool):
-        return False
-    if plain is float:
-        return isinstance(value, int | float)
-    if plain is int:
-        # Other languages send every number as a float.
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if plain not in _WRITE:
+        return True
     if plain is str:
         # A text of pulumi.Input may be the number that another resource gives.
         return isinstance(value, str | int | float if takes_output(kind) else str)
-    return True
+    if plain is bool or isinstance(value, bool):
+        return plain is type(value)
+    if plain is int and isinstance(value, float):
+        # Other languages send every number as a float.
+        return value.is_integer()
+    return isinstance(value, int | float)
 
 
 def takes_output(kind: Hint) -> bool:
