@@ -112,7 +112,9 @@ class Team(ComponentResource):
         self.namespace = self.vcluster.namespace
         self.server = self.vcluster.server
         self.kubeconfig = self.vcluster.kubeconfig
-        self.leaves = Output.from_input(_leaves(args))
+        # The leaves inside the vCluster; if it has no queues, those on the host.
+        tree = args.get("queues") or args.get("host_queues")
+        self.leaves = Output.from_input(leaves(tree["queues"]) if tree else [])
         self.register_outputs({"namespace": self.namespace})
 
     def _host_options(
@@ -146,9 +148,3 @@ class Team(ComponentResource):
         queues = leaves(args.get("queues", {"queues": {}})["queues"])
         policies, bindings = queue_guard.inside(name, queues, bounds)
         return declare(f"{name}-guard", policies, bindings, inside)
-
-
-def _leaves(args: TeamArgs) -> list[str]:
-    """Names of the leaf queues inside the vCluster; if it has none, of those on the host."""
-    tree = args.get("queues") or args.get("host_queues")
-    return leaves(tree["queues"]) if tree else []
