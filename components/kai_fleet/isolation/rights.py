@@ -75,12 +75,11 @@ def _in_namespace(
     if version is not None:
         minor = version_key(version)[1]
         values = values or {}
-    rights: list[Right] = content("rights")["vcluster_in_namespace"]
-    rules = []
-    for right in rights:
-        if minor >= right.get("since", 0) and _is_granted(right, values):
-            rules.append(_rule(right, team))
-    return rules
+    return [
+        _rule(right, team)
+        for right in content("rights")["vcluster_in_namespace"]
+        if minor >= right.get("since", 0) and _is_granted(right, values)
+    ]
 
 
 def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
