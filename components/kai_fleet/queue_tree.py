@@ -155,7 +155,8 @@ class QueueTree(ComponentResource):
         self.leaves = Output.from_input(leaf_names)
         self.refused = Output.from_input({})
         if args["queues"]:
-            tree = _Queues(QUEUES, name, properties, child_options(self, opts))
+            child = child_options(self, opts)
+            tree = _Queues(QUEUES, name, properties, child)
             self.refused = tree.refused.apply(lambda refused: refused or {})
         self.register_outputs({"leaves": leaf_names, "refused": self.refused})
 

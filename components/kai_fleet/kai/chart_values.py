@@ -71,12 +71,14 @@ def kai_objects(release: KaiRelease, args: KaiSchedulerArgs) -> dict[str, dict[s
     """
     shards = args.get("shards", {})
     specs = {name: _shard_spec(name, shard) for name, shard in shards.items()}
+    objects = {"schedulingshards": specs}
     fairshare = args.get("fairshare")
     if fairshare is None:
-        return {"schedulingshards": specs}
+        return objects
     over_time = values_of("kai", ["shard over time"], fairshare)
     specs.setdefault(DEFAULT_SHARD, {})
-    objects = {"schedulingshards": {name: spec | over_time for name, spec in specs.items()}}
+    for spec in specs.values():
+        spec.update(over_time)
     if not release.prometheus_values:
         config = values_of("kai", ["prometheus"], args)
         if config:

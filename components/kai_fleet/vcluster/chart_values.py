@@ -136,8 +136,15 @@ def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:
     if "ca" in oidc:
         flags["ca-file"] = f"{_OIDC_FOLDER}/{AUTHORITY}"
         config_map = {"name": authority_name(name, oidc["ca"])}
-        volume = {"name": _OIDC_VOLUME, "configMap": config_map}
-        mount = {"name": _OIDC_VOLUME, "mountPath": _OIDC_FOLDER, "readOnly": True}
+        volume = {
+            "name": _OIDC_VOLUME,
+            "configMap": config_map,
+        }
+        mount = {
+            "name": _OIDC_VOLUME,
+            "mountPath": _OIDC_FOLDER,
+            "readOnly": True,
+        }
         values = _with_first(values, f"{_PERSISTENCE}.addVolumes", [volume])
         values = _with_first(values, f"{_PERSISTENCE}.addVolumeMounts", [mount])
     arguments = [joined("", [f"--oidc-{flag}=", value]) for flag, value in flags.items()]
