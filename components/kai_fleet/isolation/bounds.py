@@ -88,10 +88,8 @@ def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
 def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
     """Extended resources and DeviceClasses that pods may request."""
     gpu = args.get("gpu_resource", GPU_RESOURCE)
-    granted = {*args.get("devices", {})}
-    granted.update(args.get("slices", {}))
-    granted.discard(gpu)
-    other_devices = sorted(granted)
+    granted = {*args.get("devices", {}), *args.get("slices", {})}
+    other_devices = sorted(granted - {gpu})
     other_gpus = filter(_GPU_NAME.search, other_devices)
     return {
         "devices": ",".join([gpu, *other_devices]),

@@ -19,7 +19,7 @@ from kai_fleet.isolation.bounds import (
     shares_nodes,
 )
 from kai_fleet.isolation.namespace_args import NetworkArgs, TeamNamespaceArgs
-from kai_fleet.isolation.policies import NAME_LABEL, SYSTEM_SCOPE, content
+from kai_fleet.isolation.policies import NAME_LABEL, content
 from kai_usage.keys import GPU_RESOURCES
 
 Spec = dict[str, object]
@@ -28,11 +28,6 @@ Amounts = dict[str, Text]  # by the resource of a quota
 
 _DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 _NAT64: Final = IPv6Address("64:ff9b::")
-_DNS: Final = [
-    {"port": 53, "protocol": "UDP"},
-    {"port": 53, "protocol": "TCP"},
-]
-_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
 _HOST_API_PORTS: Final = [443, 6443]
 _SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
 
@@ -56,7 +51,7 @@ def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:
         if name == "pods":
             amounts |= _huge_pages(args, bounds.get("huge_pages"))
         specs[name] = {"hard": amounts}
-    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
+    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": tables["system_scope"]}
     return specs
 
 
@@ -67,9 +62,7 @@ def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
     (V1, V7).
     """
     gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
-    granted = {gpu_resource: args.get("gpus", 0)}
-    granted.update(args.get("slices", {}))
-    return granted
+    return {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
 
 
 def _device_amounts(
@@ -139,7 +132,7 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
     ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
     egress: list[Spec] = [
         {"to": [_SAME_NAMESPACE]},
-        {"to": dns_servers, "ports": _DNS},
+        {"to": dns_servers, "ports": content("limits")["dns_ports"]},
     ]
     # A rule without peers would allow every address.
     if allowed_sources:
@@ -170,7 +163,7 @@ def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     return {
         "policy_types": ["Ingress", "Egress"],
         "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
-        "ingress": [{"ports": _VCLUSTER_API}],
+        "ingress": [{"ports": content("limits")["vcluster_ports"]}],
         "egress": [egress],
     }
 
@@ -194,13 +187,9 @@ def _requests(quantities: Mapping[str, Quantity]) -> Amounts:
 def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Spec]:
     """Peers of a rule: networks, and all pods of namespaces."""
     peers = [_block(cidr) for cidr in cidrs]
-    peers += [_namespace(name) for name in namespaces]
+    for name in namespaces:
+        peers.append({"namespace_selector": {"match_labels": {NAME_LABEL: name}}})
     return peers
-
-
-def _namespace(name: str) -> Spec:
-    """The peer for all pods of a namespace."""
-    return {"namespace_selector": {"match_labels": {NAME_LABEL: name}}}
 
 
 def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:

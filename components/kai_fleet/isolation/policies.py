@@ -32,13 +32,6 @@ ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
 BOUNDS: Final = "guard.kai-fleet/"  # prefix of the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_SYSTEM_CLASSES: Final = ["system-node-critical", "system-cluster-critical"]
-# Scope of a ResourceQuota: pods of Kubernetes' own classes, which preempt others on any node.
-SYSTEM_SCOPE: Final[Object] = {
-    "match_expressions": [
-        {"operator": "In", "scope_name": "PriorityClass", "values": _SYSTEM_CLASSES}
-    ]
-}
 
 
 def content(name: str) -> Any:
