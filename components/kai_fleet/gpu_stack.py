@@ -12,7 +12,7 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.declaring.pull_secrets import registry_secrets
 from kai_fleet.helm_charts.chart_args import chart_args
 from kai_fleet.helm_charts.installed_chart import hold_to
-from kai_fleet.isolation.policies import ENFORCED, content
+from kai_fleet.isolation.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.names import NAMESPACE, STACK_PULL_SECRET
 from kai_fleet.ownership.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
@@ -30,6 +30,9 @@ _INSTEAD: Final = (
 )
 # Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
+# GKE admits system priority classes only in a namespace with such a quota (gpu-operator#660). It
+# bounds nothing.
+_SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
 class GpuStackArgs(TypedDict):
@@ -144,13 +147,10 @@ class GpuStack(ComponentResource):
     def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
         if not self._args.get("system_priorities"):
             return []
-        # GKE admits system priority classes only in a namespace with such a quota
-        # (gpu-operator#660). It bounds nothing.
-        scope = content("limits")["system_scope"]
         quota = kubernetes.core.v1.ResourceQuota(
             f"{name}-system-priorities",
             metadata={"name": "system-priorities", "namespace": self._gpu_provider.chart},
-            spec={"hard": {"pods": "1G"}, "scope_selector": scope},
+            spec=_SYSTEM_PRIORITIES,
             opts=opts,
         )
         return [quota]

@@ -26,6 +26,21 @@ Labels = Mapping[str, Text]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
+# Objects that name a node when they are created, before any scheduler sees them.
+_NAMING_A_NODE: Final = [
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    },
+    {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["persistentvolumeclaims"],
+    },
+]
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
@@ -212,9 +227,7 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
     """
     # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
     # selector of the pool, and those of the control plane that of the control pool.
-    match = {}
-    if args.get("node_pool"):
-        match["resourceRules"] = content("bindings")["naming_a_node"]
+    match = {"resourceRules": _NAMING_A_NODE} if args.get("node_pool") else None
     bindings = {}
     for number, selector in enumerate(_barred_nodes(args)):
         suffix = f".{number}" if number else ""

@@ -19,7 +19,7 @@ from kai_fleet.isolation.bounds import (
     shares_nodes,
 )
 from kai_fleet.isolation.namespace_args import NetworkArgs, TeamNamespaceArgs
-from kai_fleet.isolation.policies import NAME_LABEL, content
+from kai_fleet.isolation.policies import NAME_LABEL, SYSTEM_SCOPE, content
 from kai_usage.keys import GPU_RESOURCES
 
 Spec = dict[str, object]
@@ -28,6 +28,11 @@ Amounts = dict[str, Text]  # by the resource of a quota
 
 _DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 _NAT64: Final = IPv6Address("64:ff9b::")
+_DNS: Final = [
+    {"port": 53, "protocol": "UDP"},
+    {"port": 53, "protocol": "TCP"},
+]
+_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
 _HOST_API_PORTS: Final = [443, 6443]
 _SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
 
@@ -51,7 +56,7 @@ def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:
         if name == "pods":
             amounts |= _huge_pages(args, bounds.get("huge_pages"))
         specs[name] = {"hard": amounts}
-    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": tables["system_scope"]}
+    specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
     return specs
 
 
@@ -132,7 +137,7 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
     ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
     egress: list[Spec] = [
         {"to": [_SAME_NAMESPACE]},
-        {"to": dns_servers, "ports": content("limits")["dns_ports"]},
+        {"to": dns_servers, "ports": _DNS},
     ]
     # A rule without peers would allow every address.
     if allowed_sources:
@@ -163,7 +168,7 @@ def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     return {
         "policy_types": ["Ingress", "Egress"],
         "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
-        "ingress": [{"ports": content("limits")["vcluster_ports"]}],
+        "ingress": [{"ports": _VCLUSTER_API}],
         "egress": [egress],
     }
 

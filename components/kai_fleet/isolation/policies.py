@@ -11,6 +11,7 @@ import pulumi
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
 from kai_fleet.declaring.options import depending_on
+from kai_fleet.names import ISOLATION_LABEL
 from kai_fleet.releases import table
 
 T = TypeVar("T")
@@ -32,6 +33,18 @@ ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
 BOUNDS: Final = "guard.kai-fleet/"  # prefix of the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_SYSTEM_CLASSES: Final = ["system-node-critical", "system-cluster-critical"]
+# Scope of a ResourceQuota: pods of Kubernetes' own classes, which preempt others on any node.
+SYSTEM_SCOPE: Final[Object] = {
+    "match_expressions": [
+        {"operator": "In", "scope_name": "PriorityClass", "values": _SYSTEM_CLASSES}
+    ]
+}
+# What a binding does with an object that its policy refuses, by mode. `audit` and `warn` admit it:
+# both warn the client, and `audit` also notes it in the audit log.
+_ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
+# The API server asks a policy once for each parameter. Without any it refuses nothing.
+_EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
 
 
 def content(name: str) -> Any:
@@ -100,10 +113,7 @@ def binding(
         match: Further fields of `matchResources`.
         param_ref: Its `paramRef`.
     """
-    spec: Object = {
-        "policyName": bound_policy,
-        "validationActions": content("bindings")["actions"][mode],
-    }
+    spec: Object = {"policyName": bound_policy, "validationActions": _ACTIONS[mode]}
     resources = dict(match or {})
     if namespace is not None:
         resources["namespaceSelector"] = {"matchLabels": {NAME_LABEL: namespace}}
@@ -132,17 +142,18 @@ def host_policies(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Obj
         bound_for_all.append("owners")
         bound_by_team.append("queues")
     policies = {guard: policy(guard) for guard in [*bound_for_all, *bound_by_team]}
-    tables = content("bindings")
+    isolated = {
+        "key": ISOLATION_LABEL,
+        "operator": "In",
+        "values": ["baseline", "restricted"],
+    }
+    match = {"namespaceSelector": {"matchExpressions": [isolated]}}
     bindings = {}
     for guard in bound_for_all:
         name = policy_name(guard)
         has_parameters = "paramKind" in content(guard)["spec"]
-        bindings[f"{guard}-binding"] = binding(
-            name,
-            name,
-            match=tables["isolated_teams"],
-            param_ref=tables["each_parameter"] if has_parameters else None,
-        )
+        param_ref = _EACH_PARAMETER if has_parameters else None
+        bindings[f"{guard}-binding"] = binding(name, name, match=match, param_ref=param_ref)
     return policies, bindings
 
 

@@ -22,7 +22,7 @@ from kai_fleet.isolation.bounds import (
     without_empty,
 )
 from kai_fleet.isolation.namespace_args import TeamNamespaceArgs
-from kai_fleet.isolation.policies import Object, binding, content, policy, policy_name
+from kai_fleet.isolation.policies import Object, binding, policy, policy_name
 from kai_fleet.releases.queue_bounds import queue_spec_bounds
 from kai_fleet.wording import listed
 
@@ -31,6 +31,14 @@ from kai_fleet.wording import listed
 Args = Mapping[str, Any]
 
 _QUEUES_IN_A_MESSAGE: Final = 12
+_PODS: Final = [
+    {
+        "apiGroups": ["*"],
+        "apiVersions": ["*"],
+        "operations": ["*"],
+        "resources": ["pods"],
+    }
+]
 
 
 def is_on_host(args: TeamNamespaceArgs) -> bool:
@@ -56,21 +64,20 @@ def bindings(
     everywhere.
     """
     queues_policy = policy_name("queues", suffix)
-    pods = content("bindings")["pods"]
     return {
         "binding": binding(
             f"kai-fleet-queues-{team}",
             queues_policy,
             mode,
             namespace=namespace,
-            match={"resourceRules": pods},
+            match={"resourceRules": _PODS},
         ),
         "templates-binding": binding(
             f"kai-fleet-templates-{team}",
             queues_policy,
             "warn",
             namespace=namespace,
-            match={"excludeResourceRules": pods},
+            match={"excludeResourceRules": _PODS},
         ),
     }
 
