@@ -21,7 +21,7 @@ import typer
 import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.kai_scheduler import kai_values
+from kai_fleet.kai.chart_values import kai_values
 from kai_fleet.releases import KAI
 from sandbox import lifecycle
 from sandbox.chart_packages import SOURCES

@@ -10,20 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kai_fleet.gpu_stack import GpuStack as GpuStack
-    from kai_fleet.gpu_stack import GpuStackArgs as GpuStackArgs
-    from kai_fleet.isolation.host_guards import HostGuards as HostGuards
-    from kai_fleet.isolation.host_guards import HostGuardsArgs as HostGuardsArgs
-    from kai_fleet.isolation.team_namespace import TeamNamespace as TeamNamespace
-    from kai_fleet.isolation.team_namespace import TeamNamespaceArgs as TeamNamespaceArgs
-    from kai_fleet.kai_scheduler import KaiScheduler as KaiScheduler
-    from kai_fleet.kai_scheduler import KaiSchedulerArgs as KaiSchedulerArgs
-    from kai_fleet.queue_tree import QueueTree as QueueTree
-    from kai_fleet.queue_tree import QueueTreeArgs as QueueTreeArgs
-    from kai_fleet.team import Team as Team
-    from kai_fleet.team import TeamArgs as TeamArgs
-    from kai_fleet.vcluster.virtual_cluster import VirtualCluster as VirtualCluster
-    from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs as VirtualClusterArgs
+    from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
+    from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
+    from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+    from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+    from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+    from kai_fleet.team import Team, TeamArgs
+    from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 # Modules of the components; a module has a component's arguments, too: `TeamArgs`.
 _MODULES: Final = {
@@ -35,8 +28,22 @@ _MODULES: Final = {
     "TeamNamespace": "isolation.team_namespace",
     "VirtualCluster": "vcluster.virtual_cluster",
 }
-COMPONENTS: Final = tuple(_MODULES)
-__all__ = [*COMPONENTS, *(f"{component}Args" for component in COMPONENTS)]
+__all__ = [
+    "GpuStack",
+    "GpuStackArgs",
+    "HostGuards",
+    "HostGuardsArgs",
+    "KaiScheduler",
+    "KaiSchedulerArgs",
+    "QueueTree",
+    "QueueTreeArgs",
+    "Team",
+    "TeamArgs",
+    "TeamNamespace",
+    "TeamNamespaceArgs",
+    "VirtualCluster",
+    "VirtualClusterArgs",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,8 @@
 
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Final, NotRequired, TypedDict
+from functools import partial
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 from pulumi import ComponentResource, Input, Output, ResourceOptions
@@ -12,7 +13,7 @@ from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.inputs import resolved, without_none
 from kai_fleet.declaring.options import child_options, component_options
 from kai_fleet.names import QUEUES
-from kai_fleet.queues.specs import Queues, Spec, labels_of, leaves, mistakes, specs_of
+from kai_fleet.queues.specs import Spec, labels_of, leaves, mistakes, specs_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
@@ -154,7 +155,8 @@ class QueueTree(ComponentResource):
         self.leaves = Output.from_input(leaf_names)
         self.refused = Output.from_input({})
         if args["queues"]:
-            tree = _Queues(QUEUES, name, properties, child_options(self, opts))
+            child = child_options(self, opts)
+            tree = _Queues(QUEUES, name, properties, child)
             self.refused = tree.refused.apply(lambda refused: refused or {})
         self.register_outputs({"leaves": leaf_names, "refused": self.refused})
 
@@ -178,18 +180,7 @@ def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]
     connection = connection_of(title, args)
     queues = args["queues"]
     parent = args.get("parent")
-
-    def specs(
-        queues: Queues,
-        gpus: float | None,
-        pools: Mapping[str, float] | None,
-        parent: str | None,
-    ) -> dict[str, Spec]:
-        try:
-            return specs_of(queues, gpus, pools, parent)
-        except ValueError as why:
-            raise pulumi.RunError(f"{title}: {why}") from None
-
+    specs = partial(_specs, title)
     properties: dict[str, object] = {
         "cluster": args["cluster"] if "cluster" in args else connection.identity(),
         "tree": name,
@@ -201,3 +192,11 @@ def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]
         **connection.properties(),
     }
     return without_none(properties)
+
+
+def _specs(title: str, *tree: Any) -> dict[str, Spec]:
+    """The specs of a tree, by `specs_of`. Raises pulumi.RunError for an invalid quantity."""
+    try:
+        return specs_of(*tree)
+    except ValueError as why:
+        raise pulumi.RunError(f"{title}: {why}") from None

@@ -10,7 +10,8 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.isolation import queue_guard, team_namespace
 from kai_fleet.isolation.policies import declare
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiArgs, KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.arguments import KaiArgs, KaiSchedulerArgs
+from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import TEAM
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs, TreeArgs
 from kai_fleet.queues.specs import leaves
@@ -111,7 +112,9 @@ class Team(ComponentResource):
         self.namespace = self.vcluster.namespace
         self.server = self.vcluster.server
         self.kubeconfig = self.vcluster.kubeconfig
-        self.leaves = Output.from_input(_leaves(args))
+        # The leaves inside the vCluster; if it has no queues, those on the host.
+        tree = args.get("queues") or args.get("host_queues")
+        self.leaves = Output.from_input(leaves(tree["queues"]) if tree else [])
         self.register_outputs({"namespace": self.namespace})
 
     def _host_options(
@@ -145,9 +148,3 @@ class Team(ComponentResource):
         queues = leaves(args.get("queues", {"queues": {}})["queues"])
         policies, bindings = queue_guard.inside(name, queues, bounds)
         return declare(f"{name}-guard", policies, bindings, inside)
-
-
-def _leaves(args: TeamArgs) -> list[str]:
-    """Names of the leaf queues inside the vCluster; if it has none, of those on the host."""
-    tree = args.get("queues") or args.get("host_queues")
-    return leaves(tree["queues"]) if tree else []

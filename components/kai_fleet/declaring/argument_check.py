@@ -85,7 +85,7 @@ def check(
     """
     mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in paths_of_marks(args)]
     checker = _Checker(allowed or Allowed())
-    mistakes += checker.of_value("its arguments", kind, args, prefix="", choices_at="")
+    mistakes += checker.of_value("", kind, args, choices_at="")
     mistakes = mistakes or list(more())
     if mistakes:
         raise pulumi.RunError("\n".join(f"{component}: {mistake}" for mistake in mistakes))
@@ -118,15 +118,13 @@ def fields_of(kind: Any) -> Mapping[str, Hint]:
 class _Checker:
     """Finds the mistakes in arguments.
 
-    `name` is a value's name in messages, `prefix` begins the names of its fields, and
-    `allowed.choices` has the value's choices at `choices_at`.
+    `name` is a value's name in messages, "" for all arguments of the component. `allowed.choices`
+    has the value's choices at `choices_at`.
     """
 
     allowed: Allowed
 
-    def of_value(
-        self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
-    ) -> Iterator[str]:
+    def of_value(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a value of type `kind`. None fits any type, an Output what takes Outputs."""
         if kind is Any or value is None or isinstance(value, components_of(kind)):
             return
@@ -135,15 +133,15 @@ class _Checker:
         plain = _plain(kind)
         container = typing.get_origin(plain) or plain
         if typing.is_typeddict(plain):
-            yield from self._of_typed_dict(name, plain, value, prefix)
+            yield from self._of_typed_dict(name, plain, value)
         elif container is Mapping:
             yield from self._of_mapping(name, plain, value, choices_at)
         elif container is Sequence:
-            yield from self._of_list(name, plain, value, prefix, choices_at)
+            yield from self._of_list(name, plain, value, choices_at)
         else:
             yield from _of_scalar(name, kind, value, self.allowed.choices.get(choices_at))
 
-    def _of_typed_dict(self, name: str, kind: Any, value: object, prefix: str) -> Iterator[str]:
+    def _of_typed_dict(self, name: str, kind: Any, value: object) -> Iterator[str]:
         """Mistakes in a TypedDict, and required fields that are absent or None.
 
         A value that is no mapping counts as the field that `allowed.short` names.
@@ -152,8 +150,10 @@ class _Checker:
         if short and not isinstance(value, Mapping):
             value = {short: value}
         if not isinstance(value, Mapping):
-            yield _wrong_type(name, value, f"a mapping with {listed(_spelt_fields(kind))}")
+            write = f"a mapping with {listed(_spelt_fields(kind))}"
+            yield _wrong_type(name or "its arguments", value, write)
             return
+        prefix = f"{name}." if name else ""
         yield from self._of_names(kind, value, prefix)
         hints = _fields_here(kind)
         required = {*kind.__required_keys__}
@@ -161,8 +161,7 @@ class _Checker:
             given = value.get(key)
             choices_at = f"{prefix}{key}"
             if key in value and key not in self.allowed.quantities:
-                shown = f"{prefix}{_spelt(key)}"
-                yield from self.of_value(shown, hint, given, f"{shown}.", choices_at)
+                yield from self.of_value(f"{prefix}{_spelt(key)}", hint, given, choices_at)
             if choices_at in self.allowed.choices and isinstance(given, str):
                 required.update(self.allowed.needs.get(given, ()))
         for key in hints:
@@ -195,11 +194,9 @@ class _Checker:
             path = f"{name}.{key}"
             if inner is None and typing.is_typeddict(value_kind):
                 yield f"{path} is empty; write {{}}, or drop it"
-            yield from self.of_value(path, value_kind, inner, f"{path}.", choices_at)
+            yield from self.of_value(path, value_kind, inner, choices_at)
 
-    def _of_list(
-        self, name: str, kind: Hint, value: object, prefix: str, choices_at: str
-    ) -> Iterator[str]:
+    def _of_list(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a list and its elements, all with the name of the list.
 
         An Output in its place is one.
@@ -209,7 +206,7 @@ class _Checker:
             return
         element_kind = typing.get_args(kind)[0]
         for element in value:
-            yield from self.of_value(name, element_kind, element, prefix, choices_at)
+            yield from self.of_value(name, element_kind, element, choices_at)
 
 
 def _of_scalar(
@@ -230,19 +227,17 @@ def _of_scalar(
 def _fits(kind: Hint, value: object) -> bool:
     """Whether a plain value has the type; any value fits a type that is not in _WRITE."""
     plain = _plain(kind)
-    if plain is bool:
-        return isinstance(value, bool)
-    if plain in (int, float) and isinstance(value, bool):
-        return False
-    if plain is float:
-        return isinstance(value, int | float)
-    if plain is int:
-        # Other languages send every number as a float.
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if plain not in _WRITE:
+        return True
     if plain is str:
         # A text of pulumi.Input may be the number that another resource gives.
         return isinstance(value, str | int | float if takes_output(kind) else str)
-    return True
+    if plain is bool or isinstance(value, bool):
+        return plain is type(value)
+    if plain is int and isinstance(value, float):
+        # Other languages send every number as a float.
+        return value.is_integer()
+    return isinstance(value, int | float)
 
 
 def takes_output(kind: Hint) -> bool:
@@ -300,8 +295,8 @@ def _type_in_words(value: object) -> str:
 def _instead(key: str, kind: Hint) -> str:
     """What to write in place of an unknown argument."""
     names = _spelt_fields(kind)
-    near = spelt_like(key, names)
-    return f"write {near}" if near else f"write {listed(names, limit=40)}"
+    near = spelt_like(key, names) or listed(names, limit=40)
+    return f"write {near}"
 
 
 def _spelt_fields(kind: Hint) -> list[str]:

@@ -37,7 +37,9 @@ def plain_spec(toleration: Mapping[str, object]) -> Toleration:
     """
     operator = toleration.get("operator")
     if not operator:
-        operator = "Equal" if "value" in toleration else "Exists"
+        operator = "Exists"
+        if "value" in toleration:
+            operator = "Equal"
     spec = {"key": toleration["key"], "operator": operator}
     if operator == "Equal":
         spec["value"] = toleration.get("value") or ""

@@ -2,8 +2,6 @@
 
 The guards' policies read them: as annotations of the team's namespace, and as bindings that keep
 the team's pods off the nodes of other teams.
-
-`args` are TeamNamespaceArgs.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_network
-from typing import Final, cast
+from typing import Final
 
 import pulumi
 
@@ -22,7 +20,6 @@ from kai_fleet.isolation.policies import Object, binding, content, policy_name
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
 
-Args = Mapping[str, object]
 Text = pulumi.Input[str]
 Bounds = dict[str, Text]  # by the name of the bound
 Labels = Mapping[str, Text]
@@ -50,61 +47,55 @@ _GPU_NAME: Final = re.compile(
 )
 
 
-def namespace_args(args: Args) -> TeamNamespaceArgs:
-    """The arguments with their type: some callers have them as a plain mapping."""
-    return cast(TeamNamespaceArgs, args)
-
-
-def isolation(args: Args) -> IsolationArgs:
+def isolation(args: TeamNamespaceArgs) -> IsolationArgs:
     """The argument `isolation`, empty by default."""
-    return namespace_args(args).get("isolation", {})
+    return args.get("isolation", {})
 
 
-def network(args: Args) -> NetworkArgs:
+def network(args: TeamNamespaceArgs) -> NetworkArgs:
     """The argument `isolation.network`, empty by default."""
     return isolation(args).get("network", {})
 
 
-def isolation_level(args: Args) -> str:
+def isolation_level(args: TeamNamespaceArgs) -> str:
     """The isolation level: `baseline` (the default), `restricted` or `off`."""
     return isolation(args).get("level", "baseline")
 
 
-def scheduler(args: Args) -> str:
+def scheduler(args: TeamNamespaceArgs) -> str:
     """The KAI that schedules the team's pods: `inside` (the default), `host` or `none`.
 
     These are the modes virtual, host and default of a stack file.
     """
-    return namespace_args(args).get("scheduler", "inside")
+    return args.get("scheduler", "inside")
 
 
-def shares_nodes(args: Args) -> bool:
+def shares_nodes(args: TeamNamespaceArgs) -> bool:
     """Whether pods of other teams may run on the team's nodes.
 
     The rules refuse a team whose scheduler is inside its vCluster and that shares its nodes.
     """
-    return scheduler(args) != "inside" or not namespace_args(args).get("node_pool")
+    return scheduler(args) != "inside" or not args.get("node_pool")
 
 
-def closes_network(args: Args) -> bool:
+def closes_network(args: TeamNamespaceArgs) -> bool:
     """Whether the team's namespace has NetworkPolicies."""
     return isolation_level(args) != "off" and network(args).get("enabled", True)
 
 
-def pod_bounds(team: str, args: Args) -> Bounds:
+def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
     """The bounds of the team's pods, without the empty ones.
 
     A policy grants nothing for a bound that is absent, or an Output that resolves to "".
     """
-    typed_args = namespace_args(args)
     bounds = {
         "team": team,
-        **_device_bounds(typed_args),
-        **_node_bounds(typed_args),
-        **_scheduler_bounds(typed_args),
-        **_network_bounds(typed_args),
-        **_exceptions(typed_args),
-        **_restricted_bounds(typed_args),
+        **_device_bounds(args),
+        **_node_bounds(args),
+        **_scheduler_bounds(args),
+        **_network_bounds(args),
+        **_exceptions(args),
+        **_restricted_bounds(args),
     }
     return without_empty(bounds)
 
@@ -112,10 +103,8 @@ def pod_bounds(team: str, args: Args) -> Bounds:
 def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
     """Extended resources and DeviceClasses that pods may request."""
     gpu = args.get("gpu_resource", GPU_RESOURCE)
-    granted = {*args.get("devices", {})}
-    granted.update(args.get("slices", {}))
-    granted.discard(gpu)
-    other_devices = sorted(granted)
+    granted = {*args.get("devices", {}), *args.get("slices", {})}
+    other_devices = sorted(granted - {gpu})
     other_gpus = filter(_GPU_NAME.search, other_devices)
     return {
         "devices": ",".join([gpu, *other_devices]),
@@ -189,14 +178,13 @@ def _exceptions(args: TeamNamespaceArgs) -> Bounds:
     exceptions = isolation(args)
     runtime_classes = exceptions.get("runtime_classes", NO_GPU_CLASSES)
     annotations = [*exceptions.get("annotations", []), *_implied_annotations(args)]
-    namespace_bounds = exceptions.get("bounds", {})
-    grace_seconds = namespace_bounds.get("grace_seconds", 3600)
+    grace_seconds = exceptions.get("bounds", {}).get("grace_seconds", 3600)
     return {
         "runtimeClasses": sorted_names(runtime_classes),
         "annotations": sorted_names(annotations),
         "volumes": sorted_names(exceptions.get("volumes", [])),
         "volumeClasses": sorted_names(exceptions.get("volume_classes", [])),
-        "graceSeconds": resolved(_whole_number, grace_seconds),
+        "graceSeconds": amount(grace_seconds),
     }
 
 
@@ -227,11 +215,7 @@ def without_empty(bounds: Mapping[str, Text]) -> Bounds:
     return {name: value for name, value in bounds.items() if value or has_output(value)}
 
 
-def node_bindings(
-    team: str,
-    namespace: Text,
-    args: Args,
-) -> dict[str, Object]:
+def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[str, Object]:
     """The bindings of the policy `nodes`, by the last part of their resources' names.
 
     Each bars the nodes that a label selector of its own selects:
@@ -241,12 +225,11 @@ def node_bindings(
     - If the team has no pool, they bar the pools of other teams.
     - Any other team needs none: the node selector of its pods keeps them in its pool.
     """
-    typed_args = namespace_args(args)
     # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
     # selector of the pool, and those of the control plane that of the control pool.
-    match = {"resourceRules": _NAMING_A_NODE} if typed_args.get("node_pool") else None
+    match = {"resourceRules": _NAMING_A_NODE} if args.get("node_pool") else None
     bindings = {}
-    for number, selector in enumerate(_barred_nodes(typed_args)):
+    for number, selector in enumerate(_barred_nodes(args)):
         suffix = f".{number}" if number else ""
         bindings[f"nodes-binding{suffix}"] = binding(
             f"kai-fleet-nodes-{team}{suffix}",
@@ -266,7 +249,7 @@ def _barred_nodes(args: TeamNamespaceArgs) -> list[Object]:
         return _pool_selectors(args.get("foreign_pools", []))
     if scheduler(args) != "inside":
         return []
-    return [_selector(key, "NotIn", [value]) for key, value in _sorted(pool)]
+    return [_selector(key, "NotIn", [value]) for key, value in sorted(pool.items())]
 
 
 def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
@@ -278,7 +261,7 @@ def _pool_selectors(pools: Iterable[Labels]) -> list[Object]:
     values: dict[str, list[Text]] = defaultdict(list)
     selectors_of_several_labels = []
     for pool in pools:
-        labels = _sorted(pool)
+        labels = sorted(pool.items())
         if len(labels) == 1:
             key, value = labels[0]
             values[key].append(value)
@@ -295,22 +278,12 @@ def _selector(
 ) -> Object:
     """A label selector with one expression; its values are sorted, without duplicates."""
     sorted_values = resolved(lambda texts: sorted(set(texts)), list(values))
-    expression = {
-        "key": key,
-        "operator": operator,
-        "values": sorted_values,
-    }
-    return {"matchExpressions": [expression]}
-
-
-def _sorted(labels: Labels) -> list[tuple[str, Text]]:
-    """Labels in the order of their keys."""
-    return [(key, labels[key]) for key in sorted(labels)]
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": sorted_values}]}
 
 
 def _labels(labels: Labels, separator: str = ",") -> Text:
     """Labels in the order of their keys, such as `a=1,b=2`."""
-    pairs = [joined("=", label) for label in _sorted(labels)]
+    pairs = [joined("=", label) for label in sorted(labels.items())]
     return joined(separator, pairs)
 
 
@@ -319,9 +292,16 @@ def _flag(on: object) -> str:
     return "true" if on else ""
 
 
-def _whole_number(number: float) -> str:
-    """A number without a fraction: languages other than Python send every number as a float."""
-    return str(int(number))
+def amount(quantity: pulumi.Input[float | str]) -> Text:
+    """A quantity as it is, a number without a fraction.
+
+    Languages other than Python send every number as a float.
+    """
+    return resolved(_whole_number, quantity)
+
+
+def _whole_number(quantity: float | str) -> str:
+    return quantity if isinstance(quantity, str) else str(int(quantity))
 
 
 def sorted_names(names: Iterable[Text]) -> Text:

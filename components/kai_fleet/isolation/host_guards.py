@@ -2,7 +2,7 @@
 
 from typing import Final, NotRequired, TypedDict
 
-from pulumi import ComponentResource, Output, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from kai_fleet.declaring.argument_check import check
 from kai_fleet.declaring.options import child_options, component_options
@@ -58,14 +58,13 @@ class HostGuards(ComponentResource):
             HostObject(POLICY, f"{name}-{guard}", f"{_PATH}{policies.policy_name(guard)}")
             for guard in host_policies
         ]
+        declared = list[Resource]()
         if args.get("use_existing"):
             require(self, title, objects, "Drop use_existing, or run that program first")
-            self.ready = Output.from_input(READY)
-            self.register_outputs({"ready": READY})
-            return
-        if "use_existing" not in args:
-            refuse_others(self, title, objects, _INSTEAD, together=True)
-        declared = policies.declare(name, host_policies, bindings, child_options(self, opts))
+        else:
+            if "use_existing" not in args:
+                refuse_others(self, title, objects, _INSTEAD, together=True)
+            declared = policies.declare(name, host_policies, bindings, child_options(self, opts))
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.ready = urns.apply(lambda _: READY)

@@ -1,7 +1,4 @@
-"""The ResourceQuotas and NetworkPolicies of a team's namespace, with the tables of limits.yaml.
-
-`args` are TeamNamespaceArgs.
-"""
+"""The ResourceQuotas and NetworkPolicies of a team's namespace, with the tables of limits.yaml."""
 
 from __future__ import annotations
 
@@ -11,15 +8,13 @@ from typing import Final
 
 import pulumi
 
-from kai_fleet.declaring.inputs import resolved
 from kai_fleet.isolation.bounds import (
     GPU_RESOURCE,
-    Args,
     Text,
+    amount,
     closes_network,
     isolation,
     isolation_level,
-    namespace_args,
     network,
     shares_nodes,
 )
@@ -42,20 +37,19 @@ _HOST_API_PORTS: Final = [443, 6443]
 _SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
 
 
-def quotas(args: Args) -> dict[str, Spec]:
+def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:
     """The specs of the team's ResourceQuotas, by name.
 
     With isolation `off` only `gpus`. Otherwise also `pods`, `objects`, and `system-priority`, which
     admits no pod of Kubernetes' own priority classes.
     """
-    typed_args = namespace_args(args)
-    granted_gpus = _granted_gpus(typed_args)
+    granted_gpus = _granted_gpus(args)
     if isolation_level(args) == "off":
         return {"gpus": {"hard": _requests(granted_gpus)}}
     tables = content("limits")
     bounds = tables["defaults"] | isolation(args).get("bounds", {})
     specs: dict[str, Spec] = {
-        "gpus": {"hard": _device_amounts(typed_args, granted_gpus, bounds["objects"])}
+        "gpus": {"hard": _device_amounts(args, granted_gpus, bounds["objects"])}
     }
     for name, bound_by_resource in tables["quotas"].items():
         amounts = _bounded_amounts(bound_by_resource, bounds)
@@ -73,9 +67,7 @@ def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
     (V1, V7).
     """
     gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
-    granted = {gpu_resource: args.get("gpus", 0)}
-    granted.update(args.get("slices", {}))
-    return granted
+    return {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
 
 
 def _device_amounts(
@@ -92,9 +84,9 @@ def _device_amounts(
     amounts |= _requests(args.get("devices", {}))
     classes = args.get("device_classes", {})
     for name, count in classes.items():
-        amounts[f"{name}.{_DEVICES}"] = _amount(count)
+        amounts[f"{name}.{_DEVICES}"] = amount(count)
     for resource in content("limits")["claims"]:
-        amounts[f"count/{resource}"] = _amount(max_claims if classes else 0)
+        amounts[f"count/{resource}"] = amount(max_claims if classes else 0)
     return amounts
 
 
@@ -107,20 +99,20 @@ def _bounded_amounts(
     for resource, field in bound_by_resource.items():
         bound = bounds.get(field)
         if bound is not None:
-            amounts[resource] = _amount(bound)
+            amounts[resource] = amount(bound)
     return amounts
 
 
-def _huge_pages(args: Args, bound: Text | None) -> Amounts:
+def _huge_pages(args: TeamNamespaceArgs, bound: Text | None) -> Amounts:
     """The quota of huge pages, for each size. Without a bound: 0 on shared nodes, else no quota."""
     if bound is None and not shares_nodes(args):
         return {}
-    amount = "0" if bound is None else bound
+    most = "0" if bound is None else bound
     sizes = content("limits")["huge_pages"]
-    return _requests({f"hugepages-{size}": amount for size in sizes})
+    return _requests({f"hugepages-{size}": most for size in sizes})
 
 
-def network_policies(team: str, args: Args) -> dict[str, Spec]:
+def network_policies(team: str, args: TeamNamespaceArgs) -> dict[str, Spec]:
     """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
 
     One is for all pods of the namespace, the other adds rules for the vCluster's control plane.
@@ -181,15 +173,10 @@ def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     }
 
 
-def _internet(internal: Iterable[str]) -> list[Spec]:
+def _internet(internal: Sequence[str]) -> list[Spec]:
     """Peers for all addresses but the internal networks, also behind NAT64."""
-    ipv4 = []
-    ipv6 = []
-    for cidr in internal:
-        if ":" in cidr:
-            ipv6.append(cidr)
-        else:
-            ipv4.append(cidr)
+    ipv4 = [cidr for cidr in internal if ":" not in cidr]
+    ipv6 = [cidr for cidr in internal if ":" in cidr]
     behind_nat64 = [_nat64(cidr) for cidr in ipv4]
     return [
         _block("0.0.0.0/0", ipv4),
@@ -197,35 +184,17 @@ def _internet(internal: Iterable[str]) -> list[Spec]:
     ]
 
 
-def _requests(amounts: Mapping[str, Quantity]) -> Amounts:
+def _requests(quantities: Mapping[str, Quantity]) -> Amounts:
     """The quota of requests of some resources."""
-    return {f"requests.{name}": _amount(amount) for name, amount in amounts.items()}
-
-
-def _amount(bound: Quantity) -> Text:
-    """A quantity as it is, a number without a fraction.
-
-    Languages other than Python send every number as a float.
-    """
-
-    def as_text(resolved_bound: float | str) -> str:
-        if isinstance(resolved_bound, str):
-            return resolved_bound
-        return str(int(resolved_bound))
-
-    return resolved(as_text, bound)
+    return {f"requests.{name}": amount(quantity) for name, quantity in quantities.items()}
 
 
 def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Spec]:
     """Peers of a rule: networks, and all pods of namespaces."""
     peers = [_block(cidr) for cidr in cidrs]
-    peers += [_namespace(name) for name in namespaces]
+    for name in namespaces:
+        peers.append({"namespace_selector": {"match_labels": {NAME_LABEL: name}}})
     return peers
-
-
-def _namespace(name: str) -> Spec:
-    """The peer for all pods of a namespace."""
-    return {"namespace_selector": {"match_labels": {NAME_LABEL: name}}}
 
 
 def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:

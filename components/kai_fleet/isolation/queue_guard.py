@@ -10,22 +10,25 @@ and reservation pods. Inside a vCluster the guard judges the specs of Queues, to
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypedDict, cast
-
-import pulumi
+from typing import Any, Final
 
 from kai_fleet.declaring.inputs import resolved
 from kai_fleet.isolation.bounds import (
     GPU_RESOURCE,
-    Args,
     Bounds,
     Text,
+    scheduler,
     sorted_names,
     without_empty,
 )
+from kai_fleet.isolation.namespace_args import TeamNamespaceArgs
 from kai_fleet.isolation.policies import Object, binding, policy, policy_name
 from kai_fleet.releases.queue_bounds import queue_spec_bounds
 from kai_fleet.wording import listed
+
+# TeamNamespaceArgs (on the host) or QueueGuardArgs (inside). To these Team adds `gpu_sharing` and
+# `pod_groups`: KAI takes a pod's queue from a PodGroup that KAI did not create.
+Args = Mapping[str, Any]
 
 _QUEUES_IN_A_MESSAGE: Final = 12
 _PODS: Final = [
@@ -38,34 +41,14 @@ _PODS: Final = [
 ]
 
 
-class GuardArgs(TypedDict, total=False):
-    """Fields that the guard reads of TeamNamespaceArgs (on the host) or QueueGuardArgs (inside).
-
-    They are described there. `pod_groups`, which Team adds, says that KAI takes a pod's queue from
-    a PodGroup that KAI did not create.
-    """
-
-    scheduler: str
-    guard: str
-    queues: list[Text]
-    queue_prefix: Text
-    foreign_queues: list[Text]
-    mode: str
-    outside: str
-    gpu_resource: str
-    gpu_sharing: pulumi.Input[bool]
-    pod_groups: bool
-
-
-def is_on_host(args: Args) -> bool:
-    """Whether a team with these TeamNamespaceArgs has a guard on the host.
+def is_on_host(args: TeamNamespaceArgs) -> bool:
+    """Whether a team has a guard on the host.
 
     It has one if the host's KAI schedules its pods and it has queues, unless `guard` is `off`.
     """
-    guard_args = cast(GuardArgs, args)
-    if guard_args.get("scheduler") != "host" or not guard_args.get("queues"):
+    if scheduler(args) != "host" or not args.get("queues"):
         return False
-    return guard_args.get("guard", "deny") != "off"
+    return args.get("guard", "deny") != "off"
 
 
 def bindings(
@@ -113,8 +96,7 @@ def inside(
         queues: Leaf queues that pods may name.
         args: QueueGuardArgs, with `gpu_sharing` and `pod_groups` of the KAI inside.
     """
-    guard_args = cast(GuardArgs, args)
-    mode = guard_args.get("mode", "deny")
+    mode = args.get("mode", "deny")
     suffix = f"-{team}"
     specs_policy = policy_name("queue-specs", suffix)
     policies = {
@@ -123,9 +105,9 @@ def inside(
     }
     bound = bindings(team, mode, suffix)
     bound["specs-binding"] = binding(specs_policy, specs_policy, mode)
-    outside = guard_args.get("outside", "deny")
+    outside = args.get("outside", "deny")
     if outside != "allow":
-        gpu_resource = guard_args.get("gpu_resource", GPU_RESOURCE)
+        gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
         outside_bounds = {"team": team, "gpuResource": gpu_resource}
         outside_policy = policy_name("outside-queues", suffix)
         outside_mode = "deny" if outside == "deny" else "audit"
@@ -157,17 +139,16 @@ def queue_bounds(
         mode: `deny` or `audit`.
         args: TeamNamespaceArgs or QueueGuardArgs.
     """
-    guard_args = cast(GuardArgs, args)
-    prefix = guard_args.get("queue_prefix", "")
-    foreign_queues = guard_args.get("foreign_queues", []) if prefix else []
-    gpu_sharing = guard_args.get("gpu_sharing", True)
+    prefix = args.get("queue_prefix", "")
+    foreign_queues = args.get("foreign_queues", []) if prefix else []
+    gpu_sharing = args.get("gpu_sharing", True)
     bounds: Bounds = {
         "team": team,
         "queues": sorted_names(queues),
         "allowed": resolved(_allowed_queues, list(queues), prefix),
         "queuePrefix": prefix,
         "foreignQueues": sorted_names(foreign_queues),
-        "podGroups": "true" if guard_args.get("pod_groups") else "",
+        "podGroups": "true" if args.get("pod_groups") else "",
         "sharing": resolved(lambda on: "true" if on else "false", gpu_sharing),
         "become": "denied" if mode == "deny" else "warned about",
     }

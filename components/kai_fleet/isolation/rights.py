@@ -9,7 +9,7 @@ version.
 """
 
 from collections.abc import Mapping
-from typing import Final, NotRequired, TypedDict
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes.meta import v1 as meta
@@ -17,7 +17,8 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.declaring.inputs import resolved
 from kai_fleet.declaring.options import depending_on
-from kai_fleet.isolation.bounds import Args, Text, namespace_args, scheduler
+from kai_fleet.isolation.bounds import Text, scheduler
+from kai_fleet.isolation.namespace_args import TeamNamespaceArgs
 from kai_fleet.isolation.policies import content
 from kai_fleet.releases import version_key
 from kai_fleet.values import value_at
@@ -25,27 +26,14 @@ from kai_fleet.values import value_at
 VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
 Rule = rbac.PolicyRuleArgsDict
 GROUP: Final = "rbac.authorization.k8s.io"
+Right = Mapping[str, Any]  # a rule of rights.yaml, with the conditions on which a vCluster gets it
 _ANY_MINOR: Final = 1_000  # newer than every minor version of vCluster
 
 
-class _Right(TypedDict):
-    """A rule of rights.yaml, with the conditions on which a vCluster gets it."""
-
-    api_groups: list[str]
-    resources: list[str]
-    verbs: list[str]
-    resource_names: NotRequired[list[str]]
-    since: NotRequired[int]
-    when: NotRequired[list[str]]
-    unasked: NotRequired[bool]
-    unless: NotRequired[str]
-
-
-def vcluster_on_host(args: Args) -> list[Rule]:
+def vcluster_on_host(args: TeamNamespaceArgs) -> list[Rule]:
     """The rules of the vCluster's ClusterRole: it reads classes of all kinds.
 
-    If the team's scheduler is inside, it also reads nodes and what runs on them. `args` are
-    TeamNamespaceArgs.
+    If the team's scheduler is inside, it also reads nodes and what runs on them.
     """
     rights = content("rights")
     rules: list[Rule] = list(rights["vcluster_on_host"])
@@ -54,16 +42,15 @@ def vcluster_on_host(args: Args) -> list[Rule]:
     return rules
 
 
-def vcluster_in_namespace(team: str, args: Args) -> pulumi.Input[list[Rule]]:
+def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[list[Rule]]:
     """The rules of the vCluster's Role in the team's namespace.
 
-    `args` are TeamNamespaceArgs. Without `vcluster_version` they are the rules of all versions.
+    Without `vcluster_version` they are the rules of all versions.
     Without it and `vcluster_values`, as for a team with a stack of its own, they are those of all
     objects that a vCluster may sync without a grant of the platform.
     """
-    typed_args = namespace_args(args)
-    version = typed_args.get("vcluster_version")
-    return resolved(_in_namespace, team, version, typed_args.get("vcluster_values"))
+    version = args.get("vcluster_version")
+    return resolved(_in_namespace, team, version, args.get("vcluster_values"))
 
 
 def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
@@ -72,7 +59,7 @@ def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
     It reads nodes. `host_mode`: the team has queues on the host, which it may write.
     """
     rights = content("rights")
-    granted: list[_Right] = list(rights["team_stack_on_host"])
+    granted: list[Right] = list(rights["team_stack_on_host"])
     if host_mode:
         granted += rights["team_stack_queues"]
     return [_rule(right, team) for right in granted]
@@ -88,15 +75,14 @@ def _in_namespace(
     if version is not None:
         minor = version_key(version)[1]
         values = values or {}
-    rights: list[_Right] = content("rights")["vcluster_in_namespace"]
-    rules = []
-    for right in rights:
-        if minor >= right.get("since", 0) and _is_granted(right, values):
-            rules.append(_rule(right, team))
-    return rules
+    return [
+        _rule(right, team)
+        for right in content("rights")["vcluster_in_namespace"]
+        if minor >= right.get("since", 0) and _is_granted(right, values)
+    ]
 
 
-def _is_granted(right: _Right, values: Mapping[str, object] | None) -> bool:
+def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
     """Whether a vCluster with these chart values gets a right; None: the values are unknown."""
     if "unless" in right and value_at(values, right["unless"]) is False:
         return False
@@ -114,7 +100,7 @@ def _is_on(value: object) -> bool:
     return isinstance(value, int) and value > 1
 
 
-def _rule(right: _Right, team: str) -> Rule:
+def _rule(right: Right, team: str) -> Rule:
     """The rule of a right, without its conditions and with the team's name in place of TEAM."""
     rule: Rule = {
         "api_groups": right["api_groups"],
@@ -128,28 +114,29 @@ def _rule(right: _Right, team: str) -> Rule:
 
 def declare_role(
     name: str,
-    metadata: Mapping[str, Text],
+    role_name: Text,
     rules: pulumi.Input[list[Rule]],
     subject: rbac.SubjectArgsDict,
     opts: pulumi.ResourceOptions,
+    namespace: Text | None = None,
 ) -> list[pulumi.Resource]:
     """Declare a role with these rules, and a binding that gives it to a subject.
 
-    They are a Role and a RoleBinding if `metadata` has a namespace, else a ClusterRole and a
-    ClusterRoleBinding. `name` is the prefix of the resources' names.
+    They are a Role and a RoleBinding in the namespace; without one a ClusterRole and a
+    ClusterRoleBinding. Both are called `role_name`; `name` is the prefix of the resources' names.
     """
-    object_meta: meta.ObjectMetaArgsDict = {"name": metadata["name"]}
+    metadata: meta.ObjectMetaArgsDict = {"name": role_name}
     role_type: type[rbac.Role] | type[rbac.ClusterRole] = rbac.ClusterRole
     binding_type: type[rbac.RoleBinding] | type[rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
-    if "namespace" in metadata:
-        object_meta["namespace"] = metadata["namespace"]
+    if namespace is not None:
+        metadata["namespace"] = namespace
         role_type = rbac.Role
         binding_type = rbac.RoleBinding
-    role = role_type(f"{name}-role", metadata=object_meta, rules=rules, opts=opts)
+    role = role_type(f"{name}-role", metadata=metadata, rules=rules, opts=opts)
     binding = binding_type(
         f"{name}-binding",
-        metadata=object_meta,
-        role_ref=role_ref(role_type.__name__, metadata["name"]),
+        metadata=metadata,
+        role_ref=role_ref(role_type.__name__, role_name),
         subjects=[subject],
         opts=depending_on(opts, role),
     )

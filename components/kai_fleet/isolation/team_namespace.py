@@ -19,7 +19,14 @@ from kai_fleet.declaring.options import (
 )
 from kai_fleet.declaring.pull_secrets import registry_secrets
 from kai_fleet.isolation import policies, queue_guard, rights
-from kai_fleet.isolation.bounds import closes_network, isolation_level, node_bindings, pod_bounds
+from kai_fleet.isolation.bounds import (
+    closes_network,
+    isolation_level,
+    network,
+    node_bindings,
+    pod_bounds,
+    scheduler,
+)
 from kai_fleet.isolation.host_guards import HostGuards
 from kai_fleet.isolation.limits import network_policies, quotas
 from kai_fleet.isolation.namespace_args import TeamNamespaceArgs as TeamNamespaceArgs
@@ -51,6 +58,8 @@ _INSTEAD: Final = (
     " use_existing: false"
 )
 _WITH_MASK: Final = "a network with its mask: 10.20.0.0/16, or 10.20.0.1/32 for one address"
+# Fields of NetworkArgs that have networks.
+_NETWORKS: Final = ("private", "cidrs", "api_cidrs", "ingress_cidrs")
 # The label of a namespace that existed before the stack, beside the team's labels.
 USED: Final = {USED_LABEL: "used"}
 
@@ -143,13 +152,16 @@ class TeamNamespace(ComponentResource):
     def _isolation(
         self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
     ) -> Sequence[Resource]:
-        """Declare NetworkPolicies, the vCluster's rights and the nodes' guard, unless it is off."""
+        """Declare NetworkPolicies, the vCluster's rights, and the bindings that keep the team off
+        other teams' nodes, unless isolation is off.
+        """
         if isolation_level(self._args) == "off":
             return []
+        bindings = node_bindings(name, self._namespace, self._args)
         return [
             *self._network_policies(name, in_namespace),
             *self._vcluster_rights(name, cluster_wide, in_namespace),
-            *self._node_guard(name, cluster_wide),
+            *policies.declare(f"{name}-host-guard", {}, bindings, cluster_wide),
         ]
 
     def _network_policies(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
@@ -171,24 +183,20 @@ class TeamNamespace(ComponentResource):
         account = rights.service_account(f"vc-{name}", self._namespace)
         on_host = rights.declare_role(
             f"{name}-vcluster",
-            {"name": f"{rights.VCLUSTER}-{name}"},
+            f"{rights.VCLUSTER}-{name}",
             rights.vcluster_on_host(self._args),
             account,
             cluster_wide,
         )
         inside = rights.declare_role(
             f"{name}-vcluster-inside",
-            {"name": rights.VCLUSTER, "namespace": self._namespace},
+            rights.VCLUSTER,
             rights.vcluster_in_namespace(name, self._args),
             account,
             in_namespace,
+            namespace=self._namespace,
         )
         return [*on_host, *inside]
-
-    def _node_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
-        """Declare the bindings that keep the team off other teams' nodes."""
-        bindings = node_bindings(name, self._namespace, self._args)
-        return policies.declare(f"{name}-host-guard", {}, bindings, cluster_wide)
 
     def _queue_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
         """Declare the bindings of the guard of the host's queues, if the team's pods use them."""
@@ -222,7 +230,7 @@ def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
     return objects
 
 
-def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, Input[str]]:
+def namespace_labels(team: str, args: TeamNamespaceArgs) -> dict[str, Input[str]]:
     """Labels of a team's namespace. Those that policies select win over `labels`."""
     labels: dict[str, Input[str]] = {**args.get("labels", {}), TEAM_LABEL: team}
     if isolation_level(args) != "off":
@@ -259,25 +267,18 @@ def _monitoring_args(args: TeamNamespaceArgs) -> TeamMonitoringArgs:
 
     Prometheus scrapes KAI and the vCluster inside the namespace, whose NetworkPolicies keep it out.
     """
-    scheduler = args.get("scheduler", "inside")
     return {
         **args["monitoring"],
-        "network": closes_network(args) and scheduler == "inside",
-        "host_queues": args.get("queues", []) if scheduler == "host" else [],
+        "network": closes_network(args) and scheduler(args) == "inside",
+        "host_queues": args.get("queues", []) if scheduler(args) == "host" else [],
     }
 
 
 def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
     """Sentences about texts that are no networks, bounds as annotations, and missing guards."""
-    network = args.get("isolation", {}).get("network", {})
-    networks = {
-        "private": network.get("private", []),
-        "cidrs": network.get("cidrs", []),
-        "api_cidrs": network.get("api_cidrs", []),
-        "ingress_cidrs": network.get("ingress_cidrs", []),
-    }
-    for field, cidrs in networks.items():
-        for text in cidrs:
+    rules: Mapping[str, Any] = network(args)
+    for field in _NETWORKS:
+        for text in rules.get(field, []):
             if not _is_network(text):
                 yield f"isolation.network.{field} has {text!r}; write {_WITH_MASK}"
     for key in args.get("annotations", {}):

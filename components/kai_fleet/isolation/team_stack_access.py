@@ -76,8 +76,16 @@ class TeamStackAccess(ComponentResource):
 
 
 def _specs_guard(name: str, opts: ResourceOptions) -> list[Resource]:
-    """Declare the policy of queue specs, which holds for the accounts of all teams."""
-    specs_policy = queue_specs_policy()
+    """Declare the policy of queue specs, which holds for the accounts of all team stacks.
+
+    Others, such as the platform's administrators, write on a host what they like.
+    """
+    specs_policy = policy("queue-specs", "", queue_spec_bounds())
+    condition = {
+        "name": "the-account-of-a-team",
+        "expression": f"request.userInfo.username.startsWith('{_USER_PREFIX}')",
+    }
+    specs_policy["spec"]["matchConditions"].append(condition)
     policy_name = specs_policy["metadata"]["name"]
     specs_binding = binding(policy_name, policy_name)
     return declare(name, {"specs": specs_policy}, {"specs-binding": specs_binding}, opts)
@@ -105,7 +113,7 @@ def _account(
         before += specs_guard
     declare_role(
         prefix,
-        {"name": f"{IN_NAMESPACE}-{team}"},
+        f"{IN_NAMESPACE}-{team}",
         team_stack_on_host(team, host_mode=writes_queues),
         service_account(team, ACCOUNTS),
         depending_on(opts, *before),
@@ -136,17 +144,3 @@ def queue_bounds(team: str, access: TeamAccess) -> tuple[Object, Object]:
         expression = condition["expression"]
         condition["expression"] = expression.replace("ACCOUNT", f"{_USER_PREFIX}{team}")
     return bounds_policy, binding(name, name)
-
-
-def queue_specs_policy() -> Object:
-    """The policy of queue specs for the accounts of all team stacks.
-
-    Others, such as the platform's administrators, write on a host what they like.
-    """
-    specs_policy = policy("queue-specs", "", queue_spec_bounds())
-    condition = {
-        "name": "the-account-of-a-team",
-        "expression": f"request.userInfo.username.startsWith('{_USER_PREFIX}')",
-    }
-    specs_policy["spec"]["matchConditions"].append(condition)
-    return specs_policy

@@ -19,7 +19,8 @@ from kai_fleet.declaring.argument_check import camel, fields_of, other_language
 from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiArgs, KaiScheduler
+from kai_fleet.kai.arguments import KaiArgs
+from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.names import PACKAGE
 from kai_fleet.provider import version
 from kai_fleet.queue_tree import QueueTree, TreeArgs

@@ -90,12 +90,11 @@ def _certificate_names(
 
 def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
     """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
-    notes = {}
-    if labels := args.get("labels"):
-        notes["labels"] = dict(labels)
-    if annotations := args.get("annotations"):
-        notes["annotations"] = dict(annotations)
-    return notes
+    notes = {
+        "labels": args.get("labels"),
+        "annotations": args.get("annotations"),
+    }
+    return {key: dict(texts) for key, texts in notes.items() if texts}
 
 
 def context_name(name: str, namespace: Input[str]) -> Input[str]:
@@ -137,8 +136,15 @@ def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:
     if "ca" in oidc:
         flags["ca-file"] = f"{_OIDC_FOLDER}/{AUTHORITY}"
         config_map = {"name": authority_name(name, oidc["ca"])}
-        volume = {"name": _OIDC_VOLUME, "configMap": config_map}
-        mount = {"name": _OIDC_VOLUME, "mountPath": _OIDC_FOLDER, "readOnly": True}
+        volume = {
+            "name": _OIDC_VOLUME,
+            "configMap": config_map,
+        }
+        mount = {
+            "name": _OIDC_VOLUME,
+            "mountPath": _OIDC_FOLDER,
+            "readOnly": True,
+        }
         values = _with_first(values, f"{_PERSISTENCE}.addVolumes", [volume])
         values = _with_first(values, f"{_PERSISTENCE}.addVolumeMounts", [mount])
     arguments = [joined("", [f"--oidc-{flag}=", value]) for flag, value in flags.items()]
@@ -156,9 +162,9 @@ def authority_name(name: str, ca: Input[str]) -> Input[str]:
 
     It has a hash of the CA: a new CA gives a new name, and so a new pod that reads it.
     """
+    return joined("-", [name, "oidc", resolved(digest, ca)])
 
-    def hashed(pem: str) -> str:
-        digest = hashlib.sha256(pem.encode()).hexdigest()
-        return f"{name}-oidc-{digest[:8]}"
 
-    return resolved(hashed, ca)
+def digest(text: str) -> str:
+    """Eight characters that change with a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

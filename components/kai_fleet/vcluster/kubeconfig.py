@@ -45,33 +45,16 @@ class SinceLastWait:
 
 
 class SecretAnswer(TypedDict, total=False):
-    """What the package's provider says about the Secret, as its `read_secret`."""
+    """What the package's provider says about the Secret; a key is absent if it is not known."""
 
     data: dict[str, str]
     """Data of the Secret, base64 by key."""
     problem: str
-    """Why the Secret cannot be used, as a predicate."""
+    """Why the Secret cannot be used: of the provider a predicate, then sentences; "" if it can."""
     cluster: str
     """UID of the vCluster that answers at the server that was asked."""
     server: str
     """URL of the vCluster by its Service."""
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What the host has of a vCluster.
-
-    Args:
-        data: data of its Secret, base64 by key; None if it cannot be read.
-        problem: why the Secret has no usable kubeconfig; "" if it has one.
-        uid: UID of the vCluster that answers at its server; "" if that is not asked or known.
-        server: URL of the vCluster by its Service; "" if that is not asked or known.
-    """
-
-    data: Mapping[str, str] | None
-    problem: str
-    uid: str
-    server: str
 
 
 @dataclass(frozen=True)
@@ -102,19 +85,19 @@ class KubeconfigSecret:
         known = Output.all(self._read(server), server, context)
         return Output.secret(known.apply(lambda values: self._built(*values)))
 
-    def _built(self, reading: _Reading, server: str, context: str) -> str:
+    def _built(self, secret: SecretAnswer, server: str, context: str) -> str:
         """The kubeconfig. If the Secret cannot be used, UNKNOWN in a preview, else a comment.
 
         Warn about the comment.
         """
-        if not reading.problem:
-            return kubeconfig_of_secret(reading.data or {}, server, context)
+        if not secret["problem"]:
+            return kubeconfig_of_secret(secret["data"], server, context)
         if is_dry_run():
             return cast(str, UNKNOWN)  # the update waits for it
         # Somebody changed the Secret since the wait. An error here would end the program and every
         # other team's update; with this text only the resources inside fail.
-        pulumi.log.warn(reading.problem, self.component)
-        return f"# {reading.problem}"
+        pulumi.log.warn(secret["problem"], self.component)
+        return f"# {secret['problem']}"
 
     def last_printed(self) -> Mapping[str, str]:
         """What the last wait printed: `server`, `uid`, and `kubernetes` if it was known.
@@ -133,28 +116,30 @@ class KubeconfigSecret:
         if number != deployed.read().last_wait_number(VIRTUAL_CLUSTER, self.name):
             return release_id.apply(lambda _: SinceLastWait(number))  # it runs in any case
         last_server = self.last_printed().get("server", "")
-        reading = self._read(release_id, last_server)
+        secret = self._read(release_id, last_server)
         # Nothing in it shows the Secret's content.
-        return Output.unsecret(reading.apply(partial(self._compared, number)))
+        return Output.unsecret(secret.apply(partial(self._compared, number)))
 
-    def _compared(self, number: int, reading: _Reading) -> SinceLastWait:
+    def _compared(self, number: int, secret: SecretAnswer) -> SinceLastWait:
         """Compare the vCluster with the one that the last wait saw; `number` is that wait's.
 
         To another vCluster the user agrees by $KAI_FLEET_REMOVE_TEAM, with the team or the stack.
         Warn in a preview if the update will wait again or refuse.
         """
-        if reading.problem:
+        if secret["problem"]:
             if is_dry_run():
-                pulumi.log.warn(f"{reading.problem}. The update waits for it", self.component)
+                pulumi.log.warn(f"{secret['problem']}. The update waits for it", self.component)
             return SinceLastWait(number + 1)
         last = self.last_printed()
-        if not reading.uid and reading.server not in ("", last.get("server", "")):
+        uid = secret.get("cluster") or ""
+        server = secret.get("server") or ""
+        if not uid and server not in ("", last.get("server", "")):
             return SinceLastWait(number + 1)
-        if reading.uid in ("", last.get("uid", "")):
+        if uid in ("", last.get("uid", "")):
             return SinceLastWait(number)
         stack = pulumi.get_stack()
         if agreed_losses() & {self.name, stack}:
-            return SinceLastWait(number + 1, reading.uid)
+            return SinceLastWait(number + 1, uid)
         refusal = sentence_of_other_vcluster(self.name, stack)
         if is_dry_run():
             pulumi.log.warn(refusal, self.component)
@@ -174,7 +159,7 @@ class KubeconfigSecret:
 
         printed.apply(compare)
 
-    def _read(self, dependency: Output[str], server: str = "") -> Output[_Reading]:
+    def _read(self, dependency: Output[str], server: str = "") -> Output[SecretAnswer]:
         """Read the Secret; if `server` is given, also the UID of the vCluster that answers there,
         and the URL by the vCluster's Service.
 
@@ -191,15 +176,9 @@ class KubeconfigSecret:
 
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        async def read(plain: dict[str, str]) -> _Reading:
+        async def read(plain: dict[str, str]) -> SecretAnswer:
             answer: SecretAnswer = await invoke_async(SECRET, plain, options)
-            problem = self._problem(answer, plain["namespace"])
-            return _Reading(
-                answer.get("data"),
-                problem,
-                uid=answer.get("cluster") or "",
-                server=answer.get("server") or "",
-            )
+            return {**answer, "problem": self._problem(answer, plain["namespace"])}
 
         return Output.all(query, dependency).apply(lambda values: read(values[0]))
 

@@ -1,6 +1,5 @@
 """VirtualCluster: a vCluster's release, the wait until its API answers, and its kubeconfig."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -10,6 +9,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi.runtime import is_dry_run
 from pulumi_command.local import Command, Logging
+from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
@@ -30,7 +30,13 @@ from kai_fleet.ownership import deployed
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
 from kai_fleet.vcluster.arguments import AccessArgs
 from kai_fleet.vcluster.arguments import VirtualClusterArgs as VirtualClusterArgs
-from kai_fleet.vcluster.chart_values import AUTHORITY, Values, authority_name, vcluster_values
+from kai_fleet.vcluster.chart_values import (
+    AUTHORITY,
+    Values,
+    authority_name,
+    digest,
+    vcluster_values,
+)
 from kai_fleet.vcluster.kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 
 ALLOWED: Final = Allowed(
@@ -156,12 +162,10 @@ class VirtualCluster(ComponentResource):
             opts=opts,
         )
 
-    def _release(
-        self, name: str, child: ResourceOptions, dependencies: list[Resource]
-    ) -> kubernetes.helm.v3.Release:
+    def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
         """Declare the vCluster's Helm release."""
         version = self._vcluster.chart_version
-        helm = kubernetes.helm.v3.Release(
+        helm = Release(
             f"{name}-release",
             **chart_args("vcluster", version, self._args, VCLUSTER_REPOSITORY),
             name=name,
@@ -202,7 +206,7 @@ class VirtualCluster(ComponentResource):
 
     def _ready(
         self,
-        helm: kubernetes.helm.v3.Release,
+        helm: Release,
         secret: KubeconfigSecret,
         since_last_wait: Output[SinceLastWait],
         opts: ResourceOptions,
@@ -312,4 +316,4 @@ def _printed(
 
 def _digest(values: Values) -> str:
     """Eight characters that change with the values of a chart."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+    return digest(json.dumps(values, sort_keys=True))

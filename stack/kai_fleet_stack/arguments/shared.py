@@ -19,7 +19,7 @@ from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.kai_scheduler import FairshareArgs, KaiSchedulerArgs, ShardArgs
+    from kai_fleet.kai.arguments import FairshareArgs, KaiSchedulerArgs, ShardArgs
     from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import QueueArgs
 

@@ -6,7 +6,7 @@ from pulumi.provider.experimental.analyzer import Analyzer, PropertyDefinition, 
 from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuardsArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiArgs
+from kai_fleet.kai.arguments import KaiArgs
 from kai_fleet.queue_tree import TreeArgs
 from kai_fleet.team import TeamArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.kai_scheduler import kai_values
+from kai_fleet.kai.chart_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import vcluster_values

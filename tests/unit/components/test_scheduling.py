@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet.kai_scheduler import kai_values
+from kai_fleet.kai.chart_values import kai_values
 from kai_fleet.releases import kai
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_stack.settings.loading import load

@@ -116,7 +116,7 @@ class Fairshare(Strict):
     for which the cluster needs the Prometheus operator and kube-state-metrics.
     """
 
-    described_by = ("kai_scheduler.FairshareArgs",)
+    described_by = ("kai.arguments.FairshareArgs",)
 
     window: Duration = "168h"
     window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
@@ -136,7 +136,7 @@ class Shard(Strict):
     nodes on which the label's value is the shard's name, and the queues that name it in `shard`.
     """
 
-    described_by = ("kai_scheduler.ShardArgs",)
+    described_by = ("kai.arguments.ShardArgs",)
 
     placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = NO_KEYS
     min_runtime: dict[Literal["preempt", "reclaim"], Duration] = NO_KEYS
@@ -191,7 +191,7 @@ class Gpu(Strict):
 class KaiRelease(Strict):
     """Keys of a KAI on the host and inside a vCluster."""
 
-    described_by = ("kai_scheduler.KaiArgs",)
+    described_by = ("kai.arguments.KaiArgs",)
 
     fairshare: Annotated[Fairshare | None, Grants.NOTHING] = None
     shards: Annotated[dict[ShardName, Shard], Grants.NOTHING] = NO_KEYS

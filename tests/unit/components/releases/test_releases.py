@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from kai_fleet.kai_scheduler import kai_values
+from kai_fleet.kai.chart_values import kai_values
 from kai_fleet.releases import (
     KAI,
     VCLUSTER,

@@ -1,0 +1,1 @@
+"""KaiScheduler: its arguments, its chart values and how it gets to another version."""
