@@ -14,6 +14,7 @@ from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
+from kai_fleet_cli.recovery.state import Resource, of_step
 from kai_fleet_stack.project import preview_command
 
 # Operations that change nothing: a resource is as declared, is read, or is read no longer.
@@ -63,7 +64,7 @@ class Report:
     """
 
     errors: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    failed: dict[str, Resource] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     steps: list[automation.StepEventMetadata] = field(default_factory=list, repr=False)
@@ -119,16 +120,7 @@ class Report:
         if step.op == _DELETED_FIRST:
             self.stuck.add(step.urn)
         state = step.new or step.old
-        if state is None:
-            self.failed[step.urn] = {}
-            return
-        self.failed[step.urn] = {
-            "urn": state.urn,
-            "type": state.type,
-            "parent": state.parent,
-            "provider": state.provider,
-            "inputs": state.inputs,
-        }
+        self.failed[step.urn] = of_step(state) if state else {}
 
     @property
     def began(self) -> bool:
