@@ -153,6 +153,11 @@ def clusters_of(resource: Resource) -> set[str]:
     return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
 
 
+def urns_within(clusters: set[str], resources: Resources) -> list[str]:
+    """The URNs of resources in these vClusters, which are as `clusters_of` has them."""
+    return [urn for urn, resource in resources.items() if clusters & clusters_of(resource)]
+
+
 def parent_of(resource: Resource) -> str:
     """The URN of a resource's parent; "" for none."""
     return str(resource.get("parent") or "")
