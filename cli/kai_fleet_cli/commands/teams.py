@@ -47,14 +47,15 @@ def add(
     queues = dict.fromkeys(queue or (), "")
     if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
-    flags: changes.TeamFlags = {
-        "mode": mode,
-        "version": version,
-        "pool": labels,
-        "gpus": gpus,
-        "queue": queues,
-    }
-    change = changes.add(changes.stack_file(stack), name, flags)
+    change = changes.add(
+        changes.stack_file(stack),
+        name,
+        mode=mode,
+        version=version,
+        pool=labels,
+        gpus=gpus,
+        queues=queues,
+    )
     if changes.carry_out(change, yes=yes, no_up=no_up):
         result(f"Next: {FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig")
 
