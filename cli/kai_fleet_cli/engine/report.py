@@ -22,7 +22,7 @@ UNTOUCHED: Final = ("same", "read", "discard")
 # The deletion that precedes a replacement.
 _DELETED_FIRST: Final = "delete-replaced"
 # The step that announces a replacement; its deletion and its creation are steps of their own.
-_ANNOUNCED: Final = ("replace",)
+_ANNOUNCED: Final = "replace"
 # To remove from an error: the engine's colours, and what the Kubernetes plugin writes before the
 # cause.
 _NOISE: Final = re.compile(
@@ -95,9 +95,9 @@ class Report:
     def _note_begin(self, step: automation.StepEventMetadata) -> None:
         """Record a step that begins, and the parent of its resource."""
         state = step.new or step.old
-        if state is not None and state.custom and step.op not in _ANNOUNCED:
+        if state and state.custom and step.op != _ANNOUNCED:
             self.in_flight.add((step.urn, step.op))
-        parent = state.parent if state is not None else ""
+        parent = state.parent if state else ""
         if parent:
             self.parents[step.urn] = parent
         # A provider without a parent is the engine's own: every resource of a program has one.
@@ -173,8 +173,11 @@ def show_teams(
         _show_unchanged(name, report, console, compared=compared)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    new_steps = filter(_is_new_team, report.steps)
-    created = {read_urn(step.urn).name for step in new_steps}
+    created = {
+        read_urn(step.urn).name
+        for step in report.steps
+        if step.type == TEAM and step.op == "create"
+    }
     new = [team for team in teams if team in created]
     if not new:
         return
@@ -207,10 +210,6 @@ def _show_unchanged(
     print_line(console, f"{as_declared} since the last update. {comparison}")
     if first := pulumi_first(comparison):
         print_line(console, first)
-
-
-def _is_new_team(step: automation.StepEventMetadata) -> bool:
-    return step.type == TEAM and step.op == "create"
 
 
 def _cells(team: str, about: TeamOutput) -> list[str]:
