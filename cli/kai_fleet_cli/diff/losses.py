@@ -5,13 +5,7 @@ from typing import Final
 
 from kai_fleet.names import RELEASE, STACK
 from kai_fleet.values import value_at
-from kai_fleet_cli.diff.changes import (
-    Change,
-    SummaryLine,
-    difference,
-    registered,
-    summary_of_changes,
-)
+from kai_fleet_cli.diff.changes import SummaryLine, difference, registered, summary_of_changes
 from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
 from kai_fleet_cli.recovery.state import Resource, State
 
@@ -27,13 +21,21 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
     deletions that consequences.yaml calls a loss have a line. Values that only the update can tell
     count as unchanged.
     """
-    live = [(urn, resource) for urn, resource in state.resources.items() if _is_live(resource)]
-    base = {urn: registered(urn, str(resource["type"]), resource) for urn, resource in live}
-    replaced = {
-        new.urn for new in planned if new.urn in base and _is_another_object(base[new.urn], new)
-    }
+    base = dict[str, Registered]()
+    for urn, resource in state.resources.items():
+        if _is_live(resource):
+            base[urn] = registered(urn, str(resource["type"]), resource)
+    replaced = set[str]()
+    for new in planned:
+        if new.urn in base and _is_another_object(base[new.urn], new):
+            replaced.add(new.urn)
     changes = difference([*base.values()], planned, state.parents, replaced)
-    return summary_of_changes(change for change in changes if _may_lose(change))["lost"]
+    losing = [
+        change
+        for change in changes
+        if change.kind in ("deleted", "replaced") or change.ends_gpu_pods
+    ]
+    return summary_of_changes(losing)["lost"]
 
 
 def _is_live(resource: Resource) -> bool:
@@ -61,7 +63,3 @@ def _is_another_object(old: Registered, new: Registered) -> bool:
         if len(names) > 1:
             return True
     return False
-
-
-def _may_lose(change: Change) -> bool:
-    return change.kind in ("deleted", "replaced") or change.ends_gpu_pods

@@ -4,7 +4,7 @@ The UID of a vCluster's namespace `kube-system` tells. A vCluster that does not 
 same one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pulumi.automation.events import StepEventMetadata
@@ -15,7 +15,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
 from kai_fleet_cli.diff.changes import SummaryLine
-from kai_fleet_cli.recovery.state import Resource, State, clusters_of
+from kai_fleet_cli.recovery.state import State, clusters_of
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
@@ -68,7 +68,11 @@ def contents_inside(state: State, vcluster: str) -> str:
     phrases = list[str]()
     queues = set[str]()
     workloads = list[str]()
-    for resource in _resources_inside(state, vcluster):
+    # What is inside has a provider, or a `deletedWith`, that is a child of the component.
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    for resource in state.resources.values():
+        if not clusters_of(resource) & children:
+            continue
         resource_type = resource["type"]
         if resource_type == RELEASE:
             phrases.append(f"KAI {get(resource, 'inputs', 'version')}")
@@ -85,11 +89,3 @@ def contents_inside(state: State, vcluster: str) -> str:
         phrases.append(listed(sorted(workloads), "and"))
     phrases.append("and all that its users made")
     return ", ".join(phrases)
-
-
-def _resources_inside(state: State, vcluster: str) -> Iterator[Resource]:
-    """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
-    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
-    for resource in state.resources.values():
-        if clusters_of(resource) & children:
-            yield resource

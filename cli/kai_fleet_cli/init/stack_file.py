@@ -167,11 +167,7 @@ def _on_one_line(value: object) -> str:
 
 def _gpu_resource(nodes: Sequence[KubeObject]) -> str:
     """The resource under which the nodes advertise most GPUs; the first known one for none."""
-
-    def count(resource: str) -> float:
-        return sum(node.gpus(resource) for node in nodes)
-
-    return max(GPU_RESOURCES, key=count)
+    return max(GPU_RESOURCES, key=lambda resource: sum(node.gpus(resource) for node in nodes))
 
 
 def _has_load_balancers(cluster: Cluster) -> bool:
@@ -228,11 +224,10 @@ def _pools(
 
     The label is the known one that most nodes have. If no node has it, all are one pool.
     """
-
-    def count(label: str) -> int:
-        return sum(bool(node.labels.get(label)) for node in nodes)
-
-    label = max(_KNOWN["pools"], key=count)
+    label = max(
+        _KNOWN["pools"],
+        key=lambda known: sum(bool(node.labels.get(known)) for node in nodes),
+    )
     groups: defaultdict[str, list[KubeObject]] = defaultdict(list)
     for node in nodes:
         groups[node.labels.get(label, "")].append(node)

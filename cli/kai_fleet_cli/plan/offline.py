@@ -48,14 +48,11 @@ class Plan:
     @property
     def counts(self) -> str:
         """The sizes of the plan: `27 resources, 0 problems, 1 warning`."""
-        problems = sum(problem.level is Level.MANDATORY for problem in self.problems)
-        warnings = len(self.problems) - problems
-        parts = [
-            number_with_noun(len(self.resources), "resource"),
-            number_with_noun(problems, "problem"),
-            number_with_noun(warnings, "warning"),
-        ]
-        return ", ".join(parts)
+        mandatory = sum(problem.level is Level.MANDATORY for problem in self.problems)
+        resources = number_with_noun(len(self.resources), "resource")
+        problems = number_with_noun(mandatory, "problem")
+        warnings = number_with_noun(len(self.problems) - mandatory, "warning")
+        return f"{resources}, {problems}, {warnings}"
 
     @property
     def exit_code(self) -> int:
