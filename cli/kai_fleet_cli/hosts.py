@@ -60,9 +60,8 @@ def context_of(settings: Settings, chosen: str | None = None) -> str | None:
     First the `chosen` one, then the file's, then that of the file's kind cluster.
     """
     cluster = settings.cluster
-    if chosen or cluster.context:
-        return chosen or cluster.context
-    return f"kind-{cluster.name}" if cluster.kind else None
+    of_kind = f"kind-{cluster.name}" if cluster.kind else None
+    return chosen or cluster.context or of_kind
 
 
 def variables_of(settings: Settings, context: str | None) -> dict[str, str]:

@@ -85,7 +85,8 @@ def releases(as_json: AsJson = False) -> None:
     }
     if as_json:
         ends = {name: _support_ends(table) for name, table in tables.items()}
-        print_json({"known": {name: list(ends[name]) for name in ends}, "supportedUntil": ends})
+        known = {name: list(table) for name, table in tables.items()}
+        print_json({"known": known, "supportedUntil": ends})
         return
     for name, table in tables.items():
         versions = list(table)
@@ -151,8 +152,9 @@ def report(
     try:
         html.write_text(page(report_now), encoding="utf-8")
     except OSError as error:
-        why = error.strerror
-        raise UserError(f"{html} cannot be written: {why}; write another --html") from None
+        raise UserError(
+            f"{html} cannot be written: {error.strerror}; write another --html"
+        ) from None
     for sentence in report_now.missing:
         say(f"not read: {sentence}")
     say(f"{html} is written")

@@ -47,14 +47,15 @@ def add(
     queues = dict.fromkeys(queue or (), "")
     if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
-    flags: changes.TeamFlags = {
-        "mode": mode,
-        "version": version,
-        "pool": labels,
-        "gpus": gpus,
-        "queue": queues,
-    }
-    change = changes.add(changes.stack_file(stack), name, flags)
+    change = changes.add(
+        changes.stack_file(stack),
+        name,
+        mode=mode,
+        version=version,
+        pool=labels,
+        gpus=gpus,
+        queues=queues,
+    )
     if changes.carry_out(change, yes=yes, no_up=no_up):
         result(f"Next: {FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig")
 
@@ -166,10 +167,10 @@ def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False)
         notes.append(f"teams with a stack of their own are listed there: {granted}")
     running = state.versions_of(outputs)
     columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:]]
-    rows: list[list[str]] = []
-    for declared in of_clusters(clusters_of(settings)).teams:
-        version = running.get(declared[0]) or "-"
-        rows.append([*declared[:3], version, *declared[3:]])
+    rows = [
+        [*declared[:3], running.get(declared[0]) or "-", *declared[3:]]
+        for declared in of_clusters(clusters_of(settings)).teams
+    ]
     if as_json:
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         options.print_json({"teams": records, "notes": notes})

@@ -95,24 +95,23 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
     if not state.resources:
         print_missing_prerequisites(stack, out)
         return list(agreed)
-    file = reading.path_of(stack)
-    if unread := reading.esc_finding(file):
+    if unread := reading.esc_finding(reading.path_of(stack)):
         terminal.say(f"what this update loses may not be known: {unread}")
     with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
         reading_vclusters = pool.submit(lost_vcluster_lines, stack, state)
         plan = offline.plan(stack)
     if not plan.ok:
         return list(agreed)
-    renamed = validation.rename_findings(reading.settings_of(stack), state.outputs)
+    settings = reading.settings_of(stack)
+    renamed = validation.rename_findings(settings, state.outputs)
     if renamed:
         raise UserError(finding_report(renamed))
-    removed = reading.read(file).get("removed") or []
     lost = losses.lost_lines(state, plan.resources)
     vclusters = reading_vclusters.result()
     if not refresh and not terminal.can_ask():
-        decided = [*agreed, *removed, *teams_of(lost)]
+        decided = [*agreed, *settings.removed, *teams_of(lost)]
         vclusters = without_undecided(stack, vclusters, decided)
-    return confirm(stack, [*vclusters, *lost], agreed, removed)
+    return confirm(stack, [*vclusters, *lost], agreed, settings.removed)
 
 
 def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:

@@ -2,20 +2,21 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from pulumi.automation.events import StepEventMetadata, StepEventStateMetadata
+from pulumi.automation.events import StepEventMetadata
 
 from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.ownership.deployed import team_of
 from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_PROVIDERS
-from kai_fleet.urns import provider_urn, read_urn
-from kai_fleet.values import pairs, value_at
+from kai_fleet.urns import read_urn
+from kai_fleet.values import get, pairs, value_at
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.recovery.state import Resource, of_step, parent_of, provider_of
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack.settings.files import yaml_file
@@ -183,40 +184,32 @@ def difference(
     """
     before = {resource.urn: resource for resource in with_queues(base)}
     after = {resource.urn: resource for resource in with_queues(now)}
-    parents = dict(above or {})
-    for resource in (*before.values(), *after.values()):
-        parents[resource.urn] = resource.parent
+    resources = before | after
+    parents = {**(above or {}), **{urn: item.parent for urn, item in resources.items()}}
     changes = list[Change]()
-    for urn in after.keys() - before.keys():
-        changes.append(_change("created", after[urn], parents))
-    for urn in before.keys() - after.keys():
-        changes.append(_change("deleted", before[urn], parents))
-    for urn in before.keys() & after.keys():
-        fields = tuple(_changed_fields(before[urn].inputs, after[urn].inputs))
-        if urn in replaced:
-            changes.append(_change("replaced", after[urn], parents, fields))
-        elif fields:
-            changes.append(_change("changed", after[urn], parents, fields))
+    for urn, resource in resources.items():
+        kind: Kind = "replaced" if urn in replaced else "changed"
+        fields: tuple[FieldChange, ...] = ()
+        if urn not in before:
+            kind = "created"
+        elif urn not in after:
+            kind = "deleted"
+        else:
+            fields = tuple(_changed_fields(before[urn].inputs, resource.inputs))
+        if kind == "changed" and not fields:
+            continue
+        change = Change(
+            kind=kind,
+            urn=urn,
+            type=resource.type,
+            name=resource.name,
+            team=team_of(urn, parents),
+            fields=fields,
+            top=_outermost_component(urn, parents),
+            ends_gpu_pods=_upgrades_drivers(resource, fields),
+        )
+        changes.append(change)
     return sorted(changes, key=lambda change: (change.team, change.urn))
-
-
-def _change(
-    kind: Kind,
-    resource: Registered,
-    parents: Mapping[str, str],
-    fields: tuple[FieldChange, ...] = (),
-) -> Change:
-    """The change of a resource; its team and outermost component are found by `parents`."""
-    return Change(
-        kind=kind,
-        urn=resource.urn,
-        type=resource.type,
-        name=resource.name,
-        team=team_of(resource.urn, parents),
-        fields=fields,
-        top=_outermost_component(resource.urn, parents),
-        ends_gpu_pods=_upgrades_drivers(resource, fields),
-    )
 
 
 def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bool:
@@ -246,26 +239,15 @@ def _outermost_component(urn: str, parents: Mapping[str, str]) -> str:
 def with_queues(resources: Iterable[Registered]) -> Iterator[Registered]:
     """The resources, with the queues of each queue tree in place of the tree.
 
-    A queue has the URN of its tree, with `#` and its name behind it.
+    A queue has the tree's parent and provider, and its URN with `#` and the queue's name behind it.
     """
     for resource in resources:
-        if resource.type == QUEUES:
-            yield from _queues_in(resource)
-        else:
+        if resource.type != QUEUES:
             yield resource
-
-
-def _queues_in(tree: Registered) -> Iterator[Registered]:
-    """Yield the queues of a tree, each with the tree's parent and provider."""
-    for name, inputs in queues_of(tree.inputs):
-        yield Registered(
-            urn=f"{tree.urn}#{name}",
-            type=QUEUE,
-            name=name,
-            parent=tree.parent,
-            provider=tree.provider,
-            inputs=inputs,
-        )
+            continue
+        for name, inputs in queues_of(resource.inputs):
+            urn = f"{resource.urn}#{name}"
+            yield replace(resource, urn=urn, type=QUEUE, name=name, inputs=inputs)
 
 
 def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldChange]:
@@ -275,7 +257,10 @@ def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldC
     true. A mapping that is absent on one side gives a change for each of its fields.
     """
     if _are_mappings(old, new):
-        yield from _changed_keys(pairs(old), pairs(new), path)
+        for key in sorted({*pairs(old), *pairs(new)}):
+            step = f"[{key}]" if "." in key or "/" in key else key
+            path_of_key = f"{path}.{step}" if path else step
+            yield from _changed_fields(get(old, key), get(new, key), path_of_key)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (old_element, new_element) in enumerate(zip(old, new, strict=True)):
             yield from _changed_fields(old_element, new_element, f"{path}[{index}]")
@@ -288,17 +273,6 @@ def _are_mappings(old: object, new: object) -> bool:
     if not old and not new:
         return False
     return isinstance(old, dict | None) and isinstance(new, dict | None)
-
-
-def _changed_keys(
-    old: Mapping[str, object],
-    new: Mapping[str, object],
-    path: str,
-) -> Iterator[FieldChange]:
-    for key in sorted({*old, *new}):
-        step = f"[{key}]" if "." in key or "/" in key else key
-        path_of_key = f"{path}.{step}" if path else step
-        yield from _changed_fields(old.get(key), new.get(key), path_of_key)
 
 
 def summary_of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
@@ -319,20 +293,21 @@ def summary_of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
         if step.op == "replace":
             replaced.add(step.urn)
         if step.old is not None and step.op in _HAVE_OLD_STATE:
-            before.append(_registered(step, step.old))
+            before.append(registered(step.urn, step.type, of_step(step.old)))
         if step.new is not None and step.op in _HAVE_NEW_STATE:
-            after.append(_registered(step, step.new))
+            after.append(registered(step.urn, step.type, of_step(step.new)))
     return summary_of_changes(difference(before, after, parents, replaced))
 
 
-def _registered(step: StepEventMetadata, state: StepEventStateMetadata) -> Registered:
+def registered(urn: str, resource_type: str, resource: Resource) -> Registered:
+    """A deployed resource as a plan has it."""
     return Registered(
-        urn=step.urn,
-        type=step.type,
-        name=read_urn(step.urn).name,
-        parent=state.parent or "",
-        provider=provider_urn(state.provider or ""),
-        inputs=dict(state.inputs or {}),
+        urn=urn,
+        type=resource_type,
+        name=read_urn(urn).name,
+        parent=parent_of(resource),
+        provider=provider_of(resource),
+        inputs=dict(resource.get("inputs") or {}),
     )
 
 
@@ -357,12 +332,13 @@ def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine]
         if change.type.startswith(_OUR_TYPES):
             continue
         consequence = _consequence_of(change)
-        if component in summarized and not (consequence and _is_told_beside_component(change)):
+        is_lesser = not consequence.words or not _is_told_beside_component(change)
+        if component in summarized and is_lesser:
             continue
-        section = consequence.section if consequence else "changed"
-        if section:
-            words = consequence.words if consequence else ""
-            summary[section].append(_resource_line(change, words))
+        if consequence.section:
+            words = _words(change, consequence.words)
+            line = SummaryLine(change.team or HOST, change.label, words)
+            summary[consequence.section].append(line)
     summary["refused"] += refused
     return summary
 
@@ -378,10 +354,6 @@ def _component_line(change: Change, resource_count: int) -> SummaryLine:
     subject = f"team {change.name}" if change.type == TEAM else change.label
     words = f"is {change.kind}, with {number_with_noun(resource_count, 'resource')}"
     return SummaryLine(change.team or HOST, subject, words)
-
-
-def _resource_line(change: Change, consequence: str) -> SummaryLine:
-    return SummaryLine(change.team or HOST, change.label, _words(change, consequence))
 
 
 def _words(change: Change, consequence: str) -> str:
@@ -402,19 +374,14 @@ def _words(change: Change, consequence: str) -> str:
 
 def carries_out(change: Change) -> bool:
     """Whether a change only carries out others: its fields are digests and triggers."""
-    row = _row_for(change)
-    return row is not None and not row.section
+    return not _consequence_of(change).section
 
 
-def _consequence_of(change: Change) -> Consequence | None:
+def _consequence_of(change: Change) -> Consequence:
+    """The first row of consequences.yaml that fits a change; the last one fits each."""
     if change.ends_gpu_pods:
         return UPGRADES_DRIVERS
-    return _row_for(change)
-
-
-def _row_for(change: Change) -> Consequence | None:
-    """The first row of consequences.yaml that fits a change; None if none does."""
-    return next((row for row in CONSEQUENCES if _fits(row, change)), None)
+    return next(row for row in CONSEQUENCES if _fits(row, change))
 
 
 def _fits(row: Consequence, change: Change) -> bool:

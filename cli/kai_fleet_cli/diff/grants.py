@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
+from kai_fleet.values import pairs
 from kai_fleet_cli.diff.changes import UNSET, SummaryLine
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import facts_beside, read
@@ -111,7 +112,7 @@ def _in_mapping(
     keys: Keys,
 ) -> GrantedKeys:
     """The keys in a mapping that grant more. With the mark OTHER one that is gone counts, too."""
-    before: Mapping[str, object] = old if isinstance(old, Mapping) else {}
+    before = pairs(old)
     names = list(new)
     if Grants.OTHER in marks:
         names += sorted(before.keys() - new.keys())

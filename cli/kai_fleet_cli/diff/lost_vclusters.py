@@ -15,7 +15,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
 from kai_fleet_cli.diff.changes import SummaryLine
-from kai_fleet_cli.recovery.state import Resource, State, clusters_of
+from kai_fleet_cli.recovery.state import State, clusters_of
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
@@ -60,52 +60,32 @@ def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Summar
 
 
 def contents_inside(state: State, vcluster: str) -> str:
-    """What the state has in a vCluster, in words: its KAI, its queues and its workloads.
+    """What the state has in a vCluster, in words: its KAI, its queues and its workloads, as in
+    `Deployment demo/web`.
 
     `vcluster` is the URN of the vCluster's component.
     """
-    inside = _resources_inside(state, vcluster)
-    phrases = [
-        f"KAI {get(resource, 'inputs', 'version')}"
-        for resource in inside
-        if resource["type"] == RELEASE
-    ]
-    queues = sorted(_queues_in(inside))
+    phrases = list[str]()
+    queues = set[str]()
+    workloads = list[str]()
+    # What is inside has a provider, or a `deletedWith`, that is a child of the component.
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    for resource in state.resources.values():
+        if not clusters_of(resource) & children:
+            continue
+        resource_type = resource["type"]
+        if resource_type == RELEASE:
+            phrases.append(f"KAI {get(resource, 'inputs', 'version')}")
+        if resource_type == QUEUES:
+            queues.update(map(str, pairs(get(resource, "inputs", "queues"))))
+        # Only the names of objects of manifests have a slash, behind the team.
+        _, slash, name = read_urn(resource["urn"]).name.partition("/")
+        if slash and resource_type.startswith("kubernetes:"):
+            kind = resource_type.rpartition(":")[2]
+            workloads.append(f"{kind} {name}")
     if queues:
-        phrases.append(f"{plural(len(queues), 'queue')} {listed(queues, 'and')}")
-    workloads = sorted(_label(resource) for resource in inside if _is_workload(resource))
+        phrases.append(f"{plural(len(queues), 'queue')} {listed(sorted(queues), 'and')}")
     if workloads:
-        phrases.append(listed(workloads, "and"))
+        phrases.append(listed(sorted(workloads), "and"))
     phrases.append("and all that its users made")
     return ", ".join(phrases)
-
-
-def _resources_inside(state: State, vcluster: str) -> list[Resource]:
-    """Resources whose provider, or whose `deletedWith`, is a child of the vCluster's component."""
-    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
-    resources = state.resources.values()
-    return [resource for resource in resources if clusters_of(resource) & children]
-
-
-def _queues_in(resources: Iterable[Resource]) -> set[str]:
-    """The names of all queues in queue trees."""
-    names = set[str]()
-    for resource in resources:
-        if resource["type"] == QUEUES:
-            queues = pairs(get(resource, "inputs", "queues"))
-            names.update(map(str, queues))
-    return names
-
-
-def _is_workload(resource: Resource) -> bool:
-    """Whether it is an object of a manifest: only their names have a slash."""
-    if not resource["type"].startswith("kubernetes:"):
-        return False
-    return "/" in read_urn(resource["urn"]).name
-
-
-def _label(workload: Resource) -> str:
-    """Kind, namespace and name, as in `Deployment demo/web`. The team in front is left out."""
-    _, _, kind = workload["type"].rpartition(":")
-    _, _, name = read_urn(workload["urn"]).name.partition("/")
-    return f"{kind} {name}"

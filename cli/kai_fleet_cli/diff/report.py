@@ -206,8 +206,7 @@ def _changed_secrets(
     base: Base, file: Path, secrets: Sequence[Ciphertext]
 ) -> Iterator[SummaryLine]:
     """A line for each key of the file whose ciphertext differs, is new, or is gone."""
-    base_secrets = [secret for secret in base.secrets if secret.file == file.name]
-    old = {secret.path: secret.content for secret in base_secrets}
+    old = {secret.path: secret.content for secret in base.secrets if secret.file == file.name}
     new = {secret.path: secret.content for secret in secrets}
     for key in sorted(old.keys() | new.keys()):
         if key not in old:

@@ -1,7 +1,7 @@
 """Plans and diffs as Markdown for comments on pull requests, as GitHub and GitLab render it."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import jinja2
 
@@ -39,18 +39,6 @@ _MERMAID_ESCAPES: Final = str.maketrans(
 )
 
 
-class _FieldRow(NamedTuple):
-    """A row of the table of changes: a field of a resource, as text before and after.
-
-    A resource that is created or deleted has one row, without a field.
-    """
-
-    change: Change
-    path: str = ""
-    before: str = ""
-    after: str = ""
-
-
 def plan_page(plan: Plan) -> str:
     """A plan's page, ending in a newline."""
     stack = picture(plan.resources)
@@ -72,7 +60,7 @@ def diff_page(report: DiffReport) -> str:
         now.problems,
         report=report,
         trees=_changed_trees(report.base.resources, now.resources),
-        rows=_field_rows(changes),
+        rows=list(_field_rows(changes)),
         differ=len(changes),
     )
 
@@ -90,16 +78,16 @@ def _changed_trees(
     return trees
 
 
-def _field_rows(changes: Iterable[Change]) -> list[_FieldRow]:
-    """A row for each field that a change has; one without a field for a change without any."""
-    rows = list[_FieldRow]()
+def _field_rows(changes: Iterable[Change]) -> Iterator[tuple[Change, str, str, str]]:
+    """A row for each field of a change: the change, the field's path, its text before and after.
+
+    A change without fields, of a resource that is created or deleted, has one with empty texts.
+    """
     for change in changes:
         if not change.fields:
-            rows.append(_FieldRow(change))
+            yield change, "", "", ""
         for field in change.fields:
-            before, after = field.shown()
-            rows.append(_FieldRow(change, field.path, before, after))
-    return rows
+            yield change, field.path, *field.shown()
 
 
 def _page(name: str, problems: Iterable[Finding], **values: object) -> str:

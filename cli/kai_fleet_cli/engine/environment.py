@@ -182,10 +182,10 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
         running = lifecycle.up(say)
     except (ToolError, lifecycle.SandboxError) as error:
         raise UserError(str(error)) from None
-    if platform is not None:  # its platform stays the occupant
-        return Environment(running.env(), running.standins)
-    occupant = running.directory / OCCUPANT
-    occupant.write_text(stack)
+    occupant = None
+    if platform is None:  # else its platform stays the occupant
+        occupant = running.directory / OCCUPANT
+        occupant.write_text(stack)
     return Environment(running.env(), running.standins, occupant)
 
 

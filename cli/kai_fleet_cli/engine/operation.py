@@ -1,6 +1,5 @@
 """An operation of the engine on a stack, which may take several runs of Pulumi's CLI."""
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,13 +38,6 @@ class EngineOptions(TypedDict):
     on_output: Callable[[str], None]
     color: str
     suppress_progress: bool
-
-
-class PolicyOptions(TypedDict):
-    """Options of the Automation API for policy packs."""
-
-    policy_packs: list[str]
-    policy_pack_configs: list[str] | None
 
 
 class ResourceTree(NamedTuple):
@@ -109,8 +101,9 @@ class Operation:
                     continue_on_error=True,
                     suppress_outputs=True,  # `show_teams` prints them as a table
                     show_secrets=False,
+                    policy_packs=[POLICY_PACK],
+                    policy_pack_configs=policy_configs(self.stack),
                     **self.engine_options(self.report),
-                    **policy_options(self.stack),
                 )
             finally:
                 self.failed |= self.report.failed
@@ -185,16 +178,13 @@ class Operation:
         }
 
 
-def policy_options(stack: automation.Stack) -> PolicyOptions:
-    """The policy pack, configured by `rules.STACK.json` beside the stack's file if that exists."""
+def policy_configs(stack: automation.Stack) -> list[str] | None:
+    """The policy pack's configuration: `rules.STACK.json` beside the stack's file if that exists.
+
+    Else None.
+    """
     file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
-    config = [str(file)] if file.is_file() else None
-    return {"policy_packs": [POLICY_PACK], "policy_pack_configs": config}
-
-
-def names_urn(text: str, urn: str) -> bool:
-    """Whether a text has this URN in it, and not only a longer one that begins with it."""
-    return re.search(rf"{re.escape(urn)}(?![-\w])", text) is not None
+    return [str(file)] if file.is_file() else None
 
 
 def _print_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:

@@ -1,5 +1,6 @@
 """Refresh a stack's state from its clusters, and repair what a killed run left in it."""
 
+import re
 from typing import Final
 
 from pulumi import automation
@@ -8,7 +9,7 @@ from kai_fleet.names import IDENTITY, NAMESPACE_PATCH, PROVIDERS, RELEASE, VIRTU
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.display.terminal import say
-from kai_fleet_cli.engine.operation import Operation, names_urn
+from kai_fleet_cli.engine.operation import Operation
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state
 from kai_fleet_cli.recovery import state as stack_state
@@ -41,7 +42,7 @@ def refresh(operation: Operation, state: State) -> None:
         report = Report()
         try:
             operation.stack.refresh(
-                exclude=_urns_within(state, silent) or None,
+                exclude=stack_state.urns_within(silent, state.resources) or None,
                 clear_pending_creates=True,
                 suppress_outputs=True,
                 **operation.engine_options(report),
@@ -52,7 +53,7 @@ def refresh(operation: Operation, state: State) -> None:
                 raise
             silent |= failed
             state = last_state(operation.stack)  # the refresh has removed what is gone
-            for name in sorted({_vcluster_name(urn) for urn in failed}):
+            for name in sorted({read_urn(urn).name.removesuffix(IDENTITY) for urn in failed}):
                 say(f"vCluster {name} does not answer, and is not refreshed")
         else:
             _finish_uninstalls(operation)
@@ -70,15 +71,6 @@ def _may_be_imported(pending: PendingOperation, state: State) -> bool:
     )
 
 
-def _urns_within(state: State, clusters: set[str]) -> list[str]:
-    """The URNs of resources in these vClusters."""
-    return [
-        urn
-        for urn, resource in state.resources.items()
-        if not clusters.isdisjoint(stack_state.clusters_of(resource))
-    ]
-
-
 def _silent_clusters(
     error: automation.errors.CommandError, report: Report, state: State
 ) -> set[str]:
@@ -88,20 +80,20 @@ def _silent_clusters(
         silent |= stack_state.clusters_of(state.resources.get(urn, {}))
     # A provider that cannot use its cluster is named only in the error of the CLI.
     for urn in state.resources:
-        if _is_vcluster_provider(urn) and names_urn(str(error), urn):
+        if _is_vcluster_provider(urn) and _names_urn(str(error), urn):
             silent.add(urn)
     return silent
-
-
-def _vcluster_name(urn: str) -> str:
-    """The name of the vCluster that the resource with this URN stands for."""
-    return read_urn(urn).name.removesuffix(IDENTITY)
 
 
 def _is_vcluster_provider(urn: str) -> bool:
     """Whether this is the URN of a provider for what is in a vCluster."""
     read = read_urn(urn)
     return read.type.startswith(PROVIDERS) and read.above[-1:] == (VIRTUAL_CLUSTER,)
+
+
+def _names_urn(text: str, urn: str) -> bool:
+    """Whether a text has this URN in it, and not only a longer one that begins with it."""
+    return re.search(rf"{re.escape(urn)}(?![-\w])", text) is not None
 
 
 def _finish_uninstalls(operation: Operation) -> None:

@@ -14,6 +14,7 @@ from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
+from kai_fleet_cli.recovery.state import Resource, of_step
 from kai_fleet_stack.project import preview_command
 
 # Operations that change nothing: a resource is as declared, is read, or is read no longer.
@@ -21,7 +22,7 @@ UNTOUCHED: Final = ("same", "read", "discard")
 # The deletion that precedes a replacement.
 _DELETED_FIRST: Final = "delete-replaced"
 # The step that announces a replacement; its deletion and its creation are steps of their own.
-_ANNOUNCED: Final = ("replace",)
+_ANNOUNCED: Final = "replace"
 # To remove from an error: the engine's colours, and what the Kubernetes plugin writes before the
 # cause.
 _NOISE: Final = re.compile(
@@ -63,7 +64,7 @@ class Report:
     """
 
     errors: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    failed: dict[str, Resource] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     steps: list[automation.StepEventMetadata] = field(default_factory=list, repr=False)
@@ -94,9 +95,9 @@ class Report:
     def _note_begin(self, step: automation.StepEventMetadata) -> None:
         """Record a step that begins, and the parent of its resource."""
         state = step.new or step.old
-        if state is not None and state.custom and step.op not in _ANNOUNCED:
+        if state and state.custom and step.op != _ANNOUNCED:
             self.in_flight.add((step.urn, step.op))
-        parent = state.parent if state is not None else ""
+        parent = state.parent if state else ""
         if parent:
             self.parents[step.urn] = parent
         # A provider without a parent is the engine's own: every resource of a program has one.
@@ -119,16 +120,7 @@ class Report:
         if step.op == _DELETED_FIRST:
             self.stuck.add(step.urn)
         state = step.new or step.old
-        if state is None:
-            self.failed[step.urn] = {}
-            return
-        self.failed[step.urn] = {
-            "urn": state.urn,
-            "type": state.type,
-            "parent": state.parent,
-            "provider": state.provider,
-            "inputs": state.inputs,
-        }
+        self.failed[step.urn] = of_step(state) if state else {}
 
     @property
     def began(self) -> bool:
@@ -181,8 +173,11 @@ def show_teams(
         _show_unchanged(name, report, console, compared=compared)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    new_steps = filter(_is_new_team, report.steps)
-    created = {read_urn(step.urn).name for step in new_steps}
+    created = {
+        read_urn(step.urn).name
+        for step in report.steps
+        if step.type == TEAM and step.op == "create"
+    }
     new = [team for team in teams if team in created]
     if not new:
         return
@@ -215,10 +210,6 @@ def _show_unchanged(
     print_line(console, f"{as_declared} since the last update. {comparison}")
     if first := pulumi_first(comparison):
         print_line(console, first)
-
-
-def _is_new_team(step: automation.StepEventMetadata) -> bool:
-    return step.type == TEAM and step.op == "create"
 
 
 def _cells(team: str, about: TeamOutput) -> list[str]:

@@ -16,7 +16,7 @@ from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.errors import EngineError
-from kai_fleet_cli.engine.operation import Action, Operation, policy_options
+from kai_fleet_cli.engine.operation import POLICY_PACK, Action, Operation, policy_configs
 from kai_fleet_cli.engine.refresh import refresh as refresh_state
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state, variables_set
@@ -54,11 +54,13 @@ def up(
     """
     resume_command = resume.up_command(stack.name, removed)
     with _running(Action.UPDATE, stack, resume_command) as operation:
-        agreed = _prepare(operation, refresh=refresh, agree=agree)
-        names = agreed or removed
+        names = _prepare(operation, refresh=refresh, agree=agree) or removed
         if names:
             operation.resume_command = resume.up_command(stack.name, names)
-            _allow_losses(stack, names)
+            # Until `_running` ends: for the program, in this process, and for the engine's.
+            allowed = {REMOVE_VARIABLE: ",".join(names)}
+            stack.workspace.env_vars = {**stack.workspace.env_vars, **allowed}
+            os.environ.update(allowed)
         _update(operation)
         return operation.report
 
@@ -80,8 +82,9 @@ def preview(stack: automation.Stack, before: Callable[[], None], *, details: boo
         stack.preview(
             diff=details,
             suppress_outputs=not details,
+            policy_packs=[POLICY_PACK],
+            policy_pack_configs=policy_configs(stack),
             **operation.engine_options(operation.report),
-            **policy_options(stack),
         )
         return operation.report
 
@@ -144,16 +147,6 @@ def _cut_off_error(operation: Operation, state: State) -> EngineError:
         f" it. Repair it with: {cancel}; {operation.resume_command}"
     )
     return EngineError(message, began=False)
-
-
-def _allow_losses(stack: automation.Stack, names: Sequence[str]) -> None:
-    """Name to the program the teams that may lose something, until `_running` ends.
-
-    They are in REMOVE_VARIABLE, in this process and in that of the engine.
-    """
-    variables = {REMOVE_VARIABLE: ",".join(names)}
-    stack.workspace.env_vars = {**stack.workspace.env_vars, **variables}
-    os.environ.update(variables)
 
 
 def _update(operation: Operation) -> None:

@@ -18,6 +18,7 @@ from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.names import FLEET
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, version_key
+from kai_fleet.values import get
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
@@ -105,10 +106,11 @@ def read(context: str | None) -> Host:
         raise UserError(
             f"context {api.context} may not list nodes ({refused_nodes}); write --context NAME"
         )
-    unread: dict[str, str] = {}
-    for kind, refusal in refused.items():
-        if not isinstance(refusal, AbsentError):
-            unread[kind] = str(refusal)
+    unread = {
+        kind: str(refusal)
+        for kind, refusal in refused.items()
+        if not isinstance(refusal, AbsentError)
+    }
     # The file names each kind that was not read: for the template it is empty.
     cluster = Cluster(HOST, objects={kind: objects.get(kind, []) for kind in paths})
     return Host(cluster, api.context, version, unread)
@@ -165,11 +167,7 @@ def _on_one_line(value: object) -> str:
 
 def _gpu_resource(nodes: Sequence[KubeObject]) -> str:
     """The resource under which the nodes advertise most GPUs; the first known one for none."""
-
-    def count(resource: str) -> float:
-        return sum(node.gpus(resource) for node in nodes)
-
-    return max(GPU_RESOURCES, key=count)
+    return max(GPU_RESOURCES, key=lambda resource: sum(node.gpus(resource) for node in nodes))
 
 
 def _has_load_balancers(cluster: Cluster) -> bool:
@@ -177,23 +175,14 @@ def _has_load_balancers(cluster: Cluster) -> bool:
 
     In k3s the address of such a Service is a node's, which does not count.
     """
-    clouds = {_cloud(node) for node in cluster.all("nodes")}
+    # Such as `aws` in aws:///eu-1/i-0.
+    clouds = {str(node.spec.get("providerID")).partition(":")[0] for node in cluster.all("nodes")}
     if not clouds.isdisjoint(_KNOWN["clouds"]):
         return True
     if "k3s" in clouds:
         return False
-    return any(_has_ingress(service) for service in cluster.all("services"))
-
-
-def _cloud(node: KubeObject) -> str:
-    """The cloud in a node's providerID, such as `aws`."""
-    return str(node.spec.get("providerID")).partition(":")[0]
-
-
-def _has_ingress(service: KubeObject) -> bool:
-    """Whether a Service has the address of a load balancer."""
-    load_balancer = service.status.get("loadBalancer") or {}
-    return bool(load_balancer.get("ingress"))
+    services = cluster.all("services")
+    return any(get(service.status, "loadBalancer", "ingress") for service in services)
 
 
 def _addresses(nodes: Sequence[KubeObject]) -> dict[str, str]:
@@ -235,11 +224,10 @@ def _pools(
 
     The label is the known one that most nodes have. If no node has it, all are one pool.
     """
-
-    def count(label: str) -> int:
-        return sum(bool(node.labels.get(label)) for node in nodes)
-
-    label = max(_KNOWN["pools"], key=count)
+    label = max(
+        _KNOWN["pools"],
+        key=lambda known: sum(bool(node.labels.get(known)) for node in nodes),
+    )
     groups: defaultdict[str, list[KubeObject]] = defaultdict(list)
     for node in nodes:
         groups[node.labels.get(label, "")].append(node)

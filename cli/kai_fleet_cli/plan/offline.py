@@ -48,14 +48,11 @@ class Plan:
     @property
     def counts(self) -> str:
         """The sizes of the plan: `27 resources, 0 problems, 1 warning`."""
-        problems = sum(problem.level is Level.MANDATORY for problem in self.problems)
-        warnings = len(self.problems) - problems
-        parts = [
-            number_with_noun(len(self.resources), "resource"),
-            number_with_noun(problems, "problem"),
-            number_with_noun(warnings, "warning"),
-        ]
-        return ", ".join(parts)
+        mandatory = sum(problem.level is Level.MANDATORY for problem in self.problems)
+        resources = number_with_noun(len(self.resources), "resource")
+        problems = number_with_noun(mandatory, "problem")
+        warnings = number_with_noun(len(self.problems) - mandatory, "warning")
+        return f"{resources}, {problems}, {warnings}"
 
     @property
     def exit_code(self) -> int:
@@ -92,8 +89,15 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         path = file or reading.path_of(stack)
         raw = reading.read(path)
     except UserError as why:
-        name = file.name if file else f"Pulumi.{stack}.yaml"
-        return _unreadable(stack, name, str(why))
+        unreadable = Finding(
+            Level.MANDATORY,
+            path=file.name if file else f"Pulumi.{stack}.yaml",
+            kind="stack",
+            name=stack,
+            cause=str(why),
+            check="config-readable",
+        )
+        return Plan(stack, problems=(unreadable,), unreadable=True)
     planned = plan_settings(
         raw, stack, reading.facts_beside(path), secrets.copied_ciphertexts(path)
     )
@@ -104,19 +108,6 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         unread = replace(unread, level=Level.MANDATORY)
     others = [found for found in planned.problems if not found.cause.startswith("is missing")]
     return replace(planned, problems=(unread, *others))
-
-
-def _unreadable(stack: str, file_name: str, cause: str) -> Plan:
-    """A plan without resources, whose one finding is that the file cannot be read."""
-    problem = Finding(
-        Level.MANDATORY,
-        path=file_name,
-        kind="stack",
-        name=stack,
-        cause=cause,
-        check="config-readable",
-    )
-    return Plan(stack, problems=(problem,), unreadable=True)
 
 
 def plan_settings(

@@ -39,28 +39,16 @@ def picture(resources: Iterable[recorder.Registered]) -> Picture:
 def of_clusters(clusters: Sequence[ClusterModel]) -> Picture:
     """The picture of a stack's clusters. The first one with teams is the host."""
     by_name = {str(cluster.name): cluster for cluster in clusters}
-    host = _host(clusters, by_name)
-    teams = sorted(host.teams, key=lambda team: str(team.name))
-    trees = dict[str, Sequence[DeclaredQueue]]()
-    if host.queues:
-        trees[HOST] = host.queues
-    for team in teams:
-        inside = by_name.get(str(team.name))
-        if inside is not None and inside.queues:
-            trees[str(team.name)] = inside.queues
+    with_teams = [cluster for cluster in clusters if cluster.teams]
+    host = with_teams[0] if with_teams else by_name.get(HOST, ClusterModel(HOST))
+    queues_by_cluster = {HOST: host.queues}
     rows = list[TeamRow]()
-    for team in teams:
-        queues = trees.get(str(team.name), ())
+    for team in sorted(host.teams, key=lambda team: str(team.name)):
+        name = str(team.name)
+        queues = by_name[name].queues if name in by_name else ()
+        queues_by_cluster[name] = queues
         rows.append(_team_row(team, host, queues))
-    return Picture(rows, trees)
-
-
-def _host(clusters: Iterable[ClusterModel], by_name: Mapping[str, ClusterModel]) -> ClusterModel:
-    """The first cluster with teams, else the one named `host`, else an empty one."""
-    for cluster in clusters:
-        if cluster.teams:
-            return cluster
-    return by_name.get(HOST, ClusterModel(HOST))
+    return Picture(rows, {name: queues for name, queues in queues_by_cluster.items() if queues})
 
 
 def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueue]) -> TeamRow:

@@ -104,7 +104,7 @@ class Failure:
         return template.format(*commands, **fields)
 
 
-def repaired(cause: str, command: str) -> str:
+def repaired(cause: str, command: str = "") -> str:
     """The sentence with a cause and the command that repairs it; "" for no command."""
     repair = f". Repair it with: {command}" if command else ""
     return f"{cause}{repair}, then run the same command again"

@@ -49,7 +49,7 @@ def _repair_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
     if use is None or use.used <= NEARLY * use.quota:
         cause = "the etcd of its vCluster is at its quota, and takes no more writes"
         return cause, compaction(team)
-    cause = f"what the etcd of its vCluster holds fills its quota of {_in_gib(use.quota)}"
+    cause = f"what the etcd of its vCluster holds fills its quota of {use.quota / _GIB:.1f} GiB"
     key = f"vcluster.values of team {team} in the stack file"
     return f"{cause}: write {larger_quota(use.quota)} at {key}", ""
 
@@ -168,7 +168,3 @@ def _fixed_classes(api: Api, full_claims: Sequence[KubeObject]) -> list[str]:
     fixed = {item.name for item in classes if item.get("allowVolumeExpansion") is not True}
     used = {str(claim.spec.get("storageClassName")) for claim in full_claims}
     return sorted(fixed & used)
-
-
-def _in_gib(size_bytes: float) -> str:
-    return f"{size_bytes / _GIB:.1f} GiB"

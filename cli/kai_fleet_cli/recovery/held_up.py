@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import psutil
 from pulumi import automation
@@ -28,7 +28,8 @@ from kai_fleet.values import get
 from kai_fleet.wording import beginning_and_end, listed
 from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, helm_record, state
-from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of
+from kai_fleet_cli.recovery.failures import repaired
+from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of, urns_within
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.times import moment
 
@@ -36,20 +37,6 @@ _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # characters of the engine's own words
 _WEBHOOK_KINDS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _TERMINATING: Final = re.compile("is being deleted|being terminated")
-
-
-class Repair(NamedTuple):
-    """A cause and the command that repairs it; "" if no command does."""
-
-    cause: str
-    command: str
-
-
-class _Webhook(NamedTuple):
-    """The object that has a webhook, as `kind/name`, and whether KAI serves the webhook."""
-
-    configuration: str
-    is_of_kai: bool
 
 
 def by_team(
@@ -108,10 +95,7 @@ def with_same_vclusters(urns: Iterable[str], resources: Resources) -> set[str]:
     clusters: set[str] = set()
     for urn in excluded:
         clusters |= clusters_of(resources.get(urn, {}))
-    for urn, resource in resources.items():
-        if not clusters.isdisjoint(clusters_of(resource)):
-            excluded.add(urn)
-    return excluded
+    return excluded.union(urns_within(clusters, resources))
 
 
 @dataclass(frozen=True)
@@ -248,8 +232,7 @@ def _cause_and_repair(error: _Error) -> str:
             continue
         if row.finds:
             with suppress(*CLUSTER_ERRORS):
-                repair = _FINDS[row.finds](error)
-                return failures.repaired(repair.cause, repair.command)
+                return _FINDS[row.finds](error)
         with suppress(*CLUSTER_ERRORS):
             return _row_sentence(row, error, groups)
     if is_on_host:
@@ -282,9 +265,9 @@ def _row_sentence(
     fields = error.fields() | failures.with_object(groups)
     command = row.run
     if "hook" in groups:
-        webhook = _webhook(error, groups["hook"])
-        fields["config"] = _object(webhook.configuration)
-        if webhook.is_of_kai and row.run_kai:
+        configuration, is_of_kai = _webhook(error, groups["hook"])
+        fields["config"] = _object(configuration)
+        if is_of_kai and row.run_kai:
             command = row.run_kai
     if "{held}" in command:
         fields["held"] = _held_objects(error, groups.get("queues", ""))
@@ -311,16 +294,15 @@ def _held_objects(error: _Error, queues: str) -> str:
     return f"{name} -n {metadata['namespace']}" if "namespace" in metadata else name
 
 
-def _find_store(error: _Error) -> Repair:
+def _find_store(error: _Error) -> str:
     """Cause and repair of a full store of a vCluster. Raises one of CLUSTER_ERRORS."""
     values = get(error.release(f"{error.team}-release"), "inputs", "values")
     store = store_of(values)
     with closing(cluster_of_stack(error.stack)) as api:
-        cause, command = full_store.repair(api, error.team, store, error.message)
-    return Repair(cause, command)
+        return repaired(*full_store.repair(api, error.team, store, error.message))
 
 
-def _find_namespace(error: _Error) -> Repair:
+def _find_namespace(error: _Error) -> str:
     """Cause and repair of a namespace that is not deleted: the resource itself, or the namespace in
     which it is to be created.
 
@@ -337,15 +319,15 @@ def _find_namespace(error: _Error) -> Repair:
         namespace = KubeObject(api.get(f"/api/v1/namespaces/{name}"))
         reasons = causes(namespace, live(api))
     if not namespace.is_being_deleted:
-        return Repair(f"namespace {name} is there, and is not being deleted any more", "")
+        return repaired(f"namespace {name} is there, and is not being deleted any more")
     kubectl = error.vcluster_kubectl if error.is_inside else "kubectl"
     commands = [f"{kubectl} {cause.kubectl}" for cause in reasons if cause.kubectl]
     if commands and error.is_inside:
         commands.insert(0, error.login)
-    return Repair(sentence(namespace, reasons), " && ".join(commands))
+    return repaired(sentence(namespace, reasons), " && ".join(commands))
 
 
-def _find_release(error: _Error) -> Repair:
+def _find_release(error: _Error) -> str:
     """Cause and repair of a Helm release that was deleted with its namespace.
 
     Raises KeyError if the namespace is there, or another of CLUSTER_ERRORS.
@@ -355,13 +337,12 @@ def _find_release(error: _Error) -> Repair:
         if api.find(f"/api/v1/namespaces/{name}") is not None:
             raise KeyError(name)
     if error.refreshed:
-        return Repair(f"somebody deleted namespace {name} while this ran. See who deletes it", "")
-    return Repair(
-        f"somebody deleted namespace {name}, and the state still has it", error.resume_command
-    )
+        return repaired(f"somebody deleted namespace {name} while this ran. See who deletes it")
+    cause = f"somebody deleted namespace {name}, and the state still has it"
+    return repaired(cause, error.resume_command)
 
 
-def _find_record(error: _Error) -> Repair:
+def _find_record(error: _Error) -> str:
     """Cause and repair of a Helm release that has our name and another chart: somebody else's.
 
     No command repairs it. If its records cannot be read, the cause says so. Raises KeyError if the
@@ -375,13 +356,12 @@ def _find_record(error: _Error) -> Repair:
         with closing(error.open_cluster()) as api:
             charts = helm_record.charts_of(api, release, namespace)
     except (KubeError, ValueError) as problem:
-        return Repair(f"{there}, and its record cannot be read: {problem}", "")
+        return repaired(f"{there}, and its record cannot be read: {problem}")
     if charts <= {chart}:
         raise KeyError(release)
-    return Repair(
+    return repaired(
         f"{there}, and this stack did not make it: it is of chart {listed(sorted(charts), 'and')}."
-        " Leave it to its owner, and give the team another name, or have its owner uninstall it",
-        "",
+        " Leave it to its owner, and give the team another name, or have its owner uninstall it"
     )
 
 
@@ -393,9 +373,11 @@ _FINDS: Final = {
 }
 
 
-def _webhook(error: _Error, name: str) -> _Webhook:
-    """The vCluster's webhook of that name. Raises KeyError if there is none, or another of
-    CLUSTER_ERRORS.
+def _webhook(error: _Error, name: str) -> tuple[str, bool]:
+    """The object that has the vCluster's webhook of that name, as `kind/name`, and whether KAI
+    serves the webhook.
+
+    Raises KeyError if there is none, or another of CLUSTER_ERRORS.
     """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
@@ -406,7 +388,7 @@ def _webhook(error: _Error, name: str) -> _Webhook:
                     if webhook["name"] == name:
                         service = webhook["clientConfig"].get("service") or {}
                         is_of_kai = service.get("namespace") == KAI_NAMESPACE
-                        return _Webhook(f"{kind}/{configuration['metadata']['name']}", is_of_kai)
+                        return f"{kind}/{configuration['metadata']['name']}", is_of_kai
     raise KeyError(name)
 
 

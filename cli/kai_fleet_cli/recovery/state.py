@@ -65,7 +65,7 @@ class State:
     @property
     def parents(self) -> dict[str, str]:
         """The URN of each resource's parent, by URN; "" for no parent."""
-        return {urn: _parent_of(resource) for urn, resource in self.resources.items()}
+        return {urn: parent_of(resource) for urn, resource in self.resources.items()}
 
     @property
     def vclusters(self) -> dict[str, KnownVcluster]:
@@ -76,7 +76,7 @@ class State:
         vclusters: dict[str, KnownVcluster] = {}
         for urn, resource in self.resources.items():
             name = read_urn(urn).name
-            parent = _parent_of(resource)
+            parent = parent_of(resource)
             if resource.get("delete") or not name.endswith(IDENTITY):
                 continue
             if read_urn(parent).type != VIRTUAL_CLUSTER:
@@ -153,7 +153,12 @@ def clusters_of(resource: Resource) -> set[str]:
     return {urn for urn in urns if VIRTUAL_CLUSTER in read_urn(urn).above}
 
 
-def _parent_of(resource: Resource) -> str:
+def urns_within(clusters: set[str], resources: Resources) -> list[str]:
+    """The URNs of resources in these vClusters, which are as `clusters_of` has them."""
+    return [urn for urn, resource in resources.items() if clusters & clusters_of(resource)]
+
+
+def parent_of(resource: Resource) -> str:
     """The URN of a resource's parent; "" for none."""
     return str(resource.get("parent") or "")
 
@@ -161,3 +166,14 @@ def _parent_of(resource: Resource) -> str:
 def provider_of(resource: Resource) -> str:
     """The URN of a resource's provider; "" for none."""
     return provider_urn(str(resource.get("provider", "")))
+
+
+def of_step(state: automation.StepEventStateMetadata) -> Resource:
+    """A resource as an event of the engine has it, like one in a state."""
+    return {
+        "urn": state.urn,
+        "type": state.type,
+        "parent": state.parent,
+        "provider": state.provider,
+        "inputs": state.inputs,
+    }

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,10 +133,8 @@ def _indented_like(model: str, line: str) -> str:
 
 def _last_comments(lines: Sequence[str]) -> list[str]:
     """The comments and blank lines at the end of these lines."""
-    first = len(lines)
-    while first > 0 and _is_comment_or_blank(lines[first - 1]):
-        first -= 1
-    return list(lines[first:])
+    comments = list(takewhile(_is_comment_or_blank, reversed(lines)))
+    return comments[::-1]
 
 
 def _is_comment_or_blank(line: str) -> bool:

@@ -107,12 +107,12 @@ def unplanned_values(file: Path) -> dict[str, str]:
     for key, value in pairs(document.pop("config", None)).items():
         if not own_keys({key: None}):
             document[f"config.{key}"] = value
-    texts: dict[str, str] = {}
-    for key, value in document.items():
-        masked = _masked(value)
-        if masked != SECRET:
-            texts[key] = json.dumps(masked, sort_keys=True, default=str)
-    return texts
+    masked = {key: _masked(value) for key, value in document.items()}
+    return {
+        key: json.dumps(value, sort_keys=True, default=str)
+        for key, value in masked.items()
+        if value != SECRET
+    }
 
 
 def esc_finding(file: Path) -> Finding | None:

@@ -2,10 +2,9 @@
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
 
 from rich.console import Console
 from rich.prompt import Confirm
@@ -20,7 +19,6 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import GONE, Keys, with_value, write_atomically
-from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import update_command
@@ -99,20 +97,24 @@ def stack_file(stack: str) -> StackFile:
     """
     path = reading.path_of(stack)
     raw = reading.read(path)
-    teams = {team.name: team for team in _declared_teams(raw)}
-    text = path.read_bytes().decode()
-    return StackFile(stack, path, text, raw, teams, is_team_stack=bool(pairs(raw.get("team"))))
-
-
-def _declared_teams(raw: Mapping[str, object]) -> Iterator[DeclaredTeam]:
-    """The team of a team stack, or else the teams of a platform."""
     defaults = pairs(raw.get("scheduler"))
-    team = pairs(raw.get("team"))
-    if team:
-        yield _declared_team(str(team.get("name")), f"{NAMESPACE}:team", team, defaults)
-        return
-    for name, values in pairs(raw.get("teams")).items():
-        yield _declared_team(str(name), f"{NAMESPACE}:teams.{name}", values, defaults)
+    own_team = pairs(raw.get("team"))
+    if own_team:
+        name = str(own_team.get("name"))
+        teams = [_declared_team(name, f"{NAMESPACE}:team", own_team, defaults)]
+    else:
+        teams = [
+            _declared_team(str(name), f"{NAMESPACE}:teams.{name}", values, defaults)
+            for name, values in pairs(raw.get("teams")).items()
+        ]
+    return StackFile(
+        stack,
+        path,
+        text=path.read_bytes().decode(),
+        raw=raw,
+        teams={team.name: team for team in teams},
+        is_team_stack=bool(own_team),
+    )
 
 
 def _declared_team(
@@ -141,7 +143,7 @@ class Change:
         team: The team that changes.
         sentence: What the edit means.
         done: What is true after the update.
-        removes: The team that is removed; "" for none.
+        removed: The team, if it is removed; else empty.
     """
 
     file: StackFile
@@ -149,7 +151,7 @@ class Change:
     team: str
     sentence: str
     done: str
-    removes: str = ""
+    removed: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         """The lines that change, each behind `-` or `+`."""
@@ -201,23 +203,21 @@ def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
     return values
 
 
-class TeamFlags(TypedDict):
-    """The flags of `fleet team add`.
+def add(
+    file: StackFile,
+    name: str,
+    *,
+    mode: str,
+    version: str,
+    pool: Mapping[str, str],
+    gpus: int,
+    queues: Mapping[str, str],
+) -> Change:
+    """Add a team to a platform. The rules judge these values, not this function.
 
     `version` is "" for none, `pool` the labels of the team's nodes, `gpus` a number of whole GPUs.
-    `queue` has leaf queues with their GPUs in mode virtual, and the leaf that the team gets in mode
-    host, with "".
-    """
-
-    mode: str
-    version: str
-    pool: Mapping[str, str]
-    gpus: int
-    queue: Mapping[str, str]
-
-
-def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
-    """Add a team to a platform. The rules judge the flags, not this function.
+    `queues` has leaf queues with their GPUs in mode virtual, and the leaf that the team gets in
+    mode host, with "".
 
     Raises:
         UserError: The team exists, here or with a stack of its own; the stack is a team's; or YAML
@@ -230,18 +230,17 @@ def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
         )
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
-    mode = flags["mode"]
-    scheduler = {"mode": mode, "version": flags["version"]}
+    scheduler = {"mode": mode, "version": version}
     team: dict[str, object] = {
         "scheduler": {key: value for key, value in scheduler.items() if value}
     }
-    if flags["pool"]:
-        team["nodePool"] = flags["pool"]
+    if pool:
+        team["nodePool"] = pool
     if mode == "host":
-        team["queue"] = ", ".join(flags["queue"])  # the rules refuse more than one
-    team["gpus"] = flags["gpus"]
+        team["queue"] = ", ".join(queues)  # the rules refuse more than one
+    team["gpus"] = gpus
     if mode == "virtual":
-        team["queues"] = _queue_tree(name, flags)
+        team["queues"] = _queue_tree(name, gpus, queues)
     return Change(
         file,
         after=_edited(file, ("config", f"{NAMESPACE}:teams", name), team),
@@ -251,16 +250,16 @@ def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
     )
 
 
-def _queue_tree(name: str, flags: TeamFlags) -> dict[str, object]:
+def _queue_tree(name: str, gpus: int, queues: Mapping[str, str]) -> dict[str, object]:
     """One queue with all GPUs, and the leaves below it: each version of KAI schedules two levels.
 
     Without leaves the team gets one of its own name.
     """
-    leaves = flags["queue"] or {name: str(flags["gpus"])}
-    children = {leaf: {"gpu": _number_or_text(gpus)} for leaf, gpus in leaves.items()}
+    leaves = queues or {name: str(gpus)}
+    children = {leaf: {"gpu": _number_or_text(share)} for leaf, share in leaves.items()}
     candidates = ["default", name, f"{name}-all"]
     top = next(candidate for candidate in candidates if candidate not in leaves)
-    return {top: {"gpu": flags["gpus"], "children": children}}
+    return {top: {"gpu": gpus, "children": children}}
 
 
 def _number_or_text(text: str) -> object:
@@ -317,7 +316,7 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
         team=team.name,
         sentence=f"{team.name} goes: {lost}",
         done=f"team {team.name} is gone.",
-        removes=team.name,
+        removed=[team.name],
     )
 
 
@@ -337,9 +336,9 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     """
     is_agreed = yes or no_up
     name = change.file.path.name
-    if change.removes:
-        command = f"{FLEET} team remove {change.removes} --stack {change.file.stack}"
-        loss = f"team {change.removes} and all its pods would be gone"
+    if change.removed:
+        command = f"{FLEET} team remove {change.team} --stack {change.file.stack}"
+        loss = f"team {change.team} and all its pods would be gone"
         terminal.require_answer(command, loss, yes=is_agreed)
     _judge(change)
     _show(change)
@@ -371,9 +370,8 @@ def _judge(change: Change) -> None:
     facts_of = reading.facts_beside(change.file.path)
     stack = change.file.stack
     verdict = validation.validate(raw, facts_of=facts_of, stack=stack)
-    refused: Sequence[Finding] = verdict.refused
-    if refused:
-        as_text.show_problems(refused, Console())
+    if verdict.refused:
+        as_text.show_problems(verdict.refused, Console())
         raise UserError("the rules refuse this; nothing is written")
     raw_before = reading.parse(change.file.text, name)
     before = validation.validate(raw_before, facts_of=facts_of, stack=stack).problems
@@ -397,21 +395,17 @@ def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
     """
     if yes or no_up:
         return not no_up
-    if change.removes:
-        terminal.confirm_name(change.removes)
+    if change.removed:
+        terminal.confirm_name(change.team)
         return True
     return terminal.can_ask() and Confirm.ask("Run the update now?", default=True)
-
-
-def _removed(change: Change) -> list[str]:
-    return [change.removes] if change.removes else []
 
 
 def _update_command(change: Change) -> str:
     """The command that runs the update of a change, and agrees to a removal."""
     stack = change.file.stack
-    if change.removes:
-        return f"{FLEET} up --stack {stack}{resume.yes_flag(_removed(change))}"
+    if change.removed:
+        return f"{FLEET} up --stack {stack}{resume.yes_flag(change.removed)}"
     return update_command(stack)
 
 
@@ -425,7 +419,7 @@ def _update(change: Change) -> None:
     try:
         environment = for_stack(stack, validated=False)  # the edit was judged already
         opened = workspace.open_stack(stack, environment.variables)
-        runs.up(opened, removed=_removed(change))
+        runs.up(opened, removed=change.removed)
     except UserError as error:
         began = isinstance(error, EngineError) and error.began
         name = change.file.path.name
@@ -445,6 +439,6 @@ def _way_on(change: Change, message: str) -> str:
     repair, same_command, _ = message.partition("run the same command again")
     if same_command:
         return f"{repair}run: {_update_command(change)}"
-    if resume.up_command(change.file.stack, _removed(change)) in message:
+    if resume.up_command(change.file.stack, change.removed) in message:
         return message
     return f"{message}. Go on with: {_update_command(change)}"

@@ -115,9 +115,8 @@ def for_people(administrators: str, oidc: Oidc) -> str:
     arguments = [
         f"--oidc-issuer-url={oidc.issuer}",
         f"--oidc-client-id={oidc.client_id}",
+        *[f"--oidc-extra-scope={scope}" for scope in oidc.scopes],
     ]
-    for scope in oidc.scopes:
-        arguments.append(f"--oidc-extra-scope={scope}")
     if oidc.ca:
         authority = base64.b64encode(oidc.ca.encode()).decode()
         arguments.append(f"--certificate-authority-data={authority}")
