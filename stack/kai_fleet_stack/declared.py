@@ -176,7 +176,7 @@ def _grant(settings: Settings, name: str) -> DeclaredTeam:
         _namespace(settings, name),
         path=key_path(("teamStacks", name)),  # also if this stack has a team of the same name
         mode="virtual" if settings.kai is None else "host",
-        parent_queue=settings.team_stacks[name].parent_queue,
+        queue=settings.team_stacks[name].parent_queue,
         inside=ClusterModel(gpu_resource=settings.gpu.resource),
     )
 
@@ -185,7 +185,6 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     """A team that this stack runs, with its vCluster."""
     team = settings.teams[name]
     vcluster = team.vcluster
-    facts = settings.platform_facts
     values = argument_values(team_arguments.vcluster(settings, name))
     release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
     running_version = state.versions.get(release)
@@ -199,7 +198,6 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
-        parent_queue=facts.grant_of(name).parent_queue if facts else None,
         own_annotations=_own_annotations(settings, vcluster.access),
         classes=settings.volume_classes(name),
         version=vcluster.version or DEFAULT_VCLUSTER,
