@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import Maybe, at
@@ -219,11 +218,6 @@ class ClusterModel:
     def scheduler(self) -> Kai:
         """Its KAI; one without a version if none is declared."""
         return self.kai[0] if self.kai else Kai(None)
-
-    @property
-    def gpu_sharing(self) -> bool:
-        """Whether its KAI lets pods share GPUs."""
-        return self.scheduler.sharing != DISABLED
 
     @cached_property
     def tree(self) -> QueueIndex:
