@@ -88,7 +88,7 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
             " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
         )
     for leaf in _leaves(_Value("", installed.values)):
-        reason = _why_refused(leaf, cluster.sources, installed.home, installed.repository)
+        reason = _why_refused(leaf, cluster.sources, installed)
         if reason is None:
             continue
         keys = [key for key in (installed.values_key, leaf.key) if key]
@@ -233,16 +233,10 @@ def _chart_inside(chart: Mapping[str, object]) -> str:
     return "/".join(str(step).rstrip("/") for step in steps if step)
 
 
-def _why_refused(
-    leaf: _Value,
-    known: KnownSources,
-    home: str,
-    repository: str,
-) -> str | None:
+def _why_refused(leaf: _Value, known: KnownSources, installed: Chart) -> str | None:
     """Why a value is refused; None if it names nothing, or something in a known place.
 
-    `home` and `repository` are the chart's own registry and repository: they complete a value
-    where only one of the two is written.
+    The chart's own registry and repository complete a value where only one of the two is written.
     """
     value = str(leaf.value or "")
     names_image = _names_image(leaf)
@@ -254,7 +248,7 @@ def _why_refused(
     if "manifests" in leaf.name:
         return "has manifests, in which no image is looked at"
     if names_image:
-        return _why_image_refused(leaf, value, known, home, repository)
+        return _why_image_refused(leaf, value, known, installed)
     if _NAMES_TAG.search(leaf.name):
         if sources.TAGS.fullmatch(value):
             return None
@@ -277,8 +271,7 @@ def _why_image_refused(
     leaf: _Value,
     value: str,
     known: KnownSources,
-    home: str,
-    repository: str,
+    installed: Chart,
 ) -> str | None:
     """Why the value of a key that names images is refused; None if it is in a known place."""
     is_registry = leaf.name.endswith(("registry", "mirror"))
@@ -286,12 +279,12 @@ def _why_image_refused(
         if is_registry or leaf.name == "repository":
             return "is empty, so that the name beside it may lead anywhere"
         return None
-    if leaf.name == "registry" and repository:
+    if leaf.name == "registry" and installed.repository:
         if isinstance(leaf.siblings.get("repository"), str):
             return None  # judged with the repository
-        value = f"{value}/{repository}"
+        value = f"{value}/{installed.repository}"
     elif leaf.name == "repository" and not _HOST.match(value):
-        registry = leaf.siblings.get("registry", home) or ""
+        registry = leaf.siblings.get("registry", installed.home) or ""
         value = f"{registry}/{value}".removeprefix("/")
     elif _BARE.fullmatch(value) and not leaf.in_list and not is_registry:
         return None  # relative to the chart's own registry
