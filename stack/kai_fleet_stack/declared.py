@@ -35,6 +35,7 @@ from kai_fleet_stack.settings.sections.kubernetes import in_domains
 from kai_fleet_stack.settings.sections.platform import HostKai
 from kai_fleet_stack.settings.sections.queues import PlacedQueue, walk
 from kai_fleet_stack.settings.sections.teams import Scheduler
+from kai_fleet_stack.settings.team_stack import Facts
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import TreeArgs
@@ -65,7 +66,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         platform_stack=settings.platform_stack,
     )
     if settings.platform_facts is not None:
-        return _with_granted_queues(host, settings)
+        return _with_granted_queues(host, settings, settings.platform_facts)
     queues_key = key_path(("queues",))
     return replace(
         host,
@@ -140,7 +141,7 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
         )
 
 
-def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost:
+def _with_granted_queues(host: DeclaredHost, settings: Settings, facts: Facts) -> DeclaredHost:
     """The host of a team's own stack, with the queue that the platform grants it.
 
     The queue has the team's GPUs as quota and limit; all else of it, and the queues above it, are
@@ -148,17 +149,15 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
-    facts = settings.platform_facts
-    grant = facts.teams.get(team.name) if facts else None
-    if grant is None or grant.parent_queue is None:
+    grant = facts.grant_of(team.name)
+    if grant.parent_queue is None:
         return replace(host, queues_key=path)
     queues = list[DeclaredQueue]()
     parent = None
     for name in (*grant.above, grant.parent_queue):
         gpus = grant.gpus_with_slices if name == grant.parent_queue else UNLIMITED
         shares = {**UNLIMITED_SHARES, "gpu": QueueShare(gpus, gpus)}
-        queue = DeclaredQueue(name, parent, shares, path=path, shard=grant.shard)
-        queues.append(queue)
+        queues.append(DeclaredQueue(name, parent, shares, path=path, shard=grant.shard))
         parent = name
     if team.mode == "host":
         team_queues = settings.teams[team.name].queues

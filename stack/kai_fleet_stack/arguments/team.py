@@ -216,6 +216,6 @@ def _monitoring(
 def _without_database(settings: Settings, name: str) -> VirtualClusterArgs:
     """Arguments of a team's vCluster; without its store if that has a database's URL, a secret."""
     args = vcluster(settings, name)
-    if "data_source" in args["store"]:
+    if settings.teams[name].vcluster.store.database is not None:
         args["store"] = {}
     return args

@@ -139,9 +139,9 @@ class Settings(Defaults, Platform):
         if self.mirror is None or not chart:
             return section
         registry = self.mirror.registry
-        image_values = []
-        for key, image in images.items():
-            image_values.append(nested(key, sources.mirrored(registry, image)))
+        image_values = [
+            nested(key, sources.mirrored(registry, image)) for key, image in images.items()
+        ]
         update = {
             "chart": section.chart or f"oci://{registry}/charts/{chart}",
             "values": merged(*image_values, section.values),
@@ -279,7 +279,7 @@ class Settings(Defaults, Platform):
         """
         team = self.team_or_grant(name)
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
-        return dict(of_vcluster or self.vcluster.node_pool or team.node_pool)
+        return of_vcluster or self.vcluster.node_pool or team.node_pool
 
     def foreign_pools(self, name: str) -> list[dict[str, str]]:
         """Labels of the nodes that other teams and control planes use, each pool once, sorted.

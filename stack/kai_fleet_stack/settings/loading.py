@@ -4,7 +4,7 @@
 the settings without the wrong keys.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,25 +155,20 @@ def _databases(settings: Settings) -> Mistakes:
 
     Of teams with one database all but the first are reported.
     """
-    if settings.vcluster.store.data_source is not None:
+    if settings.vcluster.store.database is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
         yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
     users: dict[str, str] = {}
-    for name, url in _database_urls(settings):
+    for name, team in settings.teams.items():
+        url = team.vcluster.store.database
+        if url is None or url == MASK:  # a plan has MASK for each
+            continue
         user = users.setdefault(url, name)
         if user != name:
             cause = f"is the database of team {user}, and each writes over the other's objects"
             path = f"{settings.team_path(name)}.vcluster.store.dataSource"
             yield path, f"{cause}; write one of its own"
-
-
-def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Teams with the decrypted URLs of their databases; a plan has only MASK, which is left out."""
-    for name, team in settings.teams.items():
-        secret = team.vcluster.store.data_source
-        if secret is not None and secret.get_secret_value() != MASK:
-            yield name, secret.get_secret_value()
 
 
 def _platform_mistakes(settings: Settings) -> Mistakes:

@@ -192,7 +192,8 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     """
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
-    set_by_file = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
+    set_by_file = file.team.set_fields
+    del set_by_file["name"]
     grant = {key: value for key, value in facts.grant_of(name) if key in TeamSettings.model_fields}
     platform = {key: getattr(facts, key) for key in Platform.model_fields}
     settings = Settings.model_validate(
