@@ -35,7 +35,6 @@ from kai_fleet_stack.settings.sections.kubernetes import in_domains
 from kai_fleet_stack.settings.sections.platform import HostKai
 from kai_fleet_stack.settings.sections.queues import PlacedQueue, walk
 from kai_fleet_stack.settings.sections.teams import Scheduler
-from kai_fleet_stack.settings.team_stack import Facts
 
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import TreeArgs
@@ -57,7 +56,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     deployed = state or Deployed()
     host = DeclaredHost(
         HOST,
-        path=key_path(("cluster",)),
+        path="kai-fleet:cluster",
         teams=tuple(_team(settings, name, deployed) for name in settings.teams),
         sources=settings.known_sources,
         registry_users=_registry_users(settings),
@@ -66,12 +65,11 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         platform_stack=settings.platform_stack,
     )
     if settings.platform_facts is not None:
-        return _with_granted_queues(host, settings, settings.platform_facts)
-    queues_key = key_path(("queues",))
+        return _with_granted_queues(host, settings)
     return replace(
         host,
         declared=True,
-        queues=_queues(host_arguments.queues(settings), walk(settings.queues, f"{queues_key}.")),
+        queues=_queues(host_arguments.queues(settings), walk(settings.queues, "kai-fleet:queues.")),
         grants=tuple(_grant(settings, name) for name in settings.team_stacks),
         charts=tuple(_host_charts(settings)),
         objects=tuple(_device_plugin(settings)),
@@ -89,7 +87,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
     mirror = settings.mirror
     if mirror is not None and mirror.account is not None:
         users.pop(key_path(("registries", mirror.registry)), None)
-        users[key_path(("mirror", "account"))] = mirror.account.username
+        users["kai-fleet:mirror.account"] = mirror.account.username
     for team, declared in settings.teams.items():
         for name, account in declared.registries.items():
             users[f"{settings.team_path(team)}.registries.{name}"] = account.username
@@ -99,7 +97,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
 def _host_kai(settings: Settings) -> tuple[Kai, ...]:
     if settings.kai is None:
         return ()
-    kai = _kai(settings, settings.kai, key_path(("kai",)))
+    kai = _kai(settings, settings.kai, "kai-fleet:kai")
     return (replace(kai, registries=tuple(settings.registries)),)
 
 
@@ -111,7 +109,7 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
         gpu.chart,
         gpu.values,
         subject="the GPU stack",
-        path=key_path(("gpu",)),
+        path="kai-fleet:gpu",
         names=(provider.chart,) if provider.chart else None,
         version=gpu.version or provider.version,
         tested=provider.version,
@@ -124,7 +122,7 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
             {"image": kind.image},
             values_key="",
             subject=f"cluster {settings.cluster.name}",
-            path=key_path(("cluster", "kind")),
+            path="kai-fleet:cluster.kind",
         )
 
 
@@ -136,12 +134,12 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
             "Release",
             chart,
             chart,
-            path=key_path(("gpu", "values")),
+            path="kai-fleet:gpu.values",
             sharing=device_sharing(settings.gpu.values),
         )
 
 
-def _with_granted_queues(host: DeclaredHost, settings: Settings, facts: Facts) -> DeclaredHost:
+def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost:
     """The host of a team's own stack, with the queue that the platform grants it.
 
     The queue has the team's GPUs as quota and limit; all else of it, and the queues above it, are
@@ -149,7 +147,7 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings, facts: Facts) -
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
-    grant = facts.grant_of(team.name)
+    grant = settings.granted(team.name)
     if grant.parent_queue is None:
         return replace(host, queues_key=path)
     queues = list[DeclaredQueue]()

@@ -7,6 +7,7 @@ from kai_fleet import releases
 from kai_fleet.releases import KAI, Release, version_key
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
+from kai_fleet_policies.key_paths import overlaps
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.rules.rule import (
@@ -152,15 +153,10 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     if cluster.isolated:
         reported = [key for key, _, _ in wrong]
         for key, cause, fix in refusals("kai", values, version):
-            if cause and not any(_overlap(key, other) for other in reported):
+            if cause and not overlaps(key, reported):
                 wrong.append((key, cause, fix))
     for key, cause, fix in wrong:
         yield subject.at("values").at(key).refuse(cause, fix)
-
-
-def _overlap(key: str, other: str) -> bool:
-    """Whether two dotted keys are the same, or one is below the other."""
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 @advisory("kai-value-reaches", "low", each_kai)

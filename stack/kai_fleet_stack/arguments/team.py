@@ -122,14 +122,12 @@ def queues(settings: Settings, name: str) -> TreeArgs:
         if team.pools:
             inside["pools"] = team.gpus_by_pool
         return inside
-    facts = settings.platform_facts
-    grant = facts.grant_of(name) if facts else None
-    shard = grant.shard if grant else None
+    grant = settings.granted(name)
     on_host: TreeArgs = {
-        "queues": queue_args(team.queues, shard),
+        "queues": queue_args(team.queues, grant.shard),
         "cluster": settings.cluster.name,
     }
-    if grant is not None and grant.parent_queue is not None:
+    if grant.parent_queue is not None:
         on_host["parent"] = grant.parent_queue
     return on_host
 

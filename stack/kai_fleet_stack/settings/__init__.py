@@ -36,6 +36,7 @@ from kai_fleet_stack.settings.sections.teams import (
     REMOVED,
     Defaults,
     Grant,
+    Granted,
     Scheduler,
     TeamSettings,
 )
@@ -222,10 +223,14 @@ class Settings(Defaults, Platform):
         """In a team's own stack the name of its platform's stack; "" in a platform's stack."""
         return self._platform.stack if self._platform else ""
 
+    def granted(self, team: str) -> Granted:
+        """In a team's own stack what its platform grants it; an empty grant in any other case."""
+        return self._platform.grant_of(team) if self._platform else Granted()
+
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file, or of the grant for its own stack."""
         if self.platform_facts is not None:
-            return key_path(("team",))
+            return "kai-fleet:team"
         section = "teams" if team in self.teams else "teamStacks"
         return key_path((section, team))
 
