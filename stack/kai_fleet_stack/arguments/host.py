@@ -35,7 +35,9 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
             tolerations[str(toleration_text(toleration))] = toleration
     of_gpu = ("provider", "version", "chart", "system_priorities")
     args: GpuStackArgs = fields_in_clear(gpu, of_gpu)
-    args.update(chart_account(settings, gpu.chart, {}))
+    account = chart_account(settings, gpu.chart, {})
+    if account is not None:
+        args["chart_account"] = account
     args["values"] = gpu.values
     args["tolerations"] = list(tolerations.values())
     args["registries"] = in_clear(settings.registries)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.declaring.inputs import without_none
+from kai_fleet.declaring.inputs import RegistryArgs, without_none
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.sharing import MODES, mode_in
 from kai_fleet.releases.sources import in_any
@@ -45,10 +45,10 @@ def chart_account(
     settings: Settings,
     chart: str | None,
     registries: Registries,
-) -> Any:
-    """Argument `chart_account`: the account of the longest registry name that contains a chart.
+) -> RegistryArgs | None:
+    """The account of the longest registry name that contains a chart, its password in clear text.
 
-    No argument if `chart` is None, or if no registry contains it.
+    None if `chart` is, or if no registry contains it.
 
     `registries` are looked up together with the stack's, and replace those of the same name.
     """
@@ -56,10 +56,10 @@ def chart_account(
     location = (chart or "").removeprefix("oci://")
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
     if not names:
-        return {}
+        return None
     longest = max(names, key=len)
-    account = in_clear(accounts[longest])
-    return {"chart_account": account}
+    account: RegistryArgs = in_clear(accounts[longest])
+    return account
 
 
 def kai_args(
@@ -82,7 +82,9 @@ def kai_args(
     mode = in_values if in_values in MODES else settings.sharing_of(kai)
     args: KaiSchedulerArgs = fields_in_clear(kai, KaiRelease.model_fields)
     args.update(fields_in_clear(pods, ("tolerations", "affinity")))
-    args.update(chart_account(settings, kai.chart, registries))
+    account = chart_account(settings, kai.chart, registries)
+    if account is not None:
+        args["chart_account"] = account
     args["version"] = version
     args["values"] = kai.values
     args["gpu_sharing"] = mode != DISABLED

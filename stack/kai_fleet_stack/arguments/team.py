@@ -44,7 +44,9 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     of_team = ("tolerations", "affinity", "registries", "labels", "annotations")
     args: VirtualClusterArgs = in_clear(vcluster)
     args.update(fields_in_clear(team, of_team))
-    args.update(chart_account(settings, vcluster.chart, team.registries))
+    account = chart_account(settings, vcluster.chart, team.registries)
+    if account is not None:
+        args["chart_account"] = account
     args.update(
         {
             "namespace": f"team-{name}",
