@@ -56,7 +56,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     deployed = state or Deployed()
     host = DeclaredHost(
         HOST,
-        path=key_path(("cluster",)),
+        path="kai-fleet:cluster",
         teams=tuple(_team(settings, name, deployed) for name in settings.teams),
         sources=settings.known_sources,
         registry_users=_registry_users(settings),
@@ -66,11 +66,10 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     )
     if settings.platform_facts is not None:
         return _with_granted_queues(host, settings)
-    queues_key = key_path(("queues",))
     return replace(
         host,
         declared=True,
-        queues=_queues(host_arguments.queues(settings), walk(settings.queues, f"{queues_key}.")),
+        queues=_queues(host_arguments.queues(settings), walk(settings.queues, "kai-fleet:queues.")),
         grants=tuple(_grant(settings, name) for name in settings.team_stacks),
         charts=tuple(_host_charts(settings)),
         objects=tuple(_device_plugin(settings)),
@@ -88,7 +87,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
     mirror = settings.mirror
     if mirror is not None and mirror.account is not None:
         users.pop(key_path(("registries", mirror.registry)), None)
-        users[key_path(("mirror", "account"))] = mirror.account.username
+        users["kai-fleet:mirror.account"] = mirror.account.username
     for team, declared in settings.teams.items():
         for name, account in declared.registries.items():
             users[f"{settings.team_path(team)}.registries.{name}"] = account.username
@@ -98,7 +97,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
 def _host_kai(settings: Settings) -> tuple[Kai, ...]:
     if settings.kai is None:
         return ()
-    kai = _kai(settings, settings.kai, key_path(("kai",)))
+    kai = _kai(settings, settings.kai, "kai-fleet:kai")
     return (replace(kai, registries=tuple(settings.registries)),)
 
 
@@ -110,7 +109,7 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
         gpu.chart,
         gpu.values,
         subject="the GPU stack",
-        path=key_path(("gpu",)),
+        path="kai-fleet:gpu",
         names=(provider.chart,) if provider.chart else None,
         version=gpu.version or provider.version,
         tested=provider.version,
@@ -123,7 +122,7 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
             {"image": kind.image},
             values_key="",
             subject=f"cluster {settings.cluster.name}",
-            path=key_path(("cluster", "kind")),
+            path="kai-fleet:cluster.kind",
         )
 
 
@@ -135,7 +134,7 @@ def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
             "Release",
             chart,
             chart,
-            path=key_path(("gpu", "values")),
+            path="kai-fleet:gpu.values",
             sharing=device_sharing(settings.gpu.values),
         )
 
@@ -148,17 +147,15 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
-    facts = settings.platform_facts
-    grant = facts.teams.get(team.name) if facts else None
-    if grant is None or grant.parent_queue is None:
+    grant = settings.granted(team.name)
+    if grant.parent_queue is None:
         return replace(host, queues_key=path)
     queues = list[DeclaredQueue]()
     parent = None
     for name in (*grant.above, grant.parent_queue):
         gpus = grant.gpus_with_slices if name == grant.parent_queue else UNLIMITED
         shares = {**UNLIMITED_SHARES, "gpu": QueueShare(gpus, gpus)}
-        queue = DeclaredQueue(name, parent, shares, path=path, shard=grant.shard)
-        queues.append(queue)
+        queues.append(DeclaredQueue(name, parent, shares, path=path, shard=grant.shard))
         parent = name
     if team.mode == "host":
         team_queues = settings.teams[team.name].queues
@@ -176,7 +173,7 @@ def _grant(settings: Settings, name: str) -> DeclaredTeam:
         _namespace(settings, name),
         path=key_path(("teamStacks", name)),  # also if this stack has a team of the same name
         mode="virtual" if settings.kai is None else "host",
-        parent_queue=settings.team_stacks[name].parent_queue,
+        queue=settings.team_stacks[name].parent_queue,
         inside=ClusterModel(gpu_resource=settings.gpu.resource),
     )
 
@@ -185,7 +182,6 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     """A team that this stack runs, with its vCluster."""
     team = settings.teams[name]
     vcluster = team.vcluster
-    facts = settings.platform_facts
     values = argument_values(team_arguments.vcluster(settings, name))
     release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
     running_version = state.versions.get(release)
@@ -199,7 +195,6 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
-        parent_queue=facts.grant_of(name).parent_queue if facts else None,
         own_annotations=_own_annotations(settings, vcluster.access),
         classes=settings.volume_classes(name),
         version=vcluster.version or DEFAULT_VCLUSTER,

@@ -167,7 +167,7 @@ def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[F
         return []
     finding = Finding(
         Level.MANDATORY,
-        key_path(("cluster", "name")),
+        "kai-fleet:cluster.name",
         "cluster",
         settings.cluster.name,
         f"is not {before}, the name of the cluster that the stack is on",

@@ -123,7 +123,7 @@ def _names_runtime_class(cluster: ClusterModel) -> bool:
     They do if KAI shares NVIDIA's GPUs, unless its values set the class to "".
     """
     release = cluster.scheduler.release
-    if release is None or not cluster.gpu_sharing or cluster.gpu_resource != NVIDIA:
+    if release is None or not cluster.scheduler.shares_gpus or cluster.gpu_resource != NVIDIA:
         return False
     key = release.runtime_class_key
     if key is None:

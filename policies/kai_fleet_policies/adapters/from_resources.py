@@ -10,7 +10,7 @@ from typing import Final
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
-from kai_fleet_policies.adapters.releases import HelmRelease
+from kai_fleet_policies.adapters.releases import KAI, VCLUSTER, HelmRelease
 from kai_fleet_policies.adapters.resource import DeclaredResource, Properties
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
@@ -253,10 +253,10 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     release = HelmRelease.of(resource)
     if release.component:
         contents.charts.append(release.chart_of_component())
-    if release.is_kai:
+    if release.chart == KAI:
         contents.kai.append(release.kai())
         contents.made_queues += release.queues_of_kai()
-    elif release.is_vcluster:
+    elif release.chart == VCLUSTER:
         contents.teams.append(release.team())
     else:
         contents.objects.append(release.managed_object())

@@ -17,12 +17,12 @@ from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 
 _COMPONENT: Final = "kai-fleet:index:"
-_KAI: Final = "kai-scheduler"
-_VCLUSTER: Final = "vcluster"
+KAI: Final = "kai-scheduler"
+VCLUSTER: Final = "vcluster"
 # The charts that this program's components install; the other components install none.
 _CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "VirtualCluster": (_VCLUSTER,),
-    "KaiScheduler": (_KAI,),
+    "VirtualCluster": (VCLUSTER,),
+    "KaiScheduler": (KAI,),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"
@@ -68,16 +68,6 @@ class HelmRelease:
             name=text(props.get("name")) or resource.name,
             namespace=text(props.get("namespace")) or resource.default_namespace,
         )
-
-    @property
-    def is_kai(self) -> bool:
-        """Whether it is a KAI."""
-        return self.chart == _KAI
-
-    @property
-    def is_vcluster(self) -> bool:
-        """Whether it is a vCluster."""
-        return self.chart == _VCLUSTER
 
     @property
     def _judged_values(self) -> Maybe[Mapping[str, Any]]:

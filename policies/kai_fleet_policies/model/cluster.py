@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import Maybe, at
@@ -53,7 +52,7 @@ class TeamModel:
         path: Key of its section, or URN of its vCluster's release.
         mode: Where its KAI is: `virtual`, `host` or `default` (no KAI). A grant has the mode that
             needs most of the host.
-        queue: Its leaf queue in mode host.
+        queue: Its leaf queue in mode host; of a grant the queue of the platform that it is granted.
         node_pool: Labels of its nodes.
         gpus: Most GPUs that its pods may hold, as KAI counts them.
         slices: Most MIG slices of each kind, by resource.
@@ -68,7 +67,6 @@ class TeamModel:
         autoscaled: An autoscaler adds and removes its nodes.
         unreached_issuer: Issuer of its identity provider if network policies keep the API server
             from it, else "".
-        parent_queue: Queue of the platform that a team with a stack of its own is granted.
         running_version: Version that the last update left; None if that is not known.
         running_store: Store that the last update left; None if that is not known.
         running_kubernetes: Version of Kubernetes that the last update left; None if not known.
@@ -99,7 +97,6 @@ class TeamModel:
     level: str | None = None
     autoscaled: bool = False
     unreached_issuer: str = ""
-    parent_queue: str | None = None
     running_version: str | None = None
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
@@ -208,6 +205,11 @@ class ClusterModel:
         return clusters
 
     @property
+    def claims(self) -> tuple[TeamModel, ...]:
+        """Its teams, and then those with stacks of their own."""
+        return (*self.teams, *self.grants)
+
+    @property
     def scheduling(self) -> ClusterModel:
         """The cluster whose KAI and queues schedule the pods here."""
         return self.scheduled_by or self
@@ -216,11 +218,6 @@ class ClusterModel:
     def scheduler(self) -> Kai:
         """Its KAI; one without a version if none is declared."""
         return self.kai[0] if self.kai else Kai(None)
-
-    @property
-    def gpu_sharing(self) -> bool:
-        """Whether its KAI lets pods share GPUs."""
-        return self.scheduler.sharing != DISABLED
 
     @cached_property
     def tree(self) -> QueueIndex:

@@ -42,6 +42,11 @@ class Kai:
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def shares_gpus(self) -> bool:
+        """Whether it lets pods share GPUs; also if that is not known."""
+        return self.sharing != releases.DISABLED
+
+    @property
     def release(self) -> releases.KaiRelease | None:
         """Its entry in the release table; None if the table does not have its version."""
         if not isinstance(self.version, str):

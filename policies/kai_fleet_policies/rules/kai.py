@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI, KaiRelease, Release
+from kai_fleet.releases import KAI, Release, version_key
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
+from kai_fleet_policies.key_paths import overlaps
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.rules.rule import (
@@ -97,6 +98,7 @@ def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Find
         )
 
 
+# The first line of KAI that has each of these fields of `Kai`.
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
@@ -107,18 +109,13 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no
     scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.
     """
-    declared = {
-        "shards": kai.shards,
-        "fairshare": kai.fairshare,
-        "topologies": kai.topologies,
-    }
     for feature, since in _SINCE.items():
-        if not declared[feature]:
+        if not getattr(kai, feature):
             continue
         version = require_known(
             kai.version, f"the KAI version is known: {feature} come with {since}"
         )
-        if version not in KAI or _has_feature(KAI[version], feature):
+        if version not in KAI or version_key(str(version)) >= version_key(since):
             continue
         path = subject.at(feature).path
         if feature == "shards" and cluster.pools:  # a team's pools are what makes shards
@@ -128,12 +125,6 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
             f"needs KAI {since} or newer, and the version is {version}",
             f"write version: {advised}, or drop {feature}",
         )
-
-
-def _has_feature(release: KaiRelease, feature: str) -> bool:
-    if feature == "topologies":
-        return release.has_topologies
-    return release.has_shards  # fairness over time came with them
 
 
 # What the program sets for a reason, and what an override would bring back.
@@ -162,15 +153,10 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     if cluster.isolated:
         reported = [key for key, _, _ in wrong]
         for key, cause, fix in refusals("kai", values, version):
-            if cause and not any(_overlap(key, other) for other in reported):
+            if cause and not overlaps(key, reported):
                 wrong.append((key, cause, fix))
     for key, cause, fix in wrong:
         yield subject.at("values").at(key).refuse(cause, fix)
-
-
-def _overlap(key: str, other: str) -> bool:
-    """Whether two dotted keys are the same, or one is below the other."""
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 @advisory("kai-value-reaches", "low", each_kai)

@@ -125,10 +125,10 @@ def _promises(cluster: ClusterModel) -> Iterator[tuple[_QueueResource | _TeamGpu
         for resource in RESOURCES:
             yield _QueueResource(queue, resource), subject.at(resource)
     subject = cluster_subject("queues", cluster).at("queues")
-    for pool, gpus in cluster.pools.items():
-        yield _TeamGpus(pool, gpus), subject
-    if not cluster.pools and cluster.gpus is not None:
-        yield _TeamGpus("", cluster.gpus), subject
+    on_all_nodes = {"": cluster.gpus}
+    for pool, gpus in (cluster.pools or on_all_nodes).items():
+        if gpus is not None:
+            yield _TeamGpus(pool, gpus), subject
 
 
 @mandatory("queue-quota", "high", _promises)

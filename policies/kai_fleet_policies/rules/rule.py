@@ -111,56 +111,33 @@ class Rule:
     check: Check
 
 
-def mandatory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
+def mandatory(
+    name: str,
+    severity: Severity,
+    subjects: Subjects[T],
+    level: Level = Level.MANDATORY,
+) -> Callable[[Judge[T]], Rule]:
     """Decorate a function as a rule that stops the preview, asked about each of `subjects`.
 
     The first paragraph of its docstring is the rule's demand, the second the reason. Where it needs
     a value that is not known, what it yielded before stays, and an undecided finding follows.
     """
-    return partial(_rule_about, Level.MANDATORY, name, severity, subjects)
 
-
-def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
-    """Decorate a function as a rule that warns; see `mandatory`."""
-    return partial(_rule_about, Level.ADVISORY, name, severity, subjects)
-
-
-def cluster_rule(level: Level, name: str, severity: Severity) -> Callable[[Check], Rule]:
-    """Decorate a function as a rule that is asked once for a whole cluster; see `mandatory`."""
-
-    def decorate(judge: Check) -> Rule:
+    def decorate(judge: Judge[T]) -> Rule:
         def check(cluster: ClusterModel) -> Findings:
-            return _in_name_of(name, judge(cluster), cluster_subject("rule", cluster))
+            for value, subject in subjects(cluster):
+                yield from _in_name_of(name, judge(cluster, value, subject), subject)
 
-        return _rule(level, name, severity, judge.__doc__, check)
+        paragraphs = inspect.cleandoc(judge.__doc__ or "").split("\n\n")
+        demand, reason = [" ".join(paragraph.split()) for paragraph in paragraphs]
+        return Rule(name, level, severity, demand, reason, check)
 
     return decorate
 
 
-def _rule_about(
-    level: Level,
-    name: str,
-    severity: Severity,
-    subjects: Subjects[T],
-    judge: Judge[T],
-) -> Rule:
-    def check(cluster: ClusterModel) -> Findings:
-        for value, subject in subjects(cluster):
-            yield from _in_name_of(name, judge(cluster, value, subject), subject)
-
-    return _rule(level, name, severity, judge.__doc__, check)
-
-
-def _rule(
-    level: Level,
-    name: str,
-    severity: Severity,
-    docstring: str | None,
-    check: Check,
-) -> Rule:
-    paragraphs = inspect.cleandoc(docstring or "").split("\n\n")
-    demand, reason = [" ".join(paragraph.split()) for paragraph in paragraphs]
-    return Rule(name, level, severity, demand, reason, check)
+def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
+    """Decorate a function as a rule that warns; see `mandatory`."""
+    return mandatory(name, severity, subjects, Level.ADVISORY)
 
 
 def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
@@ -199,25 +176,6 @@ def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
     return Subject("KAI", f"of {cluster.name}", kai.path, kai.find_key)
 
 
-def _workload_subject(workload: PodTemplate, cluster: ClusterModel) -> Subject:
-    """For example `Deployment api in namespace team-a of ml`."""
-    name = name_in_words(workload.name)
-    if workload.part:
-        name += f" ({workload.part})"
-    namespace = name_in_words(workload.namespace or "default")
-    return Subject(
-        workload.kind,
-        f"{name} in namespace {namespace} of {cluster.name}",
-        workload.path,
-    )
-
-
-def _vcluster_subject(team: TeamModel) -> Subject:
-    """For example `vCluster ml`; its keys are in the team's section or in that for all teams."""
-    key_path_of = partial(team.key_path_of, "vcluster")
-    return Subject("vCluster", name_in_words(team.name), key_path_of(), key_path_of)
-
-
 def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:
     """The queues of the cluster."""
     for queue in cluster.queues:
@@ -225,23 +183,27 @@ def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]
 
 
 def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]]:
-    """The pods and pod templates of the cluster."""
+    """The pods and pod templates of the cluster: `Deployment api in namespace team-a of ml`."""
     for workload in cluster.workloads:
-        yield workload, _workload_subject(workload, cluster)
+        name = name_in_words(workload.name)
+        if workload.part:
+            name += f" ({workload.part})"
+        namespace = name_in_words(workload.namespace or "default")
+        words = f"{name} in namespace {namespace} of {cluster.name}"
+        yield workload, Subject(workload.kind, words, workload.path)
 
 
 def each_vcluster(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
-    """The teams of a host, as the vClusters that they have there."""
+    """The vClusters of a host's teams; their keys are in the team's section or in that for all."""
     for team in cluster.teams:
-        yield team, _vcluster_subject(team)
+        key_path_of = partial(team.key_path_of, "vcluster")
+        yield team, Subject("vCluster", name_in_words(team.name), key_path_of(), key_path_of)
 
 
 def each_claim(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
     """The teams of a host, and then those to which it grants a stack of their own."""
-    for team in cluster.teams:
-        yield team, team_subject(team)
-    for grant in cluster.grants:
-        yield grant, team_subject(grant)
+    for claim in cluster.claims:
+        yield claim, team_subject(claim)
 
 
 def each_kai(cluster: ClusterModel) -> Iterator[tuple[Kai, Subject]]:

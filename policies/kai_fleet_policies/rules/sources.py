@@ -7,14 +7,12 @@ from typing import Final
 
 from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
-from kai_fleet.values import items
-from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import HOST, ClusterModel
 from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
-    cluster_rule,
+    advisory,
     each_kai,
     each_vcluster,
     mandatory,
@@ -89,8 +87,8 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
             f" (oci://… or https://…) written in kai-fleet:sources.charts{owner}. Packages in a"
             " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
         )
-    for leaf in _leaves(installed.values):
-        reason = _why_refused(leaf, cluster.sources, installed.home, installed.repository)
+    for leaf in _leaves(_Value("", installed.values)):
+        reason = _why_refused(leaf, cluster.sources, installed)
         if reason is None:
             continue
         keys = [key for key in (installed.values_key, leaf.key) if key]
@@ -101,8 +99,18 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
         )
 
 
-@cluster_rule(Level.ADVISORY, "sources-used", "low")
-def sources_used(cluster: ClusterModel) -> Findings:
+def _written_sources(cluster: ClusterModel) -> Iterator[tuple[KnownSources, Subject]]:
+    """Each place in kai-fleet:sources, as the only known source."""
+    for number, chart in enumerate(cluster.sources.charts):
+        subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
+        yield KnownSources(charts=(chart,)), subject
+    for number, image in enumerate(cluster.sources.images):
+        subject = Subject("source", image, f"kai-fleet:sources.images[{number}]")
+        yield KnownSources(images=(image,)), subject
+
+
+@advisory("sources-used", "low", _written_sources)
+def sources_used(cluster: ClusterModel, source: KnownSources, subject: Subject) -> Findings:
     """Each place in kai-fleet:sources is that of a chart or an image in the stack file.
 
     The key only allows places: a mirror that is written nowhere else is not used, and charts and
@@ -110,49 +118,37 @@ def sources_used(cluster: ClusterModel) -> Findings:
     """
     if not cluster.declared or cluster.grants:
         return  # teams with stacks of their own may use a place there
-    sources_in_file = cluster.sources
-    for number, chart in enumerate(sources_in_file.charts):
-        if not _is_used(cluster, KnownSources(charts=(chart,))):
-            subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
-            yield from _unused(cluster, subject)
-    for number, image in enumerate(sources_in_file.images):
-        if not _is_used(cluster, KnownSources(images=(image,))):
-            subject = Subject("source", image, f"kai-fleet:sources.images[{number}]")
-            yield from _unused(cluster, subject)
-
-
-def _is_used(cluster: ClusterModel, source: KnownSources) -> bool:
-    """Whether sources-known allows something because of this source alone."""
-    return _refusals(cluster, source) != _refusals(cluster, KnownSources())
+    if _refusals(cluster, source) != _refusals(cluster, KnownSources()):
+        return
+    fix = "drop it"
+    if not cluster.sources.mirror:
+        registry = subject.name.rpartition("://")[2].removesuffix("/charts")
+        fix = f"write kai-fleet:mirror: {registry}, by which all do, or drop it"
+    yield subject.warn("allows a place from which no chart and no image comes", fix)
 
 
 def _refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
+    """How much sources-known refuses with these sources alone."""
     return len(list(sources_known.check(replace(cluster, sources=allowed))))
 
 
-def _unused(cluster: ClusterModel, subject: Subject) -> Findings:
-    """Warn of a source that allows nothing; without a mirror the fix proposes it as one."""
-    cause = "allows a place from which no chart and no image comes"
-    if cluster.sources.mirror:
-        yield subject.warn(cause, "drop it")
-        return
-    registry = subject.name.rpartition("://")[2].removesuffix("/charts")
-    yield subject.warn(cause, f"write kai-fleet:mirror: {registry}, by which all do, or drop it")
+def _accounts(cluster: ClusterModel) -> Iterator[tuple[str, Subject]]:
+    """The users of registries' accounts."""
+    for path, user in cluster.registry_users.items():
+        yield user, Subject("account", user, path)
 
 
-@cluster_rule(Level.ADVISORY, "registry-account-lasts", "medium")
-def registry_account_lasts(cluster: ClusterModel) -> Findings:
+@advisory("registry-account-lasts", "medium", _accounts)
+def registry_account_lasts(cluster: ClusterModel, user: str, subject: Subject) -> Findings:
     """Accounts of registries have passwords that last.
 
     Amazon's ECR gives passwords of twelve hours to the user AWS, Google's registries tokens of one
     hour to oauth2accesstoken, Azure's tokens of three to a user of zeros. An update writes them
     into Secrets once; later no pod that starts, and no chart, is pulled.
     """
-    for path, user in cluster.registry_users.items():
-        lifetime = _LIFETIMES.get(user)
-        if lifetime is None:
-            continue
-        yield Subject("account", user, path).warn(
+    lifetime = _LIFETIMES.get(user)
+    if lifetime is not None:
+        yield subject.warn(
             f"has a password that lives {lifetime}; afterwards nothing is pulled with it",
             "let nodes pull by a role of their own and drop the account, or mirror the images where"
             " an account has a password that lasts; else set a new one and run the update more"
@@ -170,8 +166,8 @@ def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str])
 
 
 @dataclass(frozen=True)
-class _Leaf:
-    """A value that is no mapping and no list, with its dotted key.
+class _Value:
+    """A value of a chart, with its dotted key.
 
     Args:
         name: The last step of the key, in small letters and without anything else.
@@ -187,49 +183,40 @@ class _Leaf:
     below_image: bool = False
     in_list: bool = False
 
-
-def _leaves(
-    value: object,
-    above: str = "",
-    *,
-    below_image: bool = False,
-    in_list: bool = False,
-) -> Iterator[_Leaf]:
-    """The values of a chart that may name an image, a registry or a chart."""
-    if isinstance(value, Mapping):
-        yield from _leaves_of_mapping(value, above, below_image=below_image, in_list=in_list)
-        return
-    for element in items(value):
-        if isinstance(element, str):
-            yield _Leaf(above, element, below_image=below_image, in_list=True)
-        else:
-            yield from _leaves(element, above, below_image=below_image, in_list=True)
+    @property
+    def is_or_is_below_image(self) -> bool:
+        """Whether its key, or one above, names images."""
+        return self.below_image or bool(_NAMES_IMAGE.search(self.name))
 
 
-def _leaves_of_mapping(
-    values: Mapping[str, object],
-    above: str,
-    *,
-    below_image: bool,
-    in_list: bool,
-) -> Iterator[_Leaf]:
-    """`_leaves` of a mapping, without pull policies and what users run inside a vCluster.
+def _leaves(above: _Value) -> Iterator[_Value]:
+    """The values, none of them a mapping or a list, that may name an image, registry or chart."""
+    if isinstance(above.value, Mapping):
+        for value in _values_of_mapping(above, above.value):
+            yield from _leaves(value)
+    elif isinstance(above.value, list | tuple):
+        for element in above.value:
+            names_image = above.is_or_is_below_image
+            yield from _leaves(_Value(above.key, element, below_image=names_image, in_list=True))
+    else:
+        yield above
 
-    A mapping at `chart` is one leaf: the location of that chart.
+
+def _values_of_mapping(above: _Value, mapping: Mapping[str, object]) -> Iterator[_Value]:
+    """The values of a mapping, without pull policies and what users run inside a vCluster.
+
+    A mapping at `chart` is one value: the location of that chart.
     """
-    values = _with_variable(values)
-    for step, value in values.items():
-        key = f"{above}.{step}".lstrip(".")
+    siblings = _with_variable(mapping)
+    for step, value in siblings.items():
+        key = f"{above.key}.{step}".lstrip(".")
         name = re.sub(r"[^a-z]", "", str(step).lower())
         if key.startswith(_OF_USERS) or _NAMES_NO_IMAGE.search(name):
             continue
         if name == "chart" and isinstance(value, Mapping):
-            yield _Leaf(key, _chart_inside(value), "repo")
-        elif isinstance(value, Mapping | list | tuple):
-            names_image = below_image or bool(_NAMES_IMAGE.search(name))
-            yield from _leaves(value, key, below_image=names_image, in_list=in_list)
+            yield _Value(key, _chart_inside(value), "repo")
         else:
-            yield _Leaf(key, value, name, values, below_image, in_list)
+            yield _Value(key, value, name, siblings, above.is_or_is_below_image, above.in_list)
 
 
 def _with_variable(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -246,16 +233,10 @@ def _chart_inside(chart: Mapping[str, object]) -> str:
     return "/".join(str(step).rstrip("/") for step in steps if step)
 
 
-def _why_refused(
-    leaf: _Leaf,
-    known: KnownSources,
-    home: str,
-    repository: str,
-) -> str | None:
+def _why_refused(leaf: _Value, known: KnownSources, installed: Chart) -> str | None:
     """Why a value is refused; None if it names nothing, or something in a known place.
 
-    `home` and `repository` are the chart's own registry and repository: they complete a value
-    where only one of the two is written.
+    The chart's own registry and repository complete a value where only one of the two is written.
     """
     value = str(leaf.value or "")
     names_image = _names_image(leaf)
@@ -267,7 +248,7 @@ def _why_refused(
     if "manifests" in leaf.name:
         return "has manifests, in which no image is looked at"
     if names_image:
-        return _why_image_refused(leaf, value, known, home, repository)
+        return _why_image_refused(leaf, value, known, installed)
     if _NAMES_TAG.search(leaf.name):
         if sources.TAGS.fullmatch(value):
             return None
@@ -279,7 +260,7 @@ def _why_refused(
     return None
 
 
-def _names_image(leaf: _Leaf) -> bool:
+def _names_image(leaf: _Value) -> bool:
     """Whether the key says that the value is an image, a registry or a repository."""
     if _NAMES_IMAGE.search(leaf.name):
         return True
@@ -287,11 +268,10 @@ def _names_image(leaf: _Leaf) -> bool:
 
 
 def _why_image_refused(
-    leaf: _Leaf,
+    leaf: _Value,
     value: str,
     known: KnownSources,
-    home: str,
-    repository: str,
+    installed: Chart,
 ) -> str | None:
     """Why the value of a key that names images is refused; None if it is in a known place."""
     is_registry = leaf.name.endswith(("registry", "mirror"))
@@ -299,12 +279,12 @@ def _why_image_refused(
         if is_registry or leaf.name == "repository":
             return "is empty, so that the name beside it may lead anywhere"
         return None
-    if leaf.name == "registry" and repository:
+    if leaf.name == "registry" and installed.repository:
         if isinstance(leaf.siblings.get("repository"), str):
             return None  # judged with the repository
-        value = f"{value}/{repository}"
+        value = f"{value}/{installed.repository}"
     elif leaf.name == "repository" and not _HOST.match(value):
-        registry = leaf.siblings.get("registry", home) or ""
+        registry = leaf.siblings.get("registry", installed.home) or ""
         value = f"{registry}/{value}".removeprefix("/")
     elif _BARE.fullmatch(value) and not leaf.in_list and not is_registry:
         return None  # relative to the chart's own registry

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from kai_fleet.releases import queue_bounds
-from kai_fleet.values import UNKNOWN, Maybe, at, get, pairs, value_at
+from kai_fleet.values import UNKNOWN, at, get, pairs, value_at
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.queues import DeclaredQueue, as_written
 from kai_fleet_policies.rules.rule import (
     Findings,
     Subject,
     advisory,
-    cluster_rule,
     each_claim,
     each_queue,
     each_vcluster,
@@ -26,7 +23,7 @@ from kai_fleet_policies.rules.rule import (
 )
 
 
-def _pool_text(labels: Mapping[str, str]) -> str:
+def _pool_text(labels: Mapping[str, object]) -> str:
     """A node pool as a stack file writes it: `node pool {kai-fleet/pool: vision}`."""
     if not labels:
         return "no node pool"
@@ -34,70 +31,74 @@ def _pool_text(labels: Mapping[str, str]) -> str:
     return f"node pool {{{pool}}}"
 
 
-@cluster_rule(Level.MANDATORY, "team-node-pools", "critical")
-def team_node_pools(cluster: ClusterModel) -> Findings:
+def _may_hold_gpus(team: TeamModel) -> bool:
+    return team.mode == "virtual" or team.gpus != 0
+
+
+def _claims_of_nodes(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
+    """The teams that may hold GPUs, and the keys of their nodes."""
+    for team, subject in each_claim(cluster):
+        if _may_hold_gpus(team):
+            yield team, subject.at("nodePool")
+
+
+@mandatory("team-node-pools", "critical", _claims_of_nodes)
+def team_node_pools(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """Teams with a KAI of their own have nodes of their own.
 
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
     pods: two of them on one node hand out the same GPU twice.
     """
-    claims: list[tuple[TeamModel, Subject]] = []
-    for team, subject in each_claim(cluster):
-        if team.mode == "virtual" or team.gpus != 0:
-            claims.append((team, subject.at("nodePool")))
-    may_have_kai_inside = any(team.mode in ("virtual", UNKNOWN) for team, _ in claims)
-    earlier: list[_Claim] = []
-    for team, subject in claims:
-        pool = _known_labels(team.node_pool)
-        if pool is None or team.mode is UNKNOWN:
-            if may_have_kai_inside and len(claims) > 1:
-                yield subject.undecided("its node pool and scheduler mode are known")
-            continue
-        claim = _Claim(name_in_words(team.name), team.mode == "virtual", pool)
-        for other in earlier:  # the first one is enough for a finding
-            if _may_share_gpus(claim, other):
-                yield subject.refuse(*_shared_nodes(claim, other))
-                break
-        earlier.append(claim)
+    claims = list(filter(_may_hold_gpus, cluster.claims))
+    may_have_kai_inside = any(claim.mode in ("virtual", UNKNOWN) for claim in claims)
+    if not may_have_kai_inside or len(claims) == 1:
+        return
+    if _is_unknown(team):
+        yield subject.undecided("its node pool and scheduler mode are known")
+        return
+    for other in claims:
+        if other is team:
+            return
+        if not _is_unknown(other) and _may_share_gpus(team, other):
+            yield subject.refuse(*_shared_nodes(team, other))
+            return  # the first one is enough for a finding
 
 
-class _Claim(NamedTuple):
-    """The nodes that a team claims by their labels, and whether a KAI inside schedules on them."""
-
-    team: str
-    has_kai_inside: bool
-    pool: Mapping[str, str]
+def _is_unknown(team: TeamModel) -> bool:
+    """Whether the mode of a team or a label of its nodes is not known."""
+    return UNKNOWN in (team.mode, team.node_pool, *pairs(team.node_pool).values())
 
 
-def _known_labels(labels: Maybe[Mapping[str, Maybe[str]]]) -> dict[str, str] | None:
-    """The labels; None if any is not known."""
-    if labels is UNKNOWN:
-        return None
-    known_labels = {key: value for key, value in labels.items() if value is not UNKNOWN}
-    return known_labels if len(known_labels) == len(labels) else None
-
-
-def _may_share_gpus(claim: _Claim, other: _Claim) -> bool:
+def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
     """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
 
     Two teams of one name are no pair: team-unique reports them.
     """
-    if claim.team == other.team or not (claim.has_kai_inside or other.has_kai_inside):
+    if team.name == other.name or "virtual" not in (team.mode, other.mode):
         return False
-    return all(other.pool.get(key, value) == value for key, value in claim.pool.items())
+    pool = pairs(team.node_pool)
+    other_pool = pairs(other.node_pool)
+    return all(other_pool.get(key, value) == value for key, value in pool.items())
 
 
-def _shared_nodes(claim: _Claim, other: _Claim) -> tuple[str, str]:
+def _shared_nodes(team: TeamModel, other: TeamModel) -> tuple[str, str]:
     """Cause and fix where two teams may share nodes."""
-    pair = (claim, other)
-    with_kai_inside = [each.team for each in pair if each.has_kai_inside]
-    without_gpus = [f", or gpus: 0 for {each.team}" for each in pair if not each.has_kai_inside]
+    with_kai_inside = list[str]()
+    without_gpus = list[str]()
+    for each in (team, other):
+        name = name_in_words(each.name)
+        if each.mode == "virtual":
+            with_kai_inside.append(name)
+        else:
+            without_gpus.append(f", or gpus: 0 for {name}")
+    name = name_in_words(team.name)
+    other_name = name_in_words(other.name)
     return (
-        f"has {_pool_text(claim.pool)} and may share nodes with team {other.team},"
-        f" which has {_pool_text(other.pool)}: the KAI inside {' and '.join(with_kai_inside)}"
-        " would hand out GPUs that are taken",
-        f"write different values of one label, for example {{kai-fleet/pool: {claim.team}}}"
-        f" and {{kai-fleet/pool: {other.team}}}{''.join(without_gpus)}",
+        f"has {_pool_text(pairs(team.node_pool))} and may share nodes with team {other_name},"
+        f" which has {_pool_text(pairs(other.node_pool))}: the KAI inside"
+        f" {' and '.join(with_kai_inside)} would hand out GPUs that are taken",
+        f"write different values of one label, for example {{kai-fleet/pool: {name}}}"
+        f" and {{kai-fleet/pool: {other_name}}}{''.join(without_gpus)}",
     )
 
 
@@ -133,7 +134,7 @@ def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Fin
     name count each other's pods as their own.
     """
     name = require_known(team.name, "its name is known")
-    first = next(claim for claim, _ in each_claim(cluster) if claim.name == name)
+    first = next(claim for claim in cluster.claims if claim.name == name)
     if first is team:
         return
     vcluster = replace(subject, kind="vCluster", name=f"{name} in {cluster.name}")
@@ -152,7 +153,7 @@ def _grants_and_queues_below(
     """On a platform the teams that it grants a queue; in a team's own stack the team's queues."""
     if not cluster.platform_stack:
         for grant in cluster.grants:
-            if grant.parent_queue is not None:
+            if grant.queue is not None:
                 yield grant, team_subject(grant).at("parentQueue")
         return
     for team in cluster.teams:
@@ -200,7 +201,7 @@ def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> F
 def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> Findings:
     """What is wrong with the queue that a team with a stack of its own is granted."""
     tree = cluster.tree
-    queue = str(grant.parent_queue)
+    queue = str(grant.queue)
     owners = _owners_of_queues(cluster, grant)
     if queue not in tree.by_name:
         reason = "which is no queue of kai-fleet:queues"
@@ -222,7 +223,7 @@ def _owners_of_queues(cluster: ClusterModel, grant: TeamModel) -> dict[str | Non
     for other in cluster.grants:
         if other is grant:
             break
-        owners.setdefault(other.parent_queue, f"the team stack of {other.name}")
+        owners.setdefault(other.queue, f"the team stack of {other.name}")
     return owners
 
 
@@ -235,7 +236,7 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     """
     owners = [team for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
     if not cluster.platform_stack:
-        owners += [grant for grant in cluster.grants if grant.parent_queue == queue.name]
+        owners += [grant for grant in cluster.grants if grant.queue == queue.name]
     gpus = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
     if not gpus or queue.shares is UNKNOWN or "gpu" not in queue.shares:
         return
@@ -327,7 +328,7 @@ def vcluster_node_pool(cluster: ClusterModel, team: TeamModel, subject: Subject)
     pool = team.control_pool
     if pool == team.node_pool:
         return
-    for owner, _ in each_claim(cluster):
+    for owner in cluster.claims:
         nodes = pairs(owner.node_pool)
         runs_there = nodes and nodes.items() <= pool.items()
         if not runs_there or owner.name == team.name:

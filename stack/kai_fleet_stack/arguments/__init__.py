@@ -46,8 +46,6 @@ class UseExisting(TypedDict):
 class Arguments:
     """The arguments of all components of one stack.
 
-    Lists and mappings are copied, because those of arguments may have Outputs in place of values.
-
     Args:
         refused: output `refused` of the host's QueueTree, after it is declared.
     """

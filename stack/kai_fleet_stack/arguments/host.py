@@ -10,12 +10,11 @@ from kai_fleet.queues.specs import named_specs, walk
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
     chart_account,
+    fields_in_clear,
+    in_clear,
     kai_args,
-    monitoring_args,
     parents,
     queue_args,
-    registries_args,
-    tolerations_args,
 )
 from kai_fleet_stack.settings import Settings
 
@@ -32,23 +31,17 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
     gpu = settings.gpu
     tolerations = dict[str, TolerationArgs]()
     for name in settings.all_teams:
-        for toleration in tolerations_args(settings.team_or_grant(name).tolerations):
+        for toleration in in_clear(settings.team_or_grant(name).tolerations):
             tolerations[str(toleration_text(toleration))] = toleration
-    args: GpuStackArgs = {
-        "provider": gpu.provider,
-        "values": gpu.values,
-        "tolerations": list(tolerations.values()),
-        "registries": registries_args(settings.registries),
-        "system_priorities": gpu.system_priorities,
-        "in_kind": settings.cluster.kind is not None,
-    }
-    if gpu.version is not None:
-        args["version"] = gpu.version
-    if gpu.chart is not None:
-        args["chart"] = gpu.chart
-    account = chart_account(settings, gpu.chart)
+    of_gpu = ("provider", "version", "chart", "system_priorities")
+    args: GpuStackArgs = fields_in_clear(gpu, of_gpu)
+    account = chart_account(settings, gpu.chart, {})
     if account is not None:
         args["chart_account"] = account
+    args["values"] = gpu.values
+    args["tolerations"] = list(tolerations.values())
+    args["registries"] = in_clear(settings.registries)
+    args["in_kind"] = settings.cluster.kind is not None
     return args
 
 
@@ -69,9 +62,9 @@ def kai(settings: Settings) -> KaiSchedulerArgs:
     has_crd = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
     return {
         **kai_args(settings, host_kai, host_kai, settings.registries),
-        "labels": {**settings.labels},
+        "labels": settings.labels,
         "isolation": settings.isolation.level,
-        "registries": registries_args(settings.registries),
+        "registries": in_clear(settings.registries),
         "use_existing": ["clusterPolicyCrd"] if has_crd else [],
     }
 
@@ -130,9 +123,9 @@ def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
 def monitoring(settings: Settings) -> FleetMonitoringArgs:
     """Arguments of the host's monitoring, which the settings must have."""
     assert settings.monitoring is not None
-    return {
-        **monitoring_args(settings.monitoring),
-        "gpu_resource": settings.gpu.resource,
-        "host_kai": settings.kai is not None,
-        "parent_queues": [*parents(settings.queues)],
-    }
+    of_monitoring = ("namespace", "labels", "interval")
+    args: FleetMonitoringArgs = fields_in_clear(settings.monitoring, of_monitoring)
+    args["gpu_resource"] = settings.gpu.resource
+    args["host_kai"] = settings.kai is not None
+    args["parent_queues"] = parents(settings.queues)
+    return args

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs, without_none
+from kai_fleet.declaring.inputs import RegistryArgs, without_none
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.sharing import MODES, mode_in
 from kai_fleet.releases.sources import in_any
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Registries
-from kai_fleet_stack.settings.sections.kubernetes import Toleration
-from kai_fleet_stack.settings.sections.platform import HostKai, Monitoring
+from kai_fleet_stack.settings.sections.platform import HostKai, KaiRelease
 from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.kai.arguments import FairshareArgs, KaiSchedulerArgs, ShardArgs
-    from kai_fleet.monitoring.arguments import MonitoringArgs
+    from kai_fleet.kai.arguments import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueArgs
 
 
-def in_clear(value: object) -> object:
-    """Settings as plain values: mappings by field, without None, and secrets in clear text."""
+def in_clear(value: object) -> Any:
+    """Settings as the arguments of the same names: plain values, without None, secrets in clear."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, BaseModel):
@@ -37,18 +35,16 @@ def in_clear(value: object) -> object:
     return value
 
 
-def tolerations_args(tolerations: list[Toleration]) -> list[TolerationArgs]:
-    """Tolerations as they are written."""
-    return cast("list[TolerationArgs]", in_clear(tolerations))
-
-
-def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
-    """Accounts by registry, with their passwords in clear text."""
-    return cast("dict[str, RegistryArgs]", in_clear(registries))
+def fields_in_clear(section: BaseModel, names: Iterable[str]) -> Any:
+    """Some fields of a section as the arguments of the same names."""
+    fields = {name: getattr(section, name) for name in names}
+    return in_clear(fields)
 
 
 def chart_account(
-    settings: Settings, chart: str | None, registries: Registries | None = None
+    settings: Settings,
+    chart: str | None,
+    registries: Registries,
 ) -> RegistryArgs | None:
     """The account of the longest registry name that contains a chart, its password in clear text.
 
@@ -56,20 +52,21 @@ def chart_account(
 
     `registries` are looked up together with the stack's, and replace those of the same name.
     """
-    if chart is None:
-        return None
-    accounts = dict(settings.registries)
-    accounts.update(registries or {})
-    location = chart.removeprefix("oci://")
+    accounts = {**settings.registries, **registries}
+    location = (chart or "").removeprefix("oci://")
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
     if not names:
         return None
     longest = max(names, key=len)
-    return cast("RegistryArgs", in_clear(accounts[longest]))
+    account: RegistryArgs = in_clear(accounts[longest])
+    return account
 
 
 def kai_args(
-    settings: Settings, kai: HostKai | Scheduler, pods: HostKai | HostPlace, registries: Registries
+    settings: Settings,
+    kai: HostKai | Scheduler,
+    pods: HostKai | HostPlace,
+    registries: Registries,
 ) -> KaiSchedulerArgs:
     """Arguments of a KAI from its settings.
 
@@ -83,26 +80,16 @@ def kai_args(
     version = kai.version or ""
     in_values = mode_in(version, kai.values)
     mode = in_values if in_values in MODES else settings.sharing_of(kai)
-    args: KaiSchedulerArgs = {
-        "version": version,
-        "untested": kai.untested,
-        "values": kai.values,
-        "gpu_sharing": mode != DISABLED,
-        "tolerations": tolerations_args(pods.tolerations),
-        "shards": cast("dict[str, ShardArgs]", in_clear(kai.shards)),
-        "topologies": {topology: [*labels] for topology, labels in kai.topologies.items()},
-    }
-    if mode != DISABLED:
-        args["gpu_sharing_mode"] = mode
-    if kai.chart is not None:
-        args["chart"] = kai.chart
+    args: KaiSchedulerArgs = fields_in_clear(kai, KaiRelease.model_fields)
+    args.update(fields_in_clear(pods, ("tolerations", "affinity")))
     account = chart_account(settings, kai.chart, registries)
     if account is not None:
         args["chart_account"] = account
-    if kai.fairshare is not None:
-        args["fairshare"] = cast("FairshareArgs", in_clear(kai.fairshare))
-    if pods.affinity is not None:
-        args["affinity"] = cast("dict[str, object]", in_clear(pods.affinity))
+    args["version"] = version
+    args["values"] = kai.values
+    args["gpu_sharing"] = mode != DISABLED
+    if mode != DISABLED:
+        args["gpu_sharing_mode"] = mode
     return args
 
 
@@ -111,16 +98,10 @@ def parents(tree: Mapping[str, Queue]) -> Sequence[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def monitoring_args(monitoring: Monitoring) -> MonitoringArgs:
-    """Where the host's Prometheus is, and how it finds metrics."""
-    return {
-        "namespace": monitoring.namespace,
-        "labels": {**monitoring.labels},
-        "interval": monitoring.interval,
-    }
-
-
-def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, QueueArgs]:
+def queue_args(
+    tree: Mapping[str, Queue],
+    shard: str | None = None,
+) -> dict[str, QueueArgs]:
     """Queues with the keys that the file sets, because QueueTree fills in missing quotas.
 
     `shard`, if there is one, replaces that of the top-level queues.

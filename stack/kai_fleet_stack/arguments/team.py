@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-import pulumi
+from typing import TYPE_CHECKING
 
 from kai_fleet.declaring.inputs import without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
@@ -13,103 +11,64 @@ from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_stack.arguments.shared import (
     chart_account,
+    fields_in_clear,
     in_clear,
     kai_args,
-    monitoring_args,
     parents,
     queue_args,
-    registries_args,
-    tolerations_args,
 )
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import Monitoring
 from kai_fleet_stack.settings.sections.teams import Grant, TeamSettings
-from kai_fleet_stack.settings.sections.vcluster import Oidc, Vcluster
+from kai_fleet_stack.settings.sections.vcluster import Vcluster
 from kai_usage import mig
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.isolation.namespace_args import BoundsArgs, IsolationArgs, NetworkArgs
+    from kai_fleet.isolation.namespace_args import IsolationArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs
-    from kai_fleet.vcluster.arguments import AccessArgs, OidcArgs, StoreArgs
     from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs
 
 
 def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     """Arguments of a team's vCluster, without kubeconfig or context of the host.
 
-    The database's URL and registry passwords are in clear. Groups count only with a provider.
+    The database's URL and registry passwords are in clear. Groups count only with a provider, whose
+    `scopes` are only for kubectl.
     """
     team = settings.teams[name]
     vcluster = team.vcluster
-    args: VirtualClusterArgs = {
-        "namespace": f"team-{name}",
-        "untested": vcluster.untested,
-        "values": vcluster.values,
-        "mode": team.scheduler.mode,
-        "node_pool": {**team.node_pool},
-        "control_pool": {**settings.control_pool(name)},
-        "replicas": vcluster.replicas,
-        "store": cast("StoreArgs", in_clear(vcluster.store)),
-        "resources": _resources(vcluster),
-        "groups": {**vcluster.groups} if vcluster.oidc else {},
-        "isolation": team.isolation.level,
-        "tolerations": tolerations_args(team.tolerations),
-        "image_pull_secrets": [*_pull_secrets(settings, team)],
-        "registries": registries_args(team.registries),
-        "labels": {**team.labels},
-        "annotations": {**team.annotations},
-        "licensed": vcluster.licensed,
-        "stack_key": settings.team_path(name),
-    }
-    _add_optional(settings, args, team, vcluster)
-    return args
-
-
-def _add_optional(
-    settings: Settings, args: VirtualClusterArgs, team: TeamSettings, vcluster: Vcluster
-) -> None:
-    """Add to the arguments of a vCluster those whose settings are not None."""
-    if vcluster.version is not None:
-        args["version"] = vcluster.version
-    if vcluster.kubernetes_version is not None:
-        args["kubernetes_version"] = vcluster.kubernetes_version
-    if vcluster.chart is not None:
-        args["chart"] = vcluster.chart
+    of_team = ("tolerations", "affinity", "registries", "labels", "annotations")
+    args: VirtualClusterArgs = in_clear(vcluster)
+    args.update(fields_in_clear(team, of_team))
     account = chart_account(settings, vcluster.chart, team.registries)
     if account is not None:
         args["chart_account"] = account
-    if vcluster.access is not None:
-        args["access"] = cast("AccessArgs", in_clear(vcluster.access))
-    if vcluster.storage_class is not None:
-        args["storage_class"] = vcluster.storage_class
-    if vcluster.size is not None:
-        args["size"] = vcluster.size
+    args.update(
+        {
+            "namespace": f"team-{name}",
+            "values": vcluster.values,
+            "mode": team.scheduler.mode,
+            "node_pool": team.node_pool,
+            "control_pool": settings.control_pool(name),
+            "resources": _resources(vcluster),
+            "groups": vcluster.groups if vcluster.oidc else {},
+            "isolation": team.isolation.level,
+            "image_pull_secrets": _pull_secrets(settings, team),
+            "stack_key": settings.team_path(name),
+        }
+    )
     if vcluster.oidc is not None:
-        args["oidc"] = _oidc(vcluster.oidc)
-    if team.affinity is not None:
-        args["affinity"] = cast("dict[str, object]", in_clear(team.affinity))
-
-
-def _oidc(oidc: Oidc) -> OidcArgs:
-    """The provider for the API server; `scopes` are only for kubectl."""
-    args: OidcArgs = {
-        "issuer": oidc.issuer,
-        "client_id": oidc.client_id,
-        "username_claim": oidc.username_claim,
-        "groups_claim": oidc.groups_claim,
-    }
-    if oidc.ca is not None:
-        args["ca"] = oidc.ca
+        args["oidc"] = in_clear(vcluster.oidc.model_copy(update={"scopes": None}))
     return args
 
 
-def _resources(vcluster: Vcluster) -> dict[str, dict[str, pulumi.Input[str]]]:
+def _resources(vcluster: Vcluster) -> dict[str, dict[str, str]]:
     """Requests and limits with the names of a pod's spec; empty ones are left out."""
-    args: dict[str, dict[str, pulumi.Input[str]]] = {}
+    args = dict[str, dict[str, str]]()
     for bound, amounts in vcluster.resources.items():
         for name, amount in without_none(dict(amounts)).items():
             resource = name.replace("_", "-")
@@ -136,7 +95,7 @@ def kai(settings: Settings, name: str) -> KaiSchedulerArgs:
     team = settings.teams[name]
     return {
         **kai_args(settings, team.scheduler, team, team.registries),
-        "labels": {**team.labels},
+        "labels": team.labels,
         "isolation": team.isolation.level,
     }
 
@@ -163,16 +122,14 @@ def queues(settings: Settings, name: str) -> TreeArgs:
             "gpus": team.gpus_with_slices,
         }
         if team.pools:
-            inside["pools"] = {**team.gpus_by_pool}
+            inside["pools"] = team.gpus_by_pool
         return inside
-    facts = settings.platform_facts
-    grant = facts.grant_of(name) if facts else None
-    shard = grant.shard if grant else None
+    grant = settings.granted(name)
     on_host: TreeArgs = {
-        "queues": queue_args(team.queues, shard),
+        "queues": queue_args(team.queues, grant.shard),
         "cluster": settings.cluster.name,
     }
-    if grant is not None and grant.parent_queue is not None:
+    if grant.parent_queue is not None:
         on_host["parent"] = grant.parent_queue
     return on_host
 
@@ -210,26 +167,26 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
         "guards": "declared",  # the program declares them before any namespace
         "gpus": max(0, team.gpus_with_slices - slices_as_gpus),
         "gpu_resource": settings.gpu.resource,
-        "slices": {**team.slices},
-        "devices": {**team.isolation.devices},
-        "device_classes": {**team.isolation.device_classes},
-        "node_pool": {**team.node_pool},
-        "control_pool": {**settings.control_pool(name)},
-        "foreign_pools": [{**pool} for pool in settings.foreign_pools(name)],
+        "slices": team.slices,
+        "devices": team.isolation.devices,
+        "device_classes": team.isolation.device_classes,
+        "node_pool": team.node_pool,
+        "control_pool": settings.control_pool(name),
+        "foreign_pools": settings.foreign_pools(name),
         "scheduler": scheduler,
         "isolation": _isolation(settings, name),
-        "tolerations": tolerations_args(team.tolerations),
+        "tolerations": in_clear(team.tolerations),
         "queues": [queue] if by_host and queue else [],
-        "foreign_queues": [*settings.foreign_queues(name)],
+        "foreign_queues": settings.foreign_queues(name),
         "host_kai": kai is not None,
         "guard": settings.guard.mode,
         "gpu_sharing": sharing != DISABLED,
         "nv_fractions": by_host and sharing == NV_FRACTIONS,
         # From sources and not from a team's values: level restricted admits these images.
-        "kai_images": [*settings.known_sources.kai_images],
-        "labels": {**team.labels},
-        "annotations": {**team.annotations},
-        "registries": registries_args(settings.registries),
+        "kai_images": settings.known_sources.kai_images,
+        "labels": team.labels,
+        "annotations": team.annotations,
+        "registries": in_clear(settings.registries),
         "account": name in settings.team_stacks,
     }
 
@@ -237,35 +194,28 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 def _isolation(settings: Settings, name: str) -> IsolationArgs:
     """Argument `isolation`; a team may use the storage class of vClusters, too."""
     isolation = settings.team_or_grant(name).isolation
-    return {
-        "level": isolation.level,
-        "priority_classes": [*isolation.priority_classes],
-        "runtime_classes": [*isolation.runtime_classes],
-        "annotations": [*isolation.annotations],
-        "volumes": [*isolation.volumes],
-        "volume_classes": [*settings.volume_classes(name)],
-        "network": cast("NetworkArgs", in_clear(isolation.network)),
-        "bounds": cast("BoundsArgs", in_clear(isolation.bounds)),
-    }
+    of_namespace = {"devices": None, "device_classes": None}
+    args: IsolationArgs = in_clear(isolation.model_copy(update=of_namespace))
+    args["volume_classes"] = settings.volume_classes(name)
+    return args
 
 
 def _monitoring(
     team: TeamSettings | Grant, monitoring: Monitoring, scheduler: str
 ) -> MonitoringArgs:
     """Monitoring of a team's namespace. Only a team of this stack has queues that are known."""
-    has_kai = isinstance(team, TeamSettings) and scheduler == "inside"
-    queues = team.queues if isinstance(team, TeamSettings) and has_kai else {}
-    return {
-        **monitoring_args(monitoring),
-        "certificates": monitoring.certificates,
-        "scheduler": has_kai,
-        "parent_queues": [*parents(queues)],
-    }
+    args: MonitoringArgs = in_clear(monitoring)
+    args["scheduler"] = False
+    args["parent_queues"] = []
+    if isinstance(team, TeamSettings) and scheduler == "inside":
+        args["scheduler"] = True
+        args["parent_queues"] = parents(team.queues)
+    return args
 
 
 def _without_database(settings: Settings, name: str) -> VirtualClusterArgs:
     """Arguments of a team's vCluster; without its store if that has a database's URL, a secret."""
     args = vcluster(settings, name)
-    if "data_source" in args["store"]:
+    if settings.teams[name].vcluster.store.database is not None:
         args["store"] = {}
     return args

@@ -36,6 +36,7 @@ from kai_fleet_stack.settings.sections.teams import (
     REMOVED,
     Defaults,
     Grant,
+    Granted,
     Scheduler,
     TeamSettings,
 )
@@ -139,9 +140,9 @@ class Settings(Defaults, Platform):
         if self.mirror is None or not chart:
             return section
         registry = self.mirror.registry
-        image_values = []
-        for key, image in images.items():
-            image_values.append(nested(key, sources.mirrored(registry, image)))
+        image_values = [
+            nested(key, sources.mirrored(registry, image)) for key, image in images.items()
+        ]
         update = {
             "chart": section.chart or f"oci://{registry}/charts/{chart}",
             "values": merged(*image_values, section.values),
@@ -222,10 +223,14 @@ class Settings(Defaults, Platform):
         """In a team's own stack the name of its platform's stack; "" in a platform's stack."""
         return self._platform.stack if self._platform else ""
 
+    def granted(self, team: str) -> Granted:
+        """In a team's own stack what its platform grants it; an empty grant in any other case."""
+        return self._platform.grant_of(team) if self._platform else Granted()
+
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file, or of the grant for its own stack."""
         if self.platform_facts is not None:
-            return key_path(("team",))
+            return "kai-fleet:team"
         section = "teams" if team in self.teams else "teamStacks"
         return key_path((section, team))
 
@@ -279,7 +284,7 @@ class Settings(Defaults, Platform):
         """
         team = self.team_or_grant(name)
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
-        return dict(of_vcluster or self.vcluster.node_pool or team.node_pool)
+        return of_vcluster or self.vcluster.node_pool or team.node_pool
 
     def foreign_pools(self, name: str) -> list[dict[str, str]]:
         """Labels of the nodes that other teams and control planes use, each pool once, sorted.

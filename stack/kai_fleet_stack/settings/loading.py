@@ -4,15 +4,16 @@
 the settings without the wrong keys.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kai_fleet.releases import KAI, advised
 from kai_fleet.wording import MASK
 from kai_fleet_policies.finding import Finding
+from kai_fleet_policies.key_paths import overlaps
 from kai_fleet_stack.settings import Settings
-from kai_fleet_stack.settings.mistakes import model_and_mistakes, overlaps, wrong_key
+from kai_fleet_stack.settings.mistakes import model_and_mistakes, wrong_key
 from kai_fleet_stack.settings.sections.access import Access
 from kai_fleet_stack.settings.sections.kubernetes import in_domains
 from kai_fleet_stack.settings.sections.models import Mistakes, below
@@ -106,30 +107,25 @@ def _domains(settings: Settings, name: str) -> Mistakes:
     A key that the stack has with the same value is the stack's.
     """
     team = settings.teams[name]
-    yield from _foreign_domains(settings, name, "labels", settings.labels, team.labels)
-    yield from _foreign_domains(
-        settings, name, "annotations", settings.annotations, team.annotations
+    notes = (
+        ("labels", settings.labels, team.labels),
+        ("annotations", settings.annotations, team.annotations),
     )
-
-
-def _foreign_domains(
-    settings: Settings, name: str, key: str, stack: Mapping[str, str], team: Mapping[str, str]
-) -> Mistakes:
-    """`_domains` of the team's `key`: `labels` or `annotations`, beside those of the stack."""
-    for noted, value in team.items():
-        if stack.get(noted) == value or in_domains(noted, settings.key_domains):
-            continue
-        domains = ", ".join(settings.key_domains) or "none"
-        cause = f"has {noted}, whose domain is not in kai-fleet:keyDomains: {domains}"
-        fix = "drop it, or have the platform write its domain there, such as example.com"
-        yield f"{settings.team_path(name)}.{key}", f"{cause}; {fix}"
+    for key, of_stack, of_team in notes:
+        for noted, value in of_team.items():
+            if of_stack.get(noted) == value or in_domains(noted, settings.key_domains):
+                continue
+            domains = ", ".join(settings.key_domains) or "none"
+            cause = f"has {noted}, whose domain is not in kai-fleet:keyDomains: {domains}"
+            fix = "drop it, or have the platform write its domain there, such as example.com"
+            yield f"{settings.team_path(name)}.{key}", f"{cause}; {fix}"
 
 
 def _team_mistakes(settings: Settings, name: str) -> Mistakes:
     """Mistakes between keys of a team, at the team's path or at the stack's default."""
     team = settings.teams[name]
     path = settings.team_path(name)
-    parent = _granted_queue(settings, name)
+    parent = settings.granted(name).parent_queue if team.scheduler.mode == "host" else None
     for key, message in team.mistakes(parent):
         if key.startswith("scheduler."):
             yield settings.key_path_of(name, key), message
@@ -142,38 +138,25 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
         yield settings.key_path_of(name, "vcluster", *keys), message
 
 
-def _granted_queue(settings: Settings, name: str) -> str | None:
-    """The host's queue that the platform grants to a team stack in mode host; else None."""
-    facts = settings.platform_facts
-    if facts is None or settings.teams[name].scheduler.mode != "host":
-        return None
-    return facts.grant_of(name).parent_queue
-
-
 def _databases(settings: Settings) -> Mistakes:
     """Databases of more than one vCluster: each would overwrite the objects of the others.
 
     Of teams with one database all but the first are reported.
     """
-    if settings.vcluster.store.data_source is not None:
+    if settings.vcluster.store.database is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
         yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
     users: dict[str, str] = {}
-    for name, url in _database_urls(settings):
+    for name, team in settings.teams.items():
+        url = team.vcluster.store.database
+        if url is None or url == MASK:  # a plan has MASK for each
+            continue
         user = users.setdefault(url, name)
         if user != name:
             cause = f"is the database of team {user}, and each writes over the other's objects"
             path = f"{settings.team_path(name)}.vcluster.store.dataSource"
             yield path, f"{cause}; write one of its own"
-
-
-def _database_urls(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Teams with the decrypted URLs of their databases; a plan has only MASK, which is left out."""
-    for name, team in settings.teams.items():
-        secret = team.vcluster.store.data_source
-        if secret is not None and secret.get_secret_value() != MASK:
-            yield name, secret.get_secret_value()
 
 
 def _platform_mistakes(settings: Settings) -> Mistakes:

@@ -23,6 +23,7 @@ from kai_fleet_policies.key_paths import (
     PREFIX,
     Location,
     key_path,
+    overlaps,
     shown_parts,
 )
 from kai_fleet_stack.settings.sections.models import LIST_CONTEXTS, SET_SECRET, fields_beside
@@ -88,15 +89,6 @@ def misspelt(keys: Iterable[str]) -> list[Finding]:
         fix = f"write {meant}, or indent it to where it belongs"
         mistakes.append(wrong_key(on_one_line(key), f"{cause}; {fix}"))
     return mistakes
-
-
-def overlaps(path: str, others: Iterable[str]) -> bool:
-    """Whether a key path is one of the others, or is above or below one of them."""
-    return any(_is_below(path, other) or _is_below(other, path) for other in others)
-
-
-def _is_below(path: str, above: str) -> bool:
-    return f"{path}.".startswith(f"{above}.")
 
 
 def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Finding]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from pulumi.runtime import invoke
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kai_fleet.ownership.deployed import READ_OUTPUTS, full_name
 from kai_fleet.values import value_at, whole_numbers
@@ -17,7 +17,13 @@ from kai_fleet_stack.settings.sections.access import Cluster, Credentials, Mirro
 from kai_fleet_stack.settings.sections.models import NO_ENTRIES, NO_KEYS, Mistakes, Strict
 from kai_fleet_stack.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet_stack.settings.sections.queues import walk
-from kai_fleet_stack.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
+from kai_fleet_stack.settings.sections.teams import (
+    LENIENT,
+    REMOVED,
+    Granted,
+    Runs,
+    TeamSettings,
+)
 
 OUTPUT: Final = "platform"  # name of an output of a platform's stack
 
@@ -60,20 +66,6 @@ class NoPlatformError(Exception):
 
 # Reads the facts that the stack of this name exports; raises NoPlatformError.
 FactsOf = Callable[[str], "Facts"]
-# The platform may run a newer version of this program, whose keys are unknown here.
-_LENIENT: Final = ConfigDict(extra="ignore")
-
-
-class Granted(Grant):
-    """What one team stack is granted.
-
-    `above` has the names of the queues above `parent_queue`, from the top, and `shard` is the shard
-    that schedules it; None for the default shard.
-    """
-
-    model_config = _LENIENT
-    above: list[str] = NO_ENTRIES
-    shard: str | None = None
 
 
 class Facts(Platform):
@@ -85,7 +77,7 @@ class Facts(Platform):
     Secret.
     """
 
-    model_config = _LENIENT
+    model_config = LENIENT
     stack: str = ""
     cluster: str
     context: str | None = None
@@ -192,7 +184,8 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     """
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
-    set_by_file = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
+    set_by_file = file.team.set_fields
+    del set_by_file["name"]
     grant = {key: value for key, value in facts.grant_of(name) if key in TeamSettings.model_fields}
     platform = {key: getattr(facts, key) for key in Platform.model_fields}
     settings = Settings.model_validate(

@@ -92,14 +92,13 @@ def test_a_gpu_stack_is_one_record(tree):
 
 RULE = '''
 
-@cluster_rule(Level.MANDATORY, "no-team", "low")
-def no_team(cluster: ClusterModel) -> Findings:
+@mandatory("no-team", "low", each_claim)
+def no_team(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
     """No team.
 
     Because.
     """
-    for team in cluster.teams:
-        yield team_subject(team).refuse("is a team", "drop it")
+    yield subject.refuse("is a team", "drop it")
 '''
 
 

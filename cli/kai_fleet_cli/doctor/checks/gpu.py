@@ -284,7 +284,7 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
 
 def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield nodes whose GPUs are shared by KAI and by their device plugin, too."""
-    if not cluster.desired.gpu_sharing or cluster.kai is None:
+    if not cluster.desired.scheduler.shares_gpus or cluster.kai is None:
         return
     names = {node.name for node in cluster.all("nodes")}
     for node in snapshot.host.all("nodes"):
@@ -305,7 +305,7 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
     None if KAI's Config does not tell.
     """
     sharing_pods = _sharing_pods(cluster)
-    declared = cluster.desired.declared and cluster.desired.gpu_sharing
+    declared = cluster.desired.declared and cluster.desired.scheduler.shares_gpus
     if _shares_gpus(cluster) is not False:
         return
     subject = Affected(cluster, "GPU sharing", "")

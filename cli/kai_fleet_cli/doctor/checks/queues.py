@@ -53,9 +53,9 @@ def _queues_of_team_stacks(cluster: Cluster, index: QueueIndex) -> Iterator[str]
     Their names begin with the team's.
     """
     for grant in cluster.desired.grants:
-        if grant.parent_queue not in index.by_name:
+        if grant.queue not in index.by_name:
             continue
-        for name in index.below(grant.parent_queue):
+        for name in index.below(grant.queue):
             if f"{name}-".startswith(f"{grant.name}-"):
                 yield name
 

@@ -11,7 +11,7 @@ Pulumi gives all of a stack file to each plugin in one environment variable. Lin
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import yaml
 from pydantic import WithJsonSchema
@@ -49,22 +49,10 @@ _DIFFERS: Final = re.compile(
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-class Mark(Protocol):
-    """A position in a text, from 0."""
-
-    @property
-    def line(self) -> int:
-        """The line."""
-
-    @property
-    def column(self) -> int:
-        """The column."""
-
-
 class RefusedYamlError(ValueError):
     """The text is no YAML, or is refused. The message begins with line and column, from 1."""
 
-    def __init__(self, mark: Mark | None, problem: str) -> None:
+    def __init__(self, mark: yaml.Mark | None, problem: str) -> None:
         line = mark.line if mark else 0
         column = mark.column if mark else 0
         super().__init__(f"line {line + 1} column {column + 1}: {problem}")
@@ -139,7 +127,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         Raises RefusedYamlError for such an alias, one without an anchor, a tag, and beyond a bound.
         """
         event: Any = self.peek_event()
-        mark: Mark = event.start_mark
+        mark: yaml.Mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
             extent = self._extents.get(self.anchors.get(event.anchor))
             if extent is None:
@@ -163,7 +151,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         self._deepest = max(self._deepest, before.levels)
         return node
 
-    def _add(self, extent: _Extent, mark: Mark) -> None:
+    def _add(self, extent: _Extent, mark: yaml.Mark) -> None:
         """Count a value below the present level. Raises RefusedYamlError beyond a bound."""
         self._values += extent.values
         self._deepest = max(self._deepest, self._level + extent.levels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.chart_values import merged
@@ -136,6 +136,22 @@ class Grant(HostPlace):
     """host mode: the leaf of kai-fleet:queues for the team's pods, or for its own queues below it.
     Default: none.
     """
+
+
+# A platform may run a newer version of this program, whose keys are unknown to its teams' stacks.
+LENIENT: Final = ConfigDict(extra="ignore")
+
+
+class Granted(Grant):
+    """What one team stack is granted, as its platform's stack exports it.
+
+    `above` has the names of the queues above `parent_queue`, from the top, and `shard` is the shard
+    that schedules it; None for the default shard.
+    """
+
+    model_config = LENIENT
+    above: list[str] = NO_ENTRIES
+    shard: str | None = None
 
 
 class Runs(Strict):

@@ -51,6 +51,11 @@ class Store(Strict):
         default=None, strict=False
     )
 
+    @property
+    def database(self) -> str | None:
+        """The database's URL in clear, MASK in a plan; None for a store without one."""
+        return self.data_source.get_secret_value() if self.data_source else None
+
     def mistakes(self) -> Mistakes:
         """Keys that the type requires and that are missing, or that it does not read."""
         yield from self.useless("type", {"replicas": ("etcd",), "data_source": ("external",)})
