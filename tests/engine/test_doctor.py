@@ -55,7 +55,7 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
 
 
 def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):
-    """Every cause by itself: tests/unit/cli/doctor/test_doctor.py."""
+    """Every cause by itself: tests/unit/cli/doctor/checks."""
     monkeypatch.setattr(leftovers, "STUCK_SECONDS", 0.0)
     core, inside = client.CoreV1Api(host), client.CoreV1Api(ml)
     nodes = core.list_node(label_selector="kai-fleet/pool=ml").items

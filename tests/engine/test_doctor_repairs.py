@@ -18,8 +18,7 @@ from tests.engine.doctor_repairs import (
     eventually,
     shape,
 )
-from tests.unit.cli.doctor.doctor_cases import CASES
-from tests.unit.cli.doctor.doctor_samples import Lab
+from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -247,10 +246,8 @@ def test_nodes_without_their_labels(host, repair):
 def looks():
     """Every command of the doctor's that only looks, as the samples of the unit tests have it."""
     found = set()
-    for spoil, _ in CASES.values():
-        lab = Lab()
-        spoil(lab)
-        found |= {command for finding in lab.ill() for command in finding.commands}
+    for case in CASES:
+        found |= {command for finding in lab_of(case).ill() for command in finding.commands}
     return sorted(command for command in found if shape(command) in LOOK)
 
 

@@ -22,7 +22,7 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.recovery.state import KnownVcluster, State
 from kai_fleet_policies.finding import Level
 from kai_fleet_stack.settings.loading import load
-from tests.unit.cli.doctor.doctor_cases import CASES
+from tests.unit.cli.doctor.doctor_cases import lab_of
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.cli.teams.team_project import LAB
 from tests.unit.components.cluster import vcluster_secrets
@@ -192,8 +192,7 @@ INSIDE = ("an absent queue", "no queue", "a full queue", "sharing is off")
 
 @pytest.mark.parametrize("case", INSIDE)
 def test_the_doctor_says_one_cause_and_nothing_that_follows_from_it(case):
-    lab = Lab()
-    CASES[case][0](lab)
+    lab = lab_of(case)
     assert lab.ill()
     (finding,) = ill(lab)
     assert (finding.check, finding.path, finding.subject) == ("vcluster", "ml", "vCluster ml")

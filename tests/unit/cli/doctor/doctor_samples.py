@@ -146,38 +146,28 @@ def webhook(name: str, service: str, resource: str = "pods") -> dict[str, Any]:
     }
 
 
-def endpoints(service: str, ready: bool = True) -> dict[str, Any]:
+def endpoints(service: str) -> dict[str, Any]:
     labels = {"kubernetes.io/service-name": service}
     return {
         "metadata": meta(f"{service}-x", "kai-scheduler", labels=labels),
-        "endpoints": [{"conditions": {"ready": ready}}] if ready else [],
+        "endpoints": [{"conditions": {"ready": True}}],
     }
 
 
-def sharing(name: str, fraction: str = "0.5", group: str = GROUP) -> dict[str, Any]:
-    return pod(
-        name,
-        node="ml-0",
-        labels={"runai-gpu-group": group},
-        annotations={"gpu-fraction": fraction},
-    )
+def sharing(name: str, fraction: str) -> dict[str, Any]:
+    labels = {"runai-gpu-group": GROUP}
+    return pod(name, node="ml-0", labels=labels, annotations={"gpu-fraction": fraction})
 
 
-def reservation(group: str = GROUP, index: str | None = "GPU-1", **status: Any) -> dict[str, Any]:
+def reservation() -> dict[str, Any]:
     return pod(
         "gpu-reservation-ml-0-x7",
         queue=None,
         node="ml-0",
         namespace="kai-resource-reservation",
-        labels={"runai-gpu-group": group},
-        annotations={"run.ai/reserve_for_gpu_index": index} if index else {},
-        status=status,
+        labels={"runai-gpu-group": GROUP},
+        annotations={"run.ai/reserve_for_gpu_index": "GPU-1"},
     )
-
-
-def release_secret() -> dict[str, Any]:
-    labels = {"owner": "helm", "name": "kai-scheduler", "status": "deployed", "version": "1"}
-    return {"metadata": meta("sh.helm.release.v1.kai-scheduler.v1", labels=labels)}
 
 
 @dataclass
@@ -193,13 +183,22 @@ class Lab:
     certificate_ends: datetime = NOW + timedelta(days=300)
     store: StoreUse = field(default_factory=StoreUse)
 
-    def named(self, kind: str, name: str, where: str = "ml") -> Any:
-        objects = self.host if where == "host" else self.ml
-        return next(item for item in objects[kind] if item["metadata"]["name"] == name)
+    def objects(self, where: str) -> dict[str, list[Any]]:
+        return self.host if where == "host" else self.ml
 
-    def drop(self, kind: str, name: str, where: str = "ml") -> None:
-        objects = self.host if where == "host" else self.ml
-        objects[kind] = [item for item in objects[kind] if item["metadata"]["name"] != name]
+    def waits(self, name: str, says: str = "", where: str = "ml", **more: Any) -> None:
+        """Add a pod of KAI, its PodGroup, and what an event says of it."""
+        if gpus := more.pop("gpus", None):
+            more["limits"] = {"nvidia.com/gpu": str(gpus)}
+        item = pod(name, **more)
+        namespace = item["metadata"]["namespace"]
+        objects = self.objects(where)
+        objects["pods"].append(item)
+        objects.setdefault("podgroups", []).append(space(f"pg-{name}", namespace=namespace))
+        objects["events"] += [event(item, says)] if says else []
+
+    def named(self, kind: str, name: str, where: str = "ml") -> Any:
+        return next(item for item in self.objects(where)[kind] if item["metadata"]["name"] == name)
 
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
@@ -224,9 +223,7 @@ class Lab:
         found: dict[str, list[Any]] = {}
         for row in (row for row in required if row.cluster == cluster):
             if row.check not in ("queues", "shards", "runtime-class"):
-                exist = (
-                    [] if row.name in self.gone else [{"metadata": meta(row.name, row.namespace)}]
-                )
+                exist = [] if row.name in self.gone else [space(row.name, namespace=row.namespace)]
                 found.setdefault(row.resource, []).extend(exist)
         return found
 
@@ -248,12 +245,12 @@ def _host() -> dict[str, list[Any]]:
     return {
         "storageclasses": [space("standard", annotations=DEFAULT_CLASS)],
         "nodes": [node("ml-0")],
-        "namespaces": [{"metadata": meta("team-ml", labels=labels)}],
+        "namespaces": [space("team-ml", labels=labels)],
         "pods": [],
         "events": [],
         "deployments": [],
         "services": [],
-        "runtimeclasses": [{"metadata": meta("nvidia")}],
+        "runtimeclasses": [space("nvidia")],
         "statefulsets": [
             {
                 "metadata": meta("ml", "team-ml", labels={"chart": "vcluster-0.36.1"}),
@@ -261,10 +258,8 @@ def _host() -> dict[str, list[Any]]:
                 "status": {"readyReplicas": 1},
             }
         ],
-        "clusterroles": [{"metadata": meta("vc-ml-v-team-ml")}],
-        "daemonsets": [
-            {"metadata": meta("kindnet", "kube-system"), "spec": {}, "status": {}},
-        ],
+        "clusterroles": [space("vc-ml-v-team-ml")],
+        "daemonsets": [{"metadata": meta("kindnet", "kube-system"), "spec": {}, "status": {}}],
     }
 
 
@@ -273,20 +268,19 @@ def _inside() -> dict[str, list[Any]]:
     assert settings is not None
     specs = host_of(settings).teams[0].inside.queue_specs
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
+    release = {"owner": "helm", "name": "kai-scheduler", "status": "deployed", "version": "1"}
+    pods = [sharing("infer-a", "0.5"), sharing("infer-b", "0.25"), reservation()]
     return {
         "nodes": [node("ml-0")],
-        "namespaces": [{"metadata": meta("default")}],
+        "namespaces": [space("default")],
         "pods": pods,
-        "podgroups": [
-            {"metadata": meta(f"pg-{p['metadata']['name']}", "default")} for p in pods[:2]
-        ],
+        "podgroups": [space(f"pg-infer-{name}", namespace="default") for name in "ab"],
         "events": [],
         "bound": [],
-        "runtimeclasses": [{"metadata": meta("nvidia")}],
+        "runtimeclasses": [space("nvidia")],
         "deployments": [deployment(name) for name in kai(VERSION).deployments],
         "services": [
-            {"metadata": meta(name, "kai-scheduler")} for name in ("admission", "queue-controller")
+            space(name, namespace="kai-scheduler") for name in ("admission", "queue-controller")
         ],
         "endpointslices": [endpoints("admission"), endpoints("queue-controller")],
         "validatingwebhookconfigurations": [
@@ -306,7 +300,7 @@ def _inside() -> dict[str, list[Any]]:
             {"metadata": meta(name), "spec": copy.deepcopy(dict(specs[name]))}
             for name in ("default", "train", "serve")
         ],
-        "releases": [release_secret()],
+        "releases": [space("sh.helm.release.v1.kai-scheduler.v1", labels=release)],
     }
 
 

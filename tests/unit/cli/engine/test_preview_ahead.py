@@ -12,7 +12,7 @@ from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.engine import environment, report, runs, workspace
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_policies.finding import Level
-from tests.unit.cli.doctor.doctor_cases import CASES
+from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
 from tests.unit.cli.doctor.doctor_samples import Lab, meta, node
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
 
@@ -41,10 +41,9 @@ def ahead(lab):
 
 @pytest.mark.parametrize("case", NAMED)
 def test_what_no_update_makes_is_named_before_it_as_the_doctor_names_it_after(case):
-    lab = Lab()
-    CASES[case][0](lab)
-    found, check = ahead(lab), CASES[case][1].partition(" | ")[0]
-    assert {finding.check for finding in found} == {check}
+    lab = lab_of(case)
+    found, checks = ahead(lab), {each.split()[-1] for each in CASES[case]["finds"]}
+    assert {finding.check for finding in found} == checks
     assert {*found} <= {*lab.ill()}
 
 

@@ -17,7 +17,6 @@ from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.finding import Level
 from tests.unit.cli.doctor.doctor_samples import NOW, Lab, in_host_mode, node, pod
-from tests.unit.cli.doctor.doctor_spoils import waiting
 from tests.unit.cli.report.report_samples import busy
 
 GPU = "nvidia.com/gpu"
@@ -59,8 +58,8 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     """The figure said "Waiting 0" above a team that waits for more than it may ever have."""
     lab = Lab()
     for number in range(3):
-        waiting(f"w-{number}", queue="serve", limits={GPU: "9"})(lab)
-    waiting("young", queue="train", limits={GPU: "1"}, created="2026-11-01T11:59:50Z")(lab)
+        lab.waits(f"w-{number}", queue="serve", gpus=9)
+    lab.waits("young", gpus=1, created="2026-11-01T11:59:50Z")
     found = report(lab)
     first, second = found.waits
     assert (first.team, first.queues, first.pods, first.gpus) == ("ml", ["serve"], 3, 27)

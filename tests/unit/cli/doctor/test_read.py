@@ -1,42 +1,28 @@
-"""How the doctor asks: only GET, within its time, and in words where there is no answer."""
+"""How the doctor reads: by GET alone, again what a server puts off, and what of it is not known."""
 
-import json
+import time
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
-from typer.testing import CliRunner
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import UnreachableError
-from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.read import Source, read_clusters
+from kai_fleet_cli.doctor.read import READS, Source, read_clusters
+from kai_fleet_policies.finding import Level
 from kai_fleet_stack.settings.loading import load
-from tests.unit.cli.doctor.doctor_samples import SETTINGS
+from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
+
+BUSY = "429 Too Many Requests"
 
 
 @pytest.fixture
 def server():
     with serving() as both:
         yield both
-
-
-@pytest.fixture
-def doctor(tmp_path, monkeypatch):
-    """Run the doctor on a stack without teams, whose context is of this kubeconfig."""
-    file, cluster = tmp_path / "kubeconfig", {"name": "lab", "context": "lab"}
-    config = {"config": {"kai-fleet:cluster": cluster}}
-    (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps(config))
-    monkeypatch.setattr("kai_fleet_cli.stack_file.reading.ROOT", tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(file))
-
-    def run(content, *arguments):
-        file.write_text(content)
-        return CliRunner().invoke(app, ["doctor", "--stack", "lab", *arguments])
-
-    return run
 
 
 def seen(url):
@@ -71,53 +57,6 @@ def test_an_api_server_that_refuses_or_fails_is_not_reached(server, status, word
     api.answers["/version"] = (status, {})
     with pytest.raises(UnreachableError, match=words):
         seen(url)
-
-
-def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(doctor):
-    ran = doctor(kubeconfig("http://127.0.0.1:1"), "--json")
-    read = json.loads(ran.stdout)
-    assert (ran.exit_code, read["exitCode"], read["healthy"]) == (2, 2, False)
-    (finding,) = read["findings"]
-    keys = {"check", "level", "path", "kind", "name", "cause", "fix", "commands"}
-    assert set(finding) == keys
-    assert finding["fix"] == "look with: `kubectl --context lab version`"
-    assert finding["commands"] == ["kubectl --context lab version"]
-    assert "its API is not reached: it cannot be connected to" in finding["cause"]
-    assert "secret-token" not in ran.stdout
-
-
-def test_a_team_that_there_is_not_names_those_that_there_are():
-    ran = CliRunner().invoke(app, ["doctor", "--stack", "prod", "--team", "nosuch"])
-    assert ran.exit_code == 2
-    assert "stack prod has no team nosuch; its teams: " in ran.output.replace("\n", " ")
-
-
-def test_a_healthy_cluster_is_exit_0(server, doctor):
-    api, url = server
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "a"}, "status": ready}]})
-    ran = doctor(kubeconfig(url))
-    assert ran.exit_code == 0, ran.output
-    assert "stack lab is healthy" in ran.output
-
-
-def test_findings_are_a_table_for_people(doctor):
-    ran = doctor(kubeconfig("http://127.0.0.1:1"))
-    assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
-
-
-def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(
-    doctor, tmp_path, monkeypatch
-):
-    (tmp_path / "Pulumi.lab.yaml").write_text(
-        "config:\n  kai-fleet:cluster: {name: far, kubeconfig: {secure: 'v1:x'}}\n"
-    )
-    monkeypatch.setenv("PATH", str(tmp_path))  # no pulumi there
-    ran = doctor("", "--json")
-    (finding,) = json.loads(ran.stdout)["findings"]
-    assert ran.exit_code == 2
-    assert "its kubeconfig is a secret of the stack" in finding["cause"]
-    assert "give --context" in finding["cause"]
 
 
 def vcluster(port, data):
@@ -192,29 +131,85 @@ def test_names_that_no_kubernetes_gives_get_into_no_command(server):
     assert not [item for item in examine(look) if "touch" in str(item.record())]
 
 
-def test_who_may_read_nothing_is_not_told_that_all_works(server, doctor):
-    api, url = server
-    api.answers = {"/version": (200, {})}
-    api.otherwise = (403, {})
-    done = doctor(kubeconfig(url))
-    assert done.exit_code == 3
-    words = " ".join(done.output.split())
-    assert "stack lab is not known to be healthy: nothing of host may be read" in words
-    assert json.loads(doctor(kubeconfig(url), "--json").stdout)["healthy"] is False
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (429, {}),
+        (403, {}),
+        (500, {}),
+        (503, {}),
+        (200, {"items": [], "metadata": {"continue": "next"}}),
+    ],
+)
+def test_a_list_that_the_server_does_not_give_whole_is_not_read(answer):
+    with serving() as (api, url):
+        api.answers |= {READS["namespaces"]: (200, {"items": []}), READS["nodes"]: answer}
+        api.retry_after = "3600"
+        look = seen(url)
+    assert list(look.host.unreadable) == ["nodes"]
+    found = [each for each in examine(look) if each.kind == "read access to"]
+    (said,) = (each for each in found if "nodes" in each.name)
+    assert ("may" in said.fix or "give this user" in said.fix) == (answer[0] == 403)
 
 
-def test_what_is_no_kubernetes_api_is_not_healthy(server, doctor):
-    done = doctor(kubeconfig(server[1]), "--json")
-    assert done.exit_code == 2
-    assert "no Kubernetes API" in json.loads(done.stdout)["findings"][0]["cause"]
+@pytest.mark.parametrize("kinds", [("services",), ()])
+def test_a_vcluster_whose_way_in_could_not_be_read_is_not_broken(kinds):
+    with serving() as (api, url), vcluster_secrets.serving() as (_, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        secret = "/api/v1/namespaces/team-ml/secrets/vc-ml"
+        api.answers[READS[kinds[0]].format("") if kinds else secret] = (403, {})
+        sets = {"items": [{"metadata": {"name": "ml", "namespace": "team-ml"}}]}
+        sets["items"][0] |= {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}
+        api.answers[READS["statefulsets"].format("")] = (200, sets)
+        look = seen(url)
+    (found,) = [each for each in examine(look) if each.subject == "vCluster ml"]
+    assert (found.level, found.check) == (Level.ADVISORY, "vcluster")
+    assert "cannot be read" in found.cause
 
 
-def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, doctor):
-    api, url = server
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
-    done = doctor(kubeconfig(url, user={"exec": plugin}), "--json")
-    assert done.exit_code == 2
-    text = " ".join(f"{done.output} {done.exception}".split())
-    assert "plugin no-such-plugin of user me gives nothing: log in or install it" in text
-    assert api.asked == []
-    assert json.loads(done.stdout)["healthy"] is False
+def test_a_vcluster_that_does_not_list_its_namespaces_is_read_all_the_same():
+    with serving() as (api, url), vcluster_secrets.serving() as (tenants, inside):
+        api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
+        tenants.answers |= {path.format(""): (200, {"items": []}) for path in READS.values()}
+        tenants.answers[READS["namespaces"]] = (403, {})
+        look = seen(url)
+    assert look.teams["ml"].inside.unread("namespaces")
+
+
+def lists(times, wait, total_seconds=20.0):
+    """What a server answers that puts a list off so many times, and how often it was asked."""
+    with serving() as (api, url):
+        asked = []
+
+        def answer(_):
+            asked.append(time.monotonic())
+            api.answers["/api/v1/nodes"] = (429 if len(asked) < times else 200, answer)
+            return {"items": [{"metadata": {"name": "a"}}]}
+
+        api.answers["/api/v1/nodes"] = (429, answer)
+        api.retry_after = wait
+        client = Api.of_kubeconfig(kubeconfig(url), total_seconds=total_seconds)
+        return client.lists({"nodes": "/api/v1/nodes"}, 1), asked
+
+
+def test_what_is_put_off_is_asked_again_when_the_server_says():
+    (found, refused), asked = lists(2, "1")
+    assert ([*found], refused, len(asked)) == (["nodes"], {}, 3)
+    assert all(later - sooner >= 1 for sooner, later in pairwise(asked))
+
+
+@pytest.mark.parametrize("wait", ["3600", "60"])
+def test_a_server_that_asks_for_more_time_than_there_is_is_not_waited_for(wait):
+    (found, refused), asked = lists(9, wait)
+    assert (found, len(asked)) == ({}, 1)
+    assert str(refused["nodes"]) == BUSY
+
+
+def test_a_host_that_stays_busy_is_no_unreached_host():
+    """There is time left for the lists that it gives."""
+    with serving() as (api, url):
+        api.answers |= {path.format("").partition("?")[0]: (429, {}) for path in READS.values()}
+        api.answers[READS["namespaces"]] = (200, {"items": []})
+        host = Api.of_kubeconfig(kubeconfig(url), total_seconds=2.0)
+        look = read_clusters(Source(Lab().look().settings, lambda: host))
+    assert look.host.unreadable.keys() == READS.keys() - {"namespaces"}
