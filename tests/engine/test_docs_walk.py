@@ -34,6 +34,7 @@ WALKED = {
         ".venv/bin/fleet team kubeconfig ml --output ml.kubeconfig",
     ),
     "docs/report.md": (UP,),
+    "docs/monitoring.md": (),
     "docs/pull-requests.md": (
         "git checkout --quiet -- .",  # a page before it edits the stack file
         "git switch --quiet --detach",

@@ -11,7 +11,7 @@ from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Fault, Faults
 from kai_fleet_cli.doctor.messages import NVIDIA_CLASS, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_policies.finding import Level
+from kai_fleet_policies.finding import Fix, Level
 from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_stack.arguments import Arguments
 from kai_fleet_stack.closed_pool import closed_pool
@@ -397,13 +397,18 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
         if use.by_kai:
             shared_groups.update(use.groups)
     delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
+    describe = cluster.command(f"-n {NAMESPACE} describe pod {NAME}")
     for pod in cluster.within("pods", RESERVATIONS):
         if cluster.age_seconds(pod) < PATIENCE_SECONDS:
             continue
         subject = Affected(cluster, "reservation pod", pod.namespaced_name)
         if pod.phase != "Running":
             why = reason(cluster, pod)
-            fix = (*why.fix, "; then ", delete) if why.fix else (delete,)
+            fix: Fix = (delete,)
+            if why.fix:
+                fix = (*why.fix, "; then ", delete)
+            elif cluster.unread("events", "bound"):
+                fix = ("look with: ", describe)
             yield subject.broken(f"is {pod.phase}: {why.cause}", *fix, effect_of=why.effect_of)
         elif not pod.annotations.get(GPU_UUID_ANNOTATION):
             yield subject.broken(

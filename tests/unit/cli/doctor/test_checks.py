@@ -14,7 +14,7 @@ from tests.unit.cli.doctor.doctor_samples import NOW, Lab, by_hand, in_host_mode
 
 pytestmark = pytest.mark.texts("doctor")
 
-# No test runs these on a cluster.
+# `tests/faults/test_host_troubles.py` runs the first; no test runs the second on a cluster.
 UNTRIED = {"kubectl uncordon ml-0", "kubectl patch validatingadmissionpolicybindings"}
 COMMANDS = REPAIR | LOOK | OF_STORES | UNTRIED
 

@@ -61,15 +61,7 @@ def require_no_more(look, known, sound, what):
             assert all(shape(command) in LOOK for command in commands_of(fault.fix)), fault
 
 
-# The doctor has such a pod deleted also where it does not know why the pod waits.
-NOT_STARTED = {
-    "a RuntimeClass that is nowhere, with all that fails for it",
-    "a reservation pod on a node without the runtime, which comes first",
-    "a reservation pod that does not start",
-}
-
-
-@pytest.mark.parametrize("case", ["", *(case for case in CASES if case not in NOT_STARTED)])
+@pytest.mark.parametrize("case", ["", *CASES])
 def test_a_list_that_failed_adds_no_finding_no_command_and_nothing_that_is_well(case, monkeypatch):
     read, asked = spoilt(case), set()
     require = Cluster.require
