@@ -40,6 +40,12 @@ def is_full(method: str, path: str) -> Answer:
     return None if method in READS else (500, "etcdserver: mvcc: database space exceeded")
 
 
+def is_busy(method: str, path: str) -> Answer:
+    """It puts off who lists KAI's own kinds, as an API server does that has just started."""
+    kinds = ("/queues", "/schedulingshards", "/podgroups", "/bindrequests")
+    return (429, "too many requests") if path.partition("?")[0].endswith(kinds) else None
+
+
 def is_old(method: str, path: str) -> Answer:
     """It says that it is a version that Pulumi's plugin does not speak to."""
     return (

@@ -175,6 +175,15 @@ def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says,
     assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
+def test_the_doctor_concludes_nothing_from_lists_that_were_put_off(case):
+    """It read a Deployment of KAI and not its SchedulingShard, and printed the one's deletion."""
+    with answering(case, "ml", own_api_server.is_busy):
+        told = case.fleet("doctor")
+    assert "429" in told.reported, told.reported
+    assert " delete " not in told.reported, told.reported
+    until(lambda: _answers(case))
+
+
 def test_a_full_store_is_told_what_keeps_its_data(case):
     """Each command that is printed is run, and none twice: at last its volume is to grow."""
     followed = Followed(case)
