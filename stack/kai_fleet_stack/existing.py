@@ -167,7 +167,12 @@ def find(
 
 
 def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
-    """`find` in a platform's stack, for a given reader."""
+    """`find` in a platform's stack, for a given reader.
+
+    Raises:
+        pulumi.RunError: a foreign object does not fit, another stack has the host, or the host
+            cannot tell.
+    """
     _refuse_second_stack(host)
     args = Arguments(settings)
     for name, team in settings.teams.items():
@@ -201,8 +206,8 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
     """Argument `use_existing` for a GpuStack.
 
     Raises:
-        pulumi.RunError: a foreign RuntimeClass has another handler, or a foreign GPU operator is
-            there and the stack does not have its own yet.
+        pulumi.RunError: a foreign RuntimeClass has another handler, a foreign GPU operator is there
+            and the stack does not have its own yet, or the host cannot tell.
     """
     provider_name = args["provider"]
     provider = GPU_PROVIDERS[provider_name]
@@ -230,7 +235,8 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
     """Argument `use_existing` for the host's KaiScheduler, without what `args` already has there.
 
     Raises:
-        pulumi.RunError: foreign priority classes or default queues of KAI do not fit.
+        pulumi.RunError: foreign priority classes or default queues of KAI do not fit, or the host
+            cannot tell.
         UnknownVersionError: the release table lacks the version, which rules have refused before.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
@@ -254,7 +260,8 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
 def _refuse_other_queue(name: str, spec: Mapping[str, object], host: HostObjects) -> None:
     """Raise pulumi.RunError if the host has a queue of that name with another spec.
 
-    A queue with the label TREE is one of a QueueTree, which the provider judges.
+    A queue with the label TREE is one of a QueueTree, which the provider judges. Raises it as well
+    if the host cannot tell.
     """
     queue = host.at(f"{PATH}/{name}")
     if queue is None or TREE in queue["labels"] or queue["spec"] == spec:
@@ -274,8 +281,8 @@ def _uses_priority_classes(version: str, host: HostObjects) -> bool:
     False if there are none, or if all of them are of our release.
 
     Raises:
-        pulumi.RunError: a class is absent or has another value, or the version is older than
-            _WITHOUT_PRIORITIES.
+        pulumi.RunError: a class is absent or has another value, the version is older than
+            _WITHOUT_PRIORITIES, or the host cannot tell.
     """
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
@@ -305,7 +312,7 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
     the label of USED; else an interrupted update of this stack, or another stack, created it.
 
     Raises:
-        pulumi.RunError: its labels conflict with those of the team.
+        pulumi.RunError: its labels conflict with those of the team, or the host cannot tell.
     """
     resource = f"{team}-namespace"
     name = args.get("name", f"team-{team}")

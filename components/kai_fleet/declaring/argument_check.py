@@ -212,7 +212,15 @@ class _Checker:
 def _of_scalar(
     name: str, kind: Hint, value: object, choices: Collection[str] | None
 ) -> Iterator[str]:
-    """Mistakes in a text, a number, a boolean or a component."""
+    """The mistake in a text, a number or a boolean, or in place of a component; at most one.
+
+    `of_value` has accepted components, and Outputs where they may be: what is left in their place
+    is always a mistake. The first that applies: no component, an Output, a text that is none of
+    the choices, another type.
+
+    Args:
+        choices: the texts that are allowed; None for any.
+    """
     if components_of(kind) == (kind,):
         write = _in_words(kind)
         yield _wrong_type(name, value, write, f"is an Output; write {write}")

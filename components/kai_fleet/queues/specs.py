@@ -49,9 +49,10 @@ _UNITS: Final = {
 
 @dataclass
 class _Share:
-    """A queue's share of one resource, in KAI's units.
+    """A queue's share of one resource, in KAI's units; UNLIMITED is infinity.
 
-    `written_quota` is None if the arguments have none; `quota` is filled in later.
+    `written_quota` is None if the arguments have none; `quota` is filled in later. A limit that the
+    arguments lack is UNLIMITED, until `_share_out` bounds a top-level GPU share.
     """
 
     written_quota: float | None
@@ -65,7 +66,10 @@ class _Share:
         return self.written_quota not in (None, UNLIMITED) or self.limit != UNLIMITED
 
     def to_kai(self, weight: float | None) -> dict[str, float]:
-        """The share in a Queue's spec. KAI reads an unset limit as 0: nothing ever runs (Q2)."""
+        """The share in a Queue's spec, with all three fields: -1 for UNLIMITED, 1 for no weight.
+
+        KAI reads an unset limit as 0: nothing ever runs (Q2). The quota has to be filled in.
+        """
         return {
             "quota": for_kai(self.quota),
             "limit": for_kai(self.limit),
@@ -90,7 +94,10 @@ class _QueueNode:
             yield from child.descendants()
 
     def to_kai(self) -> Spec:
-        """The `spec` of the Queue object; numbers that are whole are integers."""
+        """The `spec` of the Queue object; numbers that are whole are integers.
+
+        Quotas have to be filled in. Optional fields without a value are left out.
+        """
         resources = {}
         for resource, share in self.shares.items():
             weight = share_of(self.args, resource).get("weight")

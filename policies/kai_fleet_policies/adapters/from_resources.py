@@ -94,10 +94,11 @@ def clusters(resources: Iterable[DeclaredResource]) -> list[ClusterModel]:
     return result
 
 
-def _identities(resources: Iterable[DeclaredResource]) -> dict[str, object]:
+def _identities(resources: list[DeclaredResource]) -> dict[str, object]:
     """The identity of the cluster of each provider, by the provider's name.
 
-    For a vCluster that is the first trigger of the command that stands for its identity.
+    For a vCluster that is the first trigger of the command that stands for its identity, else the
+    provider's `clusterIdentifier`. UNKNOWN if only the update knows it, None if there is none.
     """
     identities = dict[str, object]()
     for provider in resources:

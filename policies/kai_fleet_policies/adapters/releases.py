@@ -93,7 +93,11 @@ class HelmRelease:
         )
 
     def kai(self) -> Kai:
-        """The KAI that it is. In our component it may be of an untested version."""
+        """The KAI that it is; `chart` has to be that of KAI.
+
+        In our component it has no values, which are judged with the stack file. It may be of an
+        untested version there, whatever the component's `untested` says: that is not known here.
+        """
         return Kai(
             self.version,
             sharing=_sharing(self.version, self.values),
@@ -105,6 +109,9 @@ class HelmRelease:
 
     def queues_of_kai(self) -> Iterator[DeclaredQueue]:
         """The two queues that KAI's charts from v0.10 make at first, if not switched off.
+
+        The parent, then the leaf. No queue if the version is left open, or if it or the switch is
+        not known.
 
         Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
         """

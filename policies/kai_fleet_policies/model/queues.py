@@ -72,8 +72,9 @@ class DeclaredQueue:
     ) -> Self:
         """A queue by the `spec` of its Queue object.
 
-        A quota or weight that cannot be read counts as 0, such a limit as left out. All its shares
-        are UNKNOWN if `resources` is, and so is a parent that is not known.
+        A quota or weight that is absent or no number counts as 0; such a limit is None, which KAI
+        reads as 0. An amount of -1 is UNLIMITED. What is not known is UNKNOWN: an amount, the
+        parent, all shares if `resources` is, and the whole `spec`.
         """
         return cls(
             name,
@@ -87,7 +88,7 @@ class DeclaredQueue:
 
 
 def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
-    """The shares that `spec.resources` has; UNKNOWN if that is."""
+    """The shares that `spec.resources` has, none of a resource that it lacks; UNKNOWN if it is."""
     if resources is UNKNOWN:
         return UNKNOWN
     shares = dict[Resource, QueueShare]()

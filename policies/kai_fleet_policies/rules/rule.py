@@ -53,7 +53,7 @@ class Subject:
     key_path_of: Callable[..., str] | None = field(default=None, compare=False)
 
     def at(self, *keys: str) -> Self:
-        """The same subject with the path of a key below it; a URN stays as it is.
+        """The same subject with the path of a key below it; a URN and "" stay as they are.
 
         `key_path_of` is asked once: a further call goes below the path that it found.
         """
@@ -121,6 +121,9 @@ def mandatory(
 
     The first paragraph of its docstring is the rule's demand, the second the reason. Where it needs
     a value that is not known, what it yielded before stays, and an undecided finding follows.
+
+    Raises:
+        ValueError: The docstring does not have exactly these two paragraphs.
     """
 
     def decorate(judge: Judge[T]) -> Rule:

@@ -36,7 +36,7 @@ def in_clear(value: object) -> Any:
 
 
 def fields_in_clear(section: BaseModel, names: Iterable[str]) -> Any:
-    """Some fields of a section as the arguments of the same names."""
+    """Some fields of a section as the arguments of the same names, as `in_clear` writes them."""
     fields = {name: getattr(section, name) for name in names}
     return in_clear(fields)
 
@@ -68,14 +68,14 @@ def kai_args(
     pods: HostKai | HostPlace,
     registries: Registries,
 ) -> KaiSchedulerArgs:
-    """Arguments of a KAI from its settings.
+    """Arguments of a KAI from its settings; the password of its chart's account is in clear text.
 
     A mode of GPU sharing that its chart values set counts before the key `gpuSharing`; a text there
-    that is no mode does not.
+    that is no mode does not. Without a version the argument is "", which rules refuse.
 
     Args:
         pods: has tolerations and affinity of its pods: the KAI itself, or its team.
-        registries: accounts for its chart, besides the stack's.
+        registries: accounts for its chart, before those of the stack with the same names.
     """
     version = kai.version or ""
     in_values = mode_in(version, kai.values)

@@ -203,7 +203,11 @@ def _isolation(settings: Settings, name: str) -> IsolationArgs:
 def _monitoring(
     team: TeamSettings | Grant, monitoring: Monitoring, scheduler: str
 ) -> MonitoringArgs:
-    """Monitoring of a team's namespace. Only a team of this stack has queues that are known."""
+    """Arguments of the monitoring of a team's namespace; `scheduler` is that of the namespace.
+
+    KAI and queues inside are monitored only for a team of this stack: those of a team stack are not
+    known here.
+    """
     args: MonitoringArgs = in_clear(monitoring)
     args["scheduler"] = False
     args["parent_queues"] = []

@@ -96,6 +96,9 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
 
     Leaving out a wrong key can show more mistakes, which are reported unless they are above or
     below a key that is wrong already. A text with a mark of Pulumi's protocol is a mistake, too.
+
+    Raises:
+        IndexError: `raw` is no mapping.
     """
     marks = list(paths_of_marks(raw))
     mistakes = [wrong_key(key_path(location), REFUSAL, location) for location in marks]
@@ -153,6 +156,14 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides.
 
     Shows no value at or below a key that may have a secret.
+
+    Args:
+        error: has at least one key in `loc`.
+        model: the model of the whole file, for the keys beside a wrong one.
+
+    Raises:
+        KeyError: the key is missing and has no example in mistakes.yaml.
+        StopIteration: a pattern has no words there.
     """
     error_type = error["type"]
     location = error["loc"]

@@ -28,7 +28,7 @@ _LIBRARY: Final = re.compile(
 
 
 class NoGpusError(Exception):
-    """The driver answers, but devices or libraries that a node needs are missing."""
+    """Devices or libraries of the driver that a node needs are missing, or a command fails."""
 
 
 def add_gpus(config: dict[str, Any]) -> None:

@@ -71,10 +71,12 @@ def wait() -> None:
     keys = _keys()
 
     def memory_key(pod: KubeObject) -> str:
+        """The key of a pod's memory limit; that of all values if the chart has none for it."""
         part = kai(version).resources_key(pod.made_by(deployments))
         return f"{keys.values}.{part}" if part else keys.values
 
     def why() -> list[str]:
+        """Why pods do not start, else are not created. Raises as `reasons` does."""
         pods = map(KubeObject, api.list(_PODS))
         phrases = reasons(
             api,

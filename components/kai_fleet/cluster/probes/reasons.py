@@ -68,7 +68,7 @@ def reasons(
 
     Args:
         api: The cluster of the pods.
-        pods: The pods that are not Ready.
+        pods: The pods to look at. A Ready one has a cause only if it was killed for memory.
         tolerations_key: The key of the pods' tolerations in the stack file.
         pool_key: The key of the labels of their nodes.
         requests_key: The key of their requests.

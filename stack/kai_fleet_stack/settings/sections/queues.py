@@ -85,8 +85,9 @@ def walk(
 ) -> Iterator[PlacedQueue]:
     """All queues of a tree, parents before their children.
 
-    With `above` the tree hangs below those queues of another tree, `path` begins its key paths, and
-    `shard` is the shard of all of its queues.
+    `path` begins its key paths; it ends with a dot, or is "". With `above` the tree hangs below
+    those queues of another tree, and `shard` is the shard of all of its queues. Without `above` the
+    shard of each top-level queue is that of all queues below it, and `shard` is not read.
     """
     for name, queue in tree.items():
         key_path = f"{path}{name}"
