@@ -94,7 +94,10 @@ class Snapshot:
 
     @property
     def has_queue_api(self) -> bool:
-        """Whether the API of queues is served here: KAI runs in this cluster, not on its host."""
+        """Whether the API of queues is served here, so that KAI runs in this cluster.
+
+        False if KAI runs on the host or nowhere, or if queues were not among the kinds to read.
+        """
         return "queues" in self.objects or "queues" in self.forbidden
 
     def shows(self, namespace: str) -> bool:
@@ -148,11 +151,15 @@ class Cluster:
         self._kubectl = shlex.join(command)
 
     def read(self, kinds: Iterable[str]) -> Snapshot:
-        """List the objects of these kinds in all namespaces; of Deployments only KAI's.
+        """List the objects of these kinds in all namespaces, also with -n.
 
-        If the pods of all namespaces may not be listed, read all namespaced kinds in the namespace
-        of -n, else of the kubeconfig. Of several objects with one name and namespace the first
-        counts.
+        Deployments are always those of KAI's namespace alone. If `pods` is among the kinds and may
+        not be listed in all namespaces, read all other namespaced kinds, too, in the namespace of
+        -n, else of the kubeconfig. Other kinds that may not be listed are not tried there. Of
+        several objects with one name and namespace the first counts.
+
+        Args:
+            kinds: Plurals in the API, each of them in `REASONS`.
 
         Raises:
             UserError: The cluster does not answer in time, answers too much or something else than

@@ -122,8 +122,15 @@ def _with_known_plugin(user: Entry) -> Entry:
 def _read(paths: str) -> _Kubeconfig:
     """Merge files as kubectl does: of entries with the same name, the first one counts.
 
-    Files that are absent are skipped. Raises ConfigError if all are; YAMLError, ValueError,
-    TypeError, KeyError or AttributeError for a file that is no kubeconfig.
+    Files that are absent are skipped.
+
+    Args:
+        paths: Paths as in $KUBECONFIG, separated by `os.pathsep`; the first file counts first.
+
+    Raises:
+        ConfigError: All files are absent.
+        OSError: A file cannot be read.
+        YAMLError, ValueError, TypeError, KeyError, AttributeError: A file is no kubeconfig.
     """
     files = [Path(path).expanduser() for path in paths.split(os.pathsep) if path]
     files = [file for file in files if file.is_file()]

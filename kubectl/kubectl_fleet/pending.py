@@ -25,7 +25,11 @@ _TOO_LATE: Final = Reason(
 
 
 def record(usage: Usage) -> dict[str, object]:
-    """The JSON: pods that wait, and objects whose pods are denied. Units as KAI counts."""
+    """The JSON: `pending` pods, and objects whose pods are `denied`.
+
+    CPU is in millicores, memory in 10^6 bytes, GPUs as KAI counts them. `queue` is None without
+    one, `created` "" without a time stamp.
+    """
     pods = list[dict[str, object]]()
     for pod, reason in _waiting(usage):
         pods.append(
@@ -88,10 +92,11 @@ def _title(name: str, line_below: str) -> Text:
 
 
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
-    """The pods that have not started, and why; those that wait longest first.
+    """Yield the pods that have not started, and why; those that wait longest first.
 
-    Only pods that are shown, without those that are being deleted, and those with a node that may
-    still start. After 20 seconds the reason of all others is that there are too many.
+    Only pods that are shown. Left out are those that are being deleted, and those with a node that
+    are on their way. After 20 seconds every pod that is left is yielded, also one on its way, with
+    the reason that there are too many.
     """
     reasons = Reasons(usage)
     deadline = time.monotonic() + _MAX_SECONDS

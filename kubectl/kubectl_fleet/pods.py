@@ -60,7 +60,12 @@ def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
 
 
 def _node_record(usage: Usage, node: Node) -> dict[str, object]:
-    """The JSON of a node. `free` is None if nodes may not be listed, or if KAI runs on the host."""
+    """The JSON of a node.
+
+    `free` is None if nodes may not be listed, or if the API of queues is not served here: KAI runs
+    on the host, or nowhere. `gpus` is 0 if nodes may not be listed. `gpuMemoryMiB` and `product`
+    are None without the node's label.
+    """
     return {
         "name": node.name,
         "gpus": node.count,
@@ -71,10 +76,12 @@ def _node_record(usage: Usage, node: Node) -> dict[str, object]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """A line for each node with GPUs, and below it a row for each pod on each of them.
+    """A line for each node with GPUs, and below it a row for each pod on each of its GPUs.
 
-    If one namespace is shown, nodes without pods of it are left out. Below all is the number of
-    pods without a GPU, and of those that wait.
+    A GPU that is reserved for sharing and has no pod has a row, too. If one namespace is shown,
+    GPUs on which no pod of it is are left out, and nodes without other GPUs; a shared GPU has the
+    rows of all its pods. Below all is the number of pods without a GPU, and of those that wait for
+    a node, or a sentence that no pod holds a GPU.
     """
     lines: list[RenderableType] = []
     for node in usage.gpu_nodes.values():
@@ -110,8 +117,8 @@ def _table(*, show_header: bool) -> Table:
 def _headline(usage: Usage, node: Node) -> str:
     """`node-1: 8 GPUs (NVIDIA-A100, 40960 MiB each), 2 free`; the name alone without GPUs.
 
-    If KAI runs on the host, the number of free ones is left out: GPUs may be held by pods that
-    cannot be seen from here.
+    The number of free ones is left out if nodes may not be listed, or if the API of queues is not
+    served here: with KAI on the host, GPUs may be held by pods that cannot be seen from here.
     """
     if not node.count:
         return node.name

@@ -34,7 +34,7 @@ class Usage:
     Attributes:
         version: The version of KAI; None if none runs, or its image has no tag.
         pods: Pods that have not ended, shown or not.
-        gpu_nodes: Nodes with GPUs by name, sorted.
+        gpu_nodes: Nodes that advertise GPUs, or have pods that hold some, by name, sorted.
         queues: Queues by name, parents before their children.
         elsewhere: Queues that pods name and that cannot be seen here, such as the host's, by name.
             Nothing is known of their quotas. Empty if the pods of one namespace alone may be listed

@@ -27,8 +27,9 @@ _DIGITS: Final = 19  # KAI reads numbers of 64 bits
 class GpuRequest:
     """The GPUs that a pod requests: `whole` devices, or a share of each of `devices` devices.
 
-    The share is a `fraction`, or `memory_mib`. `mig` is the number of GPUs that KAI counts for MIG
-    devices: a seventh of a GPU counts as one.
+    The share is a `fraction` between 0 and 1, or `memory_mib`, MiB of each device; both are None
+    without a share. `mig` is the number of GPUs that KAI counts for MIG devices: a seventh of a GPU
+    counts as one.
     """
 
     whole: float = 0.0
@@ -48,11 +49,15 @@ class GpuRequest:
         return self.devices if self.shared and not self.whole else self.whole
 
     def fraction_of(self, kai_memory: int | None) -> float:
-        """The share of a GPU as a fraction, 0 if it asks for none.
+        """The share of each of its devices as a fraction, 0 if it asks for none.
 
-        A share of memory is rounded up to a hundredth, as KAI does. `kai_memory` is the memory of
-        the GPU as KAI counts it; if it is None, the share counts as an entire GPU. More memory than
-        a GPU has is a fraction above 1.
+        A share of memory is rounded up to a hundredth, as KAI does. More memory than a GPU has is a
+        fraction above 1.
+
+        Args:
+            kai_memory: The memory of the GPU as `nodes.kai_memory_of` gives it: in MiB, but before
+                v0.8.5 in 10^6 bytes, which KAI compares with a pod's MiB all the same. None:
+                unknown, and a share of memory counts as an entire GPU. It matters only for that.
         """
         if self.fraction is not None or self.memory_mib is None:
             return self.fraction or 0.0
@@ -61,7 +66,10 @@ class GpuRequest:
         return math.ceil(self.memory_mib / kai_memory * 100) / 100
 
     def gpus(self, kai_memory: int | None) -> float:
-        """The number of GPUs that the pod takes of its queue, on GPUs with that memory."""
+        """The number of GPUs that the pod takes of its queue: entire ones, MIG, and all its shares.
+
+        `kai_memory` is that of each GPU, as for `fraction_of`.
+        """
         return self.whole + self.mig + self.fraction_of(kai_memory) * self.devices
 
 
@@ -105,9 +113,11 @@ def _fraction(text: str) -> float | None:
 
 
 def _memory_mib(annotations: Mapping[str, str]) -> int | None:
-    """MiB of GPU memory: the request for a container, or else its limit, or else the pod's.
+    """MiB of GPU memory, rounded up: the request for a container, else a limit, else the pod's.
 
-    Of several containers the last one's counts. None without any, or for one that is not above 0.
+    The request for any container counts before all limits. Of several requests the last in
+    `annotations` counts, and so of several limits; "" counts as absent. None without any, and if
+    the one that counts is no quantity or not above 0: no other takes its place.
     """
     quantities = {}
     for key, quantity in annotations.items():

@@ -26,11 +26,14 @@ _TYPES_IN_WORDS: Final = {
 def parse_quantity(value: object) -> Decimal:
     """The amount of a Kubernetes quantity in its base unit: cores, bytes or devices.
 
-    Only the first 64 characters of a text are read.
+    Only the first 64 characters of a text or a whole number are read, without spaces around them,
+    and 15 digits of a float.
 
     Raises:
-        ValueError: the value is no quantity, is negative, or is above 10^18. The message is a
-            predicate, such as `'5x' is no Kubernetes quantity`.
+        ValueError: The value is no quantity, is above 10^18, or has what Kubernetes allows besides:
+            a sign before it, or the suffix `n` or `u`. The message begins with the value, such as
+            `'5x' is no Kubernetes quantity`. For another type than a number or a text it is a
+            predicate, such as `is no quantity but a list`.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)

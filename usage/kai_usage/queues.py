@@ -16,7 +16,9 @@ _MOST: Final = 1e30  # a larger amount, which a tenant may write, would make sum
 
 @dataclass(slots=True)
 class Share:
-    """A queue's share of one resource. -1 is unlimited; what its Queue does not say is 0.
+    """A queue's share of one resource, in the units of `amounts`: GPUs, millicores, 10^6 bytes.
+
+    A quota or a limit of -1 is unlimited; what its Queue does not say is 0.
 
     Attributes:
         in_use: What pods with a node hold.
@@ -69,6 +71,9 @@ def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
 
     Of several queues with one name the first counts. Queues below a parent that is absent, or in a
     ring, are left out: KAI drops them, too.
+
+    Raises LookupError, ValueError, TypeError, AttributeError or OverflowError for a malformed
+    Queue.
     """
     by_name: dict[str, Object] = {}
     for item in items:
@@ -99,7 +104,11 @@ def _parent(item: Object) -> str | None:
 
 
 def _shares(resources: Object) -> dict[Resource, Share]:
-    """The shares that a Queue's `spec.resources` says."""
+    """The shares of all resources that a Queue's `spec.resources` says, with nothing in use.
+
+    0 for what it does not say. Raises ValueError, TypeError, AttributeError or OverflowError if it
+    is malformed.
+    """
     shares: dict[Resource, Share] = {}
     for resource in RESOURCES:
         amounts = resources.get(resource) or {}
@@ -112,7 +121,11 @@ def _shares(resources: Object) -> dict[Resource, Share]:
 
 
 def _amount(number: float | str | None) -> float:
-    """An amount that sums stay finite with; 0 if it is not written, or no number."""
+    """An amount from -10^30 to 10^30, so that sums stay finite.
+
+    0 if it is not written, NaN or infinite. Raises ValueError for a text that is no number,
+    TypeError for another type, OverflowError for a whole number above 10^308.
+    """
     amount = float(number or 0.0)
     if not math.isfinite(amount):
         return 0.0

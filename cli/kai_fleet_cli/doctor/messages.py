@@ -33,16 +33,19 @@ def explain(
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
 
-    Of one message a row of `messages.yaml` comes before one of `scheduling.yaml`.
+    Of one message a row of `messages.yaml` with advice for operators comes before one of
+    `scheduling.yaml`.
 
-    Its level is `info` if the cause is in `tenants.yaml`, or if a list that would tell whether the
-    tenant caused it was not read; else `mandatory`.
+    The fault's level is `info` if `tenants.yaml` names the row, else `mandatory`. A row of
+    `scheduling.yaml` about some of the nodes is `info`, too, if the objects in `about` were not
+    read: the tenant may have caused it. Then the cause says so, and a fix that names nodes or
+    volumes is left out.
 
     Args:
         subject: The object that the messages are about.
-        texts: The messages.
+        texts: The messages in order of priority.
         check: Name of the check; "" for the name of the row that matches.
-        about: The objects around a pod that has no node.
+        about: The objects around a pod that has no node; NO_SURROUNDINGS for any other object.
     """
     for message in texts:
         if known := messages.row_of_message(message, "operator"):

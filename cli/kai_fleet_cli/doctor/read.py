@@ -224,7 +224,11 @@ _Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside,
 
 
 def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:
-    """Return the state of each team with its store's, and the kubeconfig of its vCluster."""
+    """Return the state of each team with its store's, and the kubeconfig of its vCluster.
+
+    The requests for stores, and all later ones of `api`, have `_STORE_SECONDS` together. Raises one
+    of MALFORMED for malformed objects of the host.
+    """
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
         accesses = list(pool.map(lambda team: _access(api, host, team), teams))
         api.restart_limits(_STORE_SECONDS)
@@ -255,8 +259,8 @@ def _read(
 ) -> Cluster:
     """Return a cluster with its objects; none of a resource that the API does not serve.
 
-    Raises UnreachableError if the API server stops answering, answers with a server error, or is
-    not Kubernetes'.
+    Raises UnreachableError if the API server stops answering, refuses the credentials (401),
+    answers its version with a server error, or is not Kubernetes'.
 
     Args:
         api: The API server.
@@ -295,7 +299,11 @@ def _read(
 
 
 def _require_healthy(api: Api) -> None:
-    """Raise UnreachableError if the API server answers its version with a server error."""
+    """Ask for the version of the API server, which may refuse to give it.
+
+    Raises UnreachableError if it does not answer, refuses the credentials (401), or answers with a
+    server error.
+    """
     _, refused = api.lists({"version": "/version"}, 1)
     for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -305,7 +313,8 @@ def _require_healthy(api: Api) -> None:
 def _api_services(api: Api) -> Lists:
     """Return the APIServices, or nothing: few accounts may read them.
 
-    They tell why namespaces of others are not deleted.
+    They tell why namespaces of others are not deleted. Raises UnreachableError if the API server
+    stops answering, or answers something else than a list.
     """
     with suppress(RefusedError):
         return {"apiservices": api.list(_API_SERVICES)}
@@ -320,7 +329,10 @@ def _refused_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> li
 def _of_namespace(api: Api, resources: Collection[str], namespace: str) -> Lists:
     """Return the objects that this user may list in one namespace, by resource.
 
-    For `namespaces` that is the namespace itself.
+    For `namespaces` that is the namespace itself. Other cluster-scoped resources are left out, and
+    those that are refused in the namespace, too.
+
+    Raises UnreachableError if the API server stops answering, or refuses the credentials (401).
     """
     paths = {resource: READS[resource] for resource in resources if "{}" in READS[resource]}
     objects, _ = api.lists(paths, _REQUESTS_AT_ONCE, namespace)
@@ -335,10 +347,13 @@ class _NoAccessError(Exception):
 
 
 def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
-    """Return a team's state and the kubeconfig of its vCluster, with the address from here.
+    """Return a team's state, still without inside and store, and the kubeconfig of its vCluster.
 
-    The kubeconfig is "" if another stack declares the vCluster, or if it cannot be built: then the
-    state says why.
+    The kubeconfig's server is the vCluster's address from here. The kubeconfig is "" if another
+    stack declares the vCluster, of which the state says nothing more, or if it cannot be built:
+    then the state's `unreached` says why, and `foreign` or `hidden` may be set.
+
+    Raises one of MALFORMED for malformed objects of the host.
     """
     state = TeamState(team)
     if state.declared_elsewhere:
@@ -371,6 +386,7 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
         UnreachableError: The host does not answer.
         UnreadError: The Services were not read.
         TenantKubeconfigError: Somebody else than the vCluster wrote the Secret.
+        One of MALFORMED: The Secret or the Service is malformed.
     """
     secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     service = host.find("services", team.name, team.namespace)
@@ -390,7 +406,10 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
 
 
 def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
-    """Return how full the store of a team's vCluster is; empty if the host does not tell."""
+    """Return how full the store of a team's vCluster is; empty if the host does not tell.
+
+    Raises one of MALFORMED for a malformed pod.
+    """
     if state.declared_elsewhere:
         return StoreUse()
     try:

@@ -124,7 +124,13 @@ class Operation:
         return blocking
 
     def read_resources(self) -> ResourceTree:
-        """The resources of the state and those that failed in any run. Raises CommandError."""
+        """Return the resources of the state with those that failed in any run, and all parents.
+
+        Of one resource a later run counts before an earlier one, and that before the state. The
+        state is `last_state`'s: as the stack was opened if nothing took that yet, else read anew.
+
+        Raises CommandError if the state cannot be read.
+        """
         state = last_state(self.stack)
         parents = {**state.parents, **self.parents, **self.report.parents}
         resources = dict(state.resources)

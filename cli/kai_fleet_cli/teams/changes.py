@@ -333,6 +333,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         UserError: There is nobody to ask about a removal, or the answer is no; the rules refuse the
             change; the file was changed by something else or cannot be written; or the update
             failed. If it began nothing, the file is as it was.
+        Interrupted: A signal ended the update. The file keeps the edit.
     """
     is_agreed = yes or no_up
     name = change.file.path.name
@@ -412,8 +413,13 @@ def _update_command(change: Change) -> str:
 def _update(change: Change) -> None:
     """Run the update of a change that is written.
 
-    If it fails before it changed anything, restore the file. If it fails for other teams only,
-    print that the change is done. Raises UserError either way, with the command that goes on.
+    If it fails before it changed anything, restore the file, unless something else changed the
+    file meanwhile. If it fails for other teams only, print that the change is done.
+
+    Raises:
+        UserError: The update failed. The message says that the file is restored, or which command
+            goes on. Or the file cannot be restored.
+        Interrupted: A signal ended the update. The file keeps the edit.
     """
     stack = change.file.stack
     try:
