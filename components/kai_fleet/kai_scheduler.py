@@ -146,10 +146,10 @@ class KaiScheduler(ComponentResource):
     def _cluster_policy_crd(self, opts: ResourceOptions) -> Resource:
         """Declare the CRD of NVIDIA's ClusterPolicy, without which some KAI operators crash-loop.
 
-        On a host, where the argument `probe_environment` is absent, deleting the resource leaves
+        On a host, where KAI is in no vCluster, deleting the resource leaves
         the CRD in the cluster, and no update changes its `spec`.
         """
-        if "probe_environment" not in self._args:
+        if not self._is_inside:
             # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
             # own it, and deleting the CRD deletes its ClusterPolicy.
             kept = ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
