@@ -15,6 +15,8 @@ def test_kubeconfig_and_context_are_chosen(team, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/dev/null")
     sentence = "error: the kubeconfig can't be used: /dev/null is not there; write --kubeconfig"
     assert team.run("pods").startswith(sentence)
+    of_nobody = team.run("pods", "--kubeconfig", "~nobody-has-this-home/config")
+    assert "~nobody-has-this-home/config is not there; write --kubeconfig" in of_nobody
     assert "whole" in team.run("pods", "--kubeconfig", team.file)
     assert "whole" in team.run("pods", "--kubeconfig", team.file, "--context", "lab")
     found = team.run("pods", "--kubeconfig", team.file, "--context", "other")
