@@ -62,3 +62,14 @@ def right_key(key: str) -> str | None:
         return None
     readable = f"kai.scheduler/{name}"
     return readable if readable in _READ else ""
+
+
+def right_field(key: str, written: str) -> str:
+    """The field of a pod where KAI reads this key: `label` or `annotation`.
+
+    KAI reads queues from labels, and shares of GPUs from annotations. For other keys this is the
+    field where the key is `written`.
+    """
+    if key == QUEUE_LABEL:
+        return "label"
+    return written if key in _READ else "annotation"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kai_fleet.releases.keys import CHART_LEAF, right_key
+from kai_fleet.releases.keys import CHART_LEAF, right_field, right_key
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, pairs, quoted
 from kai_fleet.wording import listed, nearest_first
@@ -157,7 +157,7 @@ def _wrong_keys(texts: Maybe[Mapping[str, object]], kind: str) -> Iterator[tuple
     """Causes and fixes of keys that KAI does not read from a `label` or an `annotation`."""
     for key, value in pairs(texts).items():
         right = right_key(key)
-        right_kind = "label" if right == QUEUE_LABEL else "annotation"
+        right_kind = right_field(right or "", kind)
         if right not in (None, key):
             fix = f"write the {right_kind} {right}" if right else "remove it"
             yield f"has the {kind} {key}, which no supported KAI version reads", fix

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
-from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_key
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_field, right_key
 from kai_fleet.values import known_or
 from kai_fleet.wording import listed, number_with_noun
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Fault, Faults
@@ -382,10 +382,9 @@ def _wrong_keys_among(
         meant = right_key(key)  # "": KAI has no such key
         if meant in (None, key):
             continue
-        right_field = "label" if meant == QUEUE_LABEL else "annotation"
         yield _subject(pod, cluster).tenants_fault(
             f"has the {field} {key}, which no version of KAI reads",
-            f"write the {right_field} {meant}" if meant else "drop it",
+            f"write the {right_field(meant, field)} {meant}" if meant else "drop it",
         )
 
 
