@@ -38,7 +38,11 @@ class _Kubeconfig:
     def add(self, document: Entry, folder: Path) -> None:
         """Add what a file in a folder has under new names."""
         self.current = self.current or document.get("current-context") or ""
-        entries_by_kind = {"context": self.contexts, "cluster": self.clusters, "user": self.users}
+        entries_by_kind = {
+            "context": self.contexts,
+            "cluster": self.clusters,
+            "user": self.users,
+        }
         for kind, entries in entries_by_kind.items():
             for item in document.get(f"{kind}s") or []:
                 entries.setdefault(item["name"], _entry(item.get(kind), folder))

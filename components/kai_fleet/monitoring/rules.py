@@ -43,13 +43,19 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
     """Groups of recording rules and alerts for all teams. They do not depend on the teams."""
     resource = args.get("gpu_resource", "nvidia.com/gpu")
     label = re.sub("[./]", "_", resource)
-    groups = filled("rules.yaml", Resource=resource, ResourceLabel=label, Stack=stack)
+    groups = filled(
+        "rules.yaml",
+        Resource=resource,
+        ResourceLabel=label,
+        Stack=stack,
+    )
     facts = _support_facts()
     if args.get("host_kai"):
         wanted = _fact("scheduler_wanted", scheduler=HOST)
         facts.append(wanted)
     facts += _parent_queues(args, scheduler=HOST)
-    return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
+    group: Spec = {"name": "kai-fleet-facts", "rules": facts}
+    return [group, *groups]
 
 
 def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
@@ -98,7 +104,11 @@ def _parent_queues(args: MonitoringArgs, scheduler: str, **labels: str) -> list[
 
 
 def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rule:
-    return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expression}
+    return {
+        "record": f"kai_fleet:{name}",
+        "labels": labels,
+        "expr": expression,
+    }
 
 
 def filled(file: str, **values: object) -> Any:

@@ -109,7 +109,9 @@ def _identities(resources: list[DeclaredResource]) -> dict[str, object]:
             continue
         name = command.name.removesuffix(IDENTITY)
         triggers = command.props.get("triggers")
-        if name in identities and isinstance(triggers, list) and triggers:
+        if name not in identities:
+            continue
+        if isinstance(triggers, list) and triggers:
             identities[name] = triggers[0]
     return identities
 
@@ -122,7 +124,8 @@ def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) 
     """
     if resource.type != QUEUES:
         name = read_urn(resource.provider).name
-        return "default" if not name or name.startswith("default_") else name
+        is_default = not name or name.startswith("default_")
+        return "default" if is_default else name
     tree = str(resource.props.get("tree"))
     cluster = resource.props.get("cluster")
     if not isinstance(cluster, str):

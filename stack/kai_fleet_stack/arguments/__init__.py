@@ -7,7 +7,7 @@ only a run knows: how the host is reached, and what is there already.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
@@ -65,18 +65,27 @@ class Arguments:
     def host_kai(self) -> KaiSchedulerArgs:
         """Arguments of the host's KAI, which the settings must have, and of its connection."""
         args = host.kai(self.settings)
-        args["use_existing"] = [*self.existing.get("kai", ()), *args["use_existing"]]
+        existing = self.existing.get("kai", ())
+        args["use_existing"] = [*existing, *args["use_existing"]]
         return {**args, **self.host}
 
     def host_queues(self) -> QueueTreeArgs:
         """Arguments of the host's queues."""
-        return {**host.queues(self.settings), **self.host}
+        queues = host.queues(self.settings)
+        return {**queues, **self.host}
 
     def refusals_of_unused_queues(self) -> pulumi.Input[str]:
         """Why queues that no team uses differ from the settings, a line each; "" if none does."""
-        teams = self.settings.all_teams
-        used_queues = {self.settings.scheduler_and_queue_of(name)[1] for name in teams}
-        return resolved(lambda refused: _lines(refused, used_queues), self.refused or {})
+        used_queues = set[str | None]()
+        for name in self.settings.all_teams:
+            _, queue = self.settings.scheduler_and_queue_of(name)
+            used_queues.add(queue)
+
+        def lines(refused: Mapping[str, str]) -> str:
+            unused = sorted(refused.keys() - used_queues)
+            return "\n".join(refused[queue] for queue in unused)
+
+        return resolved(lines, self.refused or {})
 
     def namespace(self, name: str) -> TeamNamespaceArgs:
         """Arguments of the namespace of a team of this stack, or of one with a stack of its own.
@@ -99,7 +108,8 @@ class Arguments:
         """
         settings = self.settings
         section = settings.teams[name]
-        args: TeamArgs = {"vcluster": {**team.vcluster(settings, name), **self.host}}
+        vcluster = team.vcluster(settings, name)
+        args: TeamArgs = {"vcluster": {**vcluster, **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if section.scheduler.mode == "virtual":
@@ -108,10 +118,6 @@ class Arguments:
             if settings.guard.mode != "off":
                 args["guard"] = team.guard(settings, name)
         elif section.scheduler.mode == "host" and section.queues:
-            args["host_queues"] = {**team.queues(settings, name), **self.host}
+            queues = team.queues(settings, name)
+            args["host_queues"] = {**queues, **self.host}
         return args
-
-
-def _lines(refused: Mapping[str, str], used_queues: Container[str | None]) -> str:
-    refusals = [why for queue, why in sorted(refused.items()) if queue not in used_queues]
-    return "\n".join(refusals)

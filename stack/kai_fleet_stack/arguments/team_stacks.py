@@ -22,7 +22,11 @@ def accounts(settings: Settings) -> dict[str, TeamAccess]:
 
 
 def _grant_queue(
-    settings: Settings, account: TeamAccess, team: str, granted: str, kai: HostKai
+    settings: Settings,
+    account: TeamAccess,
+    team: str,
+    granted: str,
+    kai: HostKai,
 ) -> None:
     """Let a team stack's account write queues below the one that it is granted.
 
