@@ -69,23 +69,30 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """Cause and fix as one sentence on one line."""
+        """Cause and fix as one sentence `CAUSE; FIX`, or the cause alone, by `on_one_line`."""
         sentences = filter(None, (self.cause, self.fix))
         return on_one_line("; ".join(sentences))
 
     def record(self) -> dict[str, str]:
-        """The fields that plans and the doctor write as JSON; two that are left out: `undecided`,
-        and `commands`, which only the doctor writes.
+        """The fields that plans and the doctor write as JSON, each as a text.
+
+        `undecided` is left out, and so is `commands`, which only the doctor writes.
         """
         return {name: str(getattr(self, name)) for name in _RECORDED_FIELDS}
 
     def __str__(self) -> str:
-        """One line for a terminal or a log."""
+        """One line for a terminal or a log: `PATH: SUBJECT: MESSAGE [CHECK]`.
+
+        Without a path the subject is there twice. Only the message is escaped.
+        """
         return f"{self.path or self.subject}: {self.subject}: {self.message} [{self.check}]"
 
 
 def split_at(commands: Iterable[str], text: str) -> Iterator[str | Command]:
-    """Yield a text in parts: the commands that stand in it, in this order, and what is between."""
+    """Yield a text in parts: the commands that stand in it, in this order, and what is between.
+
+    A command that is not between backticks after those before it is left out. A part may be "".
+    """
     for command in map(Command, commands):
         before, mark, after = text.partition(str(command))
         if mark:

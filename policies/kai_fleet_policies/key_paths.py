@@ -7,7 +7,7 @@ from kai_fleet.wording import on_one_line
 
 NAMESPACE: Final = "kai-fleet"
 PREFIX: Final = f"{NAMESPACE}:"
-# pydantic's last element of the location of a wrong key of a mapping.
+# The last element of pydantic's location if a key of a mapping is wrong, and not its value.
 KEY_ITSELF: Final = "[key]"
 
 # Keys, and indexes of lists.
@@ -15,12 +15,15 @@ Location = tuple[str | int, ...]
 
 
 def key_path(location: Location) -> str:
-    """The location as a key path: `kai-fleet:teams.ml.gpus` for `("teams", "ml", "gpus")`."""
+    """The location as a key path: `kai-fleet:teams.ml.gpus` for `("teams", "ml", "gpus")`.
+
+    It is for people: an index of a list is a part like a key, and a key may itself have dots.
+    """
     return PREFIX + ".".join(shown_parts(location))
 
 
 def shown_parts(location: Location) -> list[str]:
-    """The parts of a key path, without pydantic's mark of a wrong key."""
+    """The parts of a key path by `on_one_line`, without KEY_ITSELF, pydantic's mark of a key."""
     return [
         on_one_line(str(part))
         for part in location
@@ -31,12 +34,12 @@ def shown_parts(location: Location) -> list[str]:
 def overlaps(path: str, others: Iterable[str]) -> bool:
     """Whether a key path is one of the others, or is above or below one of them."""
     for other in others:
-        if _is_below(path, other):
+        if _is_at_or_below(path, other):
             return True
-        if _is_below(other, path):
+        if _is_at_or_below(other, path):
             return True
     return False
 
 
-def _is_below(path: str, above: str) -> bool:
+def _is_at_or_below(path: str, above: str) -> bool:
     return f"{path}.".startswith(f"{above}.")

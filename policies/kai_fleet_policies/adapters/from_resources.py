@@ -47,7 +47,10 @@ class _Contents:
     made_queues: list[DeclaredQueue] = field(default_factory=list)
 
     def cluster(self) -> ClusterModel:
-        """The cluster that they declare; a declared queue counts before one that is made."""
+        """The cluster that they declare; a declared queue counts before one that is made.
+
+        Its topologies have names only, and no labels of levels.
+        """
         declared = {queue.name for queue in self.queues}
         made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
         kai = tuple(
@@ -120,7 +123,8 @@ def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) 
     """The name of the provider of a resource; `default` for none, and for the engine's default one.
 
     For a queue tree it is the provider of the cluster with the tree's identity. The identity of a
-    vCluster is not known before the update: its tree has its name.
+    vCluster is not known before the update: its tree has its name. Without such a provider it is
+    the identity itself, or the tree's name.
     """
     if resource.type != QUEUES:
         name = read_urn(resource.provider).name
@@ -171,7 +175,7 @@ def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Conten
 
 
 def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
-    """Read pods of any kind, and any other object that has a namespace.
+    """Read pods of any kind, and any other object that has a namespace in its metadata.
 
     Not a List, and not a Patch, which has only some fields of its object.
     """
@@ -190,7 +194,10 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
-    """Read a ResourceQuota: its GPUs and MIG slices, and itself as any other object."""
+    """Read a ResourceQuota: its GPUs and MIG slices, and itself as any other object.
+
+    Of several quotas of one resource in a namespace the last one counts.
+    """
     bounds = pairs(get(resource.props.get("spec"), "hard"))
     for key, amount in bounds.items():
         name = str(key).removeprefix("requests.")
@@ -226,7 +233,7 @@ def _read_tree(contents: _Contents, resource: DeclaredResource) -> None:
 
 def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
     """The queues of a resource of type QUEUES by name, each with the inputs that a resource of its
-    own would have. None if they are not known yet.
+    own would have. Yields nothing if they are not known yet.
     """
     for name, spec in pairs(props.get("queues")).items():
         metadata: dict[str, object] = {"name": name}

@@ -24,7 +24,8 @@ _URN: Final = re.compile(r"urn:pulumi:[^\s;,]*\w")
 def team_keys(config: Mapping[str, str]) -> dict[str, str]:
     """The key of each team in a stack's configuration, by the team's name.
 
-    `config` is JSON by key, as the engine sends it. A value that is no JSON has no teams.
+    `config` is JSON by key, as the engine sends it. A value that is no JSON has no teams. The key
+    of a team is below `teams`, `teamStacks` or `team`; the last of these that names it counts.
     """
     keys = dict[str, str]()
     for section in ("teams", "teamStacks"):
@@ -50,7 +51,8 @@ def key_of(urn: str, teams: Mapping[str, str]) -> str:
     """The key for what a resource declares; the URN itself if no key does.
 
     `teams` has the keys of teams by name. A resource is that of the team with the longest name that
-    its own begins with.
+    its own begins with, and has the team's key if it is in a Team or a TeamNamespace. If its name
+    begins with no team's, it has the key of the component that it is in.
     """
     resource = read_urn(urn)
     types = {kind.removeprefix(_COMPONENT) for kind in resource.types}

@@ -54,7 +54,10 @@ class HelmRelease:
 
     @classmethod
     def of(cls, resource: DeclaredResource) -> Self:
-        """The release that a resource is."""
+        """The release that a resource is, of type Release or Chart; the type is not checked.
+
+        Without a name it has that of the resource, without a namespace that of the provider.
+        """
         props = resource.props
         chart, version = chart_of(props)
         component = _component(resource.urn)
@@ -126,7 +129,8 @@ class HelmRelease:
     def team(self) -> TeamModel:
         """The team of the vCluster that it is, by the values of its chart.
 
-        Its GPUs and what is inside are not known here. An untested version is for our component.
+        Its GPUs and what is inside are not known here. Its version begins with `v`. In our
+        component an untested version is accepted: it is judged with the stack file.
         """
         version = self.version
         if isinstance(version, str) and version:
@@ -148,7 +152,7 @@ class HelmRelease:
         )
 
     def managed_object(self) -> ManagedObject:
-        """It as any other object."""
+        """The release as any other object; `sharing` is set if its chart has a device plugin."""
         has_plugin = self.chart in GPU_CHARTS or self.component == "GpuStack"
         return ManagedObject(
             "Release",
@@ -171,7 +175,8 @@ def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
     """The chart and the version of a release; the version is None if the newest one is installed.
 
     `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
-    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is.
+    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is. The chart
+    is "" if there is none.
     """
     chart = text(props.get("chart"))
     version = text(props.get("version"))
@@ -188,7 +193,7 @@ def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
     """How pods share GPUs; UNKNOWN if the version or the values leave it open.
 
     Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
-    the older switch.
+    the older switch, as it is written: it may be none of SharingMode.
     """
     default = has_sharing_modes(version) if isinstance(version, str) else UNKNOWN
     switch = flag(value_at(values, "global.gpuSharing"), unset=default)

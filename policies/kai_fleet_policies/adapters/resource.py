@@ -32,11 +32,11 @@ class DeclaredResource:
 
     @property
     def object_name(self) -> Maybe[str]:
-        """Its name in Kubernetes."""
+        """Its name in Kubernetes: that of its metadata, which may be UNKNOWN, else its own."""
         name = text(get(self.props, "metadata", "name"))
         return name or self.name
 
     @property
     def namespace(self) -> Maybe[str] | None:
-        """The namespace that its metadata has; None if there is none."""
+        """The namespace that its metadata has; None, whatever its provider fills in, if none."""
         return text(get(self.props, "metadata", "namespace"))

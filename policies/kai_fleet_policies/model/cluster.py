@@ -56,7 +56,7 @@ class TeamModel:
         node_pool: Labels of its nodes.
         gpus: Most GPUs that its pods may hold, as KAI counts them.
         slices: Most MIG slices of each kind, by resource.
-        pools: GPUs of each of several pools, by shard.
+        pools: GPUs of each of several pools, by shard: a number, or numbers by resource.
         control_pool: Labels of the nodes for its control plane.
         values: Values of vCluster's chart that the stack file writes itself.
         chart_values: All values of the chart, with those that come from other keys.
@@ -105,13 +105,13 @@ class TeamModel:
 
     @property
     def gpus_path(self) -> str:
-        """Key path of its GPUs."""
+        """Key path of its GPUs, in `pools` if it has any, else `gpus`; from resources the URN."""
         return at(self.path, "pools" if self.pools else "gpus")
 
     def key_path_of(self, *keys: str) -> str:
         """The key path of a key: in its own section, or for all teams if it is written there.
 
-        From resources it is the URN. Each of `keys` may have dots.
+        From resources it is the URN. At least one of `keys` is needed; each may have dots.
         """
         steps = ".".join(keys).split(".")
         if self.find_key is None:
@@ -144,7 +144,7 @@ class ClusterModel:
     """One API server, the host's or a vCluster's, with what is declared in it.
 
     Args:
-        path: Key of its section.
+        path: Key of its section; from resources "" or, inside a vCluster, the team's URN.
         kai: Its KAI, one at most in a stack file.
         objects: Other objects in namespaces.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
@@ -160,8 +160,8 @@ class ClusterModel:
             picture stay silent.
         gpu_resource: Name of the resource that is a GPU.
         isolated: It is in the vCluster of an isolated team.
-        gpus: Bound of all pods in it: the quota of the team whose vCluster this is.
-        pools: GPUs of each of several pools, by shard.
+        gpus: Bound of all pods in it: the quota of the team whose vCluster this is. None on a host.
+        pools: GPUs that KAI counts in each of several pools of that team, by shard.
         key: Key of the section of its KAI.
         queues_key: Key of the section of its queues.
     """
@@ -190,7 +190,11 @@ class ClusterModel:
 
     @property
     def with_insides(self) -> list[ClusterModel]:
-        """This host, and then the vClusters in which something is declared."""
+        """This host, and then the vClusters in which something is declared.
+
+        Each vCluster is a copy of `inside` with `team_queue` and `isolated` of its team. In mode
+        host it is `scheduled_by` this host; in other modes, and if the mode is UNKNOWN, by nobody.
+        """
         schedulers: dict[Maybe[str], ClusterModel] = {"host": self}
         clusters = [self]
         for team in self.teams:
@@ -228,7 +232,7 @@ class ClusterModel:
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
         """The `spec` of each Queue object by name, without those that another stack declares.
 
-        Queues with an unknown name or spec are left out.
+        Queues with an unknown name or spec are left out. Of several with one name the last counts.
         """
         specs = dict[str, Mapping[str, Any]]()
         for queue in self.queues:

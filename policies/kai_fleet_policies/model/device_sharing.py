@@ -40,7 +40,7 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
     """The ways of sharing in a config, at any depth, also in texts of YAML.
 
     Only a section in which a resource has more than one replica shares GPUs: `mps` may also have
-    the settings of its daemon.
+    the settings of its daemon. A number of replicas that is absent or UNKNOWN counts as more.
     """
     if isinstance(config, str):
         yield from _ways_in_text(config)

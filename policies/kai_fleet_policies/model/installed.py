@@ -20,6 +20,7 @@ class Kai:
 
     Args:
         version: None if it is left open.
+        sharing: Its mode. One that its chart values choose is as written there, maybe no mode.
         chart: None for the one of the release table.
         fairshare: It shares by usage over time.
         topologies: Labels of the levels of each topology, by its name.
@@ -64,15 +65,16 @@ class Chart:
     Args:
         chart: Its location; None for the one of the release table.
         values: Its values.
-        values_key: The key below which the values are written.
+        values_key: The key below which the values are written; "" if that is the subject's own.
         home: The chart's own registry, which completes a value with a repository only.
         repository: The chart's own repository, which completes a value with a registry only.
         subject: What a finding is about, for a chart besides KAI and vCluster.
         path: Key or URN of that subject.
         names: Names of charts that are allowed here: empty in a component that has no chart, None
-            for an image.
+            for an image, and for a GPU stack that installs no chart.
         version: The version that is installed.
-        tested: The only version that was tried, that of the release table.
+        tested: The only version that was tried, that of the release table. None or "" where that
+            does not matter: another rule judges the version, or nothing is installed.
         untested: Another version than `tested` is accepted, with a warning.
     """
 
@@ -92,7 +94,8 @@ class Chart:
     def why_another(self) -> str | None:
         """Why it is no chart of `names`, to complete "which".
 
-        None if nothing speaks against it, or the chart is not known.
+        None if nothing speaks against it, or the chart is not known. It shows nothing of the
+        location, which may have a password.
         """
         if self.names is None or not isinstance(self.chart, str):
             return None

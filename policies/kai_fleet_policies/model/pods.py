@@ -127,7 +127,17 @@ def workloads(
     name: Maybe[str],
     path: str,
 ) -> list[PodTemplate]:
-    """The pod of a Pod, or every pod template of any other object; none for kinds without pods."""
+    """The pod of a Pod, or every pod template of any other object; none for kinds without pods.
+
+    A template shows by its `containers`: if those, or all above them, are not known, there is none.
+    Where an operator writes the scheduler, an object with a queue label and no template gives one
+    without containers.
+
+    Args:
+        props: The object, as its manifest has it.
+        name: Name of the object, for messages.
+        path: Its key in the stack file, or its URN.
+    """
     spec = props.get("spec")
     metadata = props.get("metadata")
     base = PodTemplate(kind, name, text(get(metadata, "namespace")), path=path)
@@ -201,7 +211,7 @@ def _template(
 
 
 def _containers(spec: object) -> Maybe[tuple[PodContainer, ...]]:
-    """All containers of a pod, the usual ones first; UNKNOWN if one of the two lists is."""
+    """The containers of a pod, then its init containers; UNKNOWN if one of the two lists is."""
     usual = get(spec, "containers")
     initial = get(spec, "initContainers")
     if UNKNOWN in (usual, initial):
@@ -220,7 +230,7 @@ def _container(container: object) -> PodContainer:
 
 def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:
     """Every mapping with `spec.containers` below `value`: the name of its part, its metadata and
-    the pod's spec.
+    the pod's spec. What is inside of such a mapping is not read.
 
     `steps` leads to `value`. A clique of Grove has its pods in `spec.podSpec`, and their labels
     beside `spec`.
@@ -243,6 +253,6 @@ def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object,
 
 
 def _part_name(steps: tuple[str, ...]) -> str:
-    """The last step that names something: `worker` of `spec.workerTemplate.template`."""
+    """The last step that names something: `worker` of `spec.workerTemplate.template`; else ""."""
     names = [step for step in steps if step not in _PLAIN_STEPS]
     return names[-1].removesuffix("Template") if names else ""

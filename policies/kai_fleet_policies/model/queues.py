@@ -32,7 +32,7 @@ class QueueShare:
     weight: Maybe[float] = 1.0
 
 
-# Shares of a queue about whose amounts there is nothing to say here.
+# Shares with which rules about amounts stay silent: of a queue that is not declared here.
 UNLIMITED_SHARES: Final[Mapping[Resource, QueueShare]] = dict.fromkeys(
     RESOURCES, QueueShare(UNLIMITED)
 )
@@ -140,11 +140,14 @@ class QueueIndex:
             self.children.setdefault(queue.parent, []).append(queue)
 
     def children_of(self, queue: DeclaredQueue) -> list[DeclaredQueue]:
-        """The queues that name this one as their parent; none if its name is not known."""
+        """The queues that name this one as their parent, repeated ones too.
+
+        None if its name is not known.
+        """
         return self.children.get(queue.name, []) if isinstance(queue.name, str) else []
 
     def is_leaf(self, name: str) -> bool:
-        """Whether no queue names this one as its parent."""
+        """Whether no queue is known to name this one as its parent; also if it is not declared."""
         return name not in self.children
 
     @cached_property
@@ -153,7 +156,7 @@ class QueueIndex:
         return sorted(name for name in self.by_name if self.is_leaf(name))
 
     def below(self, name: str) -> Iterator[str]:
-        """The names of all queues under one queue, each once."""
+        """The names of all queues under one queue, each once; in a cycle not its own."""
         seen = {name}
         pending = [name]
         while pending:
@@ -164,7 +167,7 @@ class QueueIndex:
                     yield child
 
     def leaves_below(self, name: str) -> list[str]:
-        """The leaves under one queue, sorted."""
+        """The names of the leaves under one queue, sorted; empty for a leaf itself. Cached."""
         if name not in self._leaves_below:  # kept: each pod of a queue asks again
             self._leaves_below[name] = sorted(filter(self.is_leaf, self.below(name)))
         return self._leaves_below[name]

@@ -63,7 +63,7 @@ _PROPERTIES: Final = {
 
 
 def schema(rule: str) -> dict[str, dict[str, object]]:
-    """The properties that a rule takes, as JSON Schema."""
+    """The properties that the rule of this name takes, as JSON Schema by name; empty for none."""
     properties = dict[str, dict[str, object]]()
     for key, configurable in _PROPERTIES.items():
         if rule.startswith(configurable.rules):
@@ -171,9 +171,9 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     ) -> proto.AnalyzerStackConfigureResponse:
         """Learn the keys of the stack file, and judge its secrets.
 
-        Aborts the call, and with it the run, with FAILED_PRECONDITION if the file has a copy of a
-        secret, or a secret at a key that takes none. The program refuses the same, but a pull
-        request may change the program.
+        Neither for a stack of another project. Aborts the call, and with it the run, with
+        FAILED_PRECONDITION if the file has a copy of a secret, or a secret at a key that takes
+        none. The program refuses the same, but a pull request may change the program.
         """
         self._names_keys = request.project == PACKAGE
         if not self._names_keys:
@@ -209,7 +209,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def AnalyzeStack(  # noqa: N802
         self, request: proto.AnalyzeStackRequest, context: grpc.ServicerContext
     ) -> proto.AnalyzeResponse:
-        """What the rules find in a whole stack."""
+        """What the rules find in a whole stack, at the levels that the stack sets.
+
+        A disabled rule is not asked. Findings that only the update decides are those of the policy
+        UNDECIDED, whatever rule has them.
+        """
         judged = self._clusters(request.resources)
         undecided = list[Finding]()
         answer = proto.AnalyzeResponse()
@@ -282,7 +286,10 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         )
 
     def _message(self, finding: Finding) -> str:
-        """Subject, cause and fix, with keys of the stack file for URNs, and with secrets masked."""
+        """Subject, cause and fix, with secrets masked, but for those of less than four characters.
+
+        For a stack of our own project with keys of the stack file in place of URNs.
+        """
         message = f"{finding.subject}: {finding.message}"
         if self._names_keys:
             message = with_keys(message, self._team_keys)

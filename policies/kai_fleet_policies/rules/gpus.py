@@ -138,13 +138,13 @@ def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
 
 
 def _float(value: object) -> float:
-    """The number that a text is, NaN for anything else."""
+    """The number that a value is as a text; NaN for anything else, and for very many digits."""
     digits = str(value)
     return float(digits) if _FLOAT.fullmatch(digits) else math.nan
 
 
 def _count(value: object) -> int:
-    """The positive whole number that a text is, 0 for anything else."""
+    """The positive whole number that a value is as a text; 0 if it is none, or is 10^18 or more."""
     digits = str(text(value))
     return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 

@@ -54,8 +54,8 @@ def version_findings(
 ) -> Findings:
     """What is wrong with a version that the release table does not have.
 
-    With `untested` a version near one of the table, for which it is taken, only warns. Each other
-    one is refused, because it is `reason`.
+    With `untested` a version for which `taken_for` finds one of the table only warns. Each other
+    one is refused; `reason` completes "has version X, which is".
     """
     nearest = releases.taken_for(table, version) if untested else None
     if nearest:

@@ -61,7 +61,7 @@ def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
     """GPUs of some pods that are `bound` together, and more if they are added as floats.
 
     These are two or three fractions, and the whole GPUs of `bound` if it is above 1. Nothing if
-    there are no such pods, or if `bound` is whole or not known.
+    there are no such pods, or if `bound` is whole or no float. Cached for each bound.
     """
     if not isinstance(bound, float) or bound == UNLIMITED or bound % 1 == 0:
         return ()
@@ -277,7 +277,8 @@ def _quotas_above(
 ) -> Findings:
     """Refuse a sum of the queues' quotas above a bound; quotas that are not known count 0.
 
-    A bound that is not known refuses nothing.
+    A bound that is not known refuses nothing. Of queues with the same name, and of those whose name
+    is not known, only the last counts.
     """
     if bound is UNKNOWN:
         return

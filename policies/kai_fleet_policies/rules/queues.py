@@ -198,7 +198,7 @@ def queue_bounded(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject)
 
 
 def _is_within(amount: object, most: int) -> bool:
-    """Whether an amount is a number from 0 to `most`, or is not written."""
+    """Whether an amount, which may be a text, is a number from 0 to `most`, or is None."""
     if amount is None:
         return True
     size = number(amount)

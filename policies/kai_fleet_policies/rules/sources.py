@@ -128,7 +128,7 @@ def sources_used(cluster: ClusterModel, source: KnownSources, subject: Subject) 
 
 
 def _refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
-    """How much sources-known refuses with these sources alone."""
+    """How many findings sources-known has in the cluster with these sources alone."""
     return len(list(sources_known.check(replace(cluster, sources=allowed))))
 
 
@@ -157,7 +157,11 @@ def registry_account_lasts(cluster: ClusterModel, user: str, subject: Subject) -
 
 
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
-    """Why a chart, image or registry is refused; None if `place_of` finds it in `places`."""
+    """Why a chart, image or registry is refused, to complete "has X, which".
+
+    None if its place, by `place_of`, is in `places`. The text shows nothing of the name, which may
+    have a password.
+    """
     try:
         location = place_of(name)
     except InvalidReferenceError as error:
@@ -228,15 +232,17 @@ def _with_variable(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _chart_inside(chart: Mapping[str, object]) -> str:
-    """The location of a chart that a vCluster installs inside, of `repo` and `name`."""
+    """The location of a chart that a vCluster installs inside: `REPO/NAME`; "" without either."""
     steps = [chart.get("repo"), chart.get("name")]
     return "/".join(str(step).rstrip("/") for step in steps if step)
 
 
 def _why_refused(leaf: _Value, known: KnownSources, installed: Chart) -> str | None:
-    """Why a value is refused; None if it names nothing, or something in a known place.
+    """Why a value is refused, to complete "has X, which"; the first case decides.
 
-    The chart's own registry and repository complete a value where only one of the two is written.
+    None if it names nothing, or something in a known place. Only texts are judged, and null at a
+    key that names images. The chart's own registry and repository complete a value where only one
+    of the two is written.
     """
     value = str(leaf.value or "")
     names_image = _names_image(leaf)

@@ -32,6 +32,7 @@ def _pool_text(labels: Mapping[str, object]) -> str:
 
 
 def _may_hold_gpus(team: TeamModel) -> bool:
+    """Whether a team has a KAI inside, or not a quota that is known to be 0."""
     return team.mode == "virtual" or team.gpus != 0
 
 
@@ -72,7 +73,7 @@ def _is_unknown(team: TeamModel) -> bool:
 def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
     """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
 
-    Two teams of one name are no pair: team-unique reports them.
+    A pool without labels is all nodes. Two teams of one name are no pair: team-unique reports them.
     """
     if team.name == other.name or "virtual" not in (team.mode, other.mode):
         return False
@@ -218,7 +219,10 @@ def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> F
 
 
 def _owners_of_queues(cluster: ClusterModel, grant: TeamModel) -> dict[str | None, str]:
-    """Who has each queue already: teams of this stack, and grants that are before `grant`."""
+    """Who has each queue already: teams of this stack, and grants that are before `grant`.
+
+    Whoever has no queue is at None. A team counts before a grant.
+    """
     owners = {team.queue: f"team {name_in_words(team.name)}" for team in cluster.teams}
     for other in cluster.grants:
         if other is grant:

@@ -4,10 +4,11 @@ from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, version_key
 
 
 def vcluster_refusal(before: str, after: str) -> str | None:
-    """Why a vCluster cannot go from one version to another in one step, and what to write.
+    """Why a vCluster cannot go from one version to another in one step: `cause; what to write`.
 
-    None if it can. Upgrades go one minor line at a time. A downgrade is impossible: nothing undoes
-    the state in the volume and Kubernetes' own storage versions.
+    None if it can. Both versions need a major and a minor number. Upgrades go one minor line at a
+    time. A downgrade is impossible: nothing undoes the state in the volume and Kubernetes' own
+    storage versions.
     """
     if version_key(after) < version_key(before):
         return (
@@ -33,7 +34,7 @@ def kubernetes_refusal(
     before: str | None,
     newest: str | None,
 ) -> str | None:
-    """Why a vCluster cannot run a version of Kubernetes, and what to write; None if it can.
+    """Why a vCluster cannot run a version of Kubernetes: `cause; what to write`. None if it can.
 
     An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at
     a time (its policy of version skew). The first reason counts.
@@ -41,7 +42,7 @@ def kubernetes_refusal(
     Args:
         version: The version to run.
         before: The version that it runs now; None if unknown, or if there is no vCluster yet.
-        newest: The newest version that its vCluster has; None if unknown.
+        newest: The newest version that its vCluster has; None if unknown, or to allow a newer one.
     """
     if before and version_key(version) < version_key(before):
         return (

@@ -49,7 +49,10 @@ def vcluster_access(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
 
 
 def _team_at(host: str, teams: Sequence[TeamModel]) -> TeamModel | None:
-    """The last of the teams whose API is reached by this name, but for node ports."""
+    """The last of the teams whose API is reached by this name, which is in small letters.
+
+    None if there is none, or for the name "". Node ports do not count: there the port decides.
+    """
     for team in reversed(teams):
         access = team.access
         if not host or access is None or access.type == "NodePort":
@@ -65,7 +68,10 @@ def _why_annotation_refused(
     value: str,
     host: str,
 ) -> str | None:
-    """Why an annotation is refused of an API whose name is `host`; None if it is allowed."""
+    """Why an annotation of an API whose name is `host` is refused; None if it is allowed.
+
+    Only TLS passthrough is judged for a team that is not isolated.
+    """
     if annotation == f"{_NGINX}ssl-passthrough" and value.lower() != "true":
         return "ends TLS before the API, and nobody is let in"
     if not team.isolated:

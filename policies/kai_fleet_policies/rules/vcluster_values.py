@@ -126,7 +126,10 @@ def _flags(arguments: object, key: str) -> dict[str, str]:
 
 
 def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
-    """Values that keep a vCluster from starting, or pods from being placed."""
+    """Values with which a vCluster does not start: a sync of podgroups, else what needs a licence.
+
+    With a licence only the former counts.
+    """
     synced = "sync.fromHost.customResources"
     if "podgroups" in str(value_at(values, synced)):
         yield (
@@ -147,7 +150,10 @@ def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
 
 
 def _is_on(value: object) -> bool:
-    """Whether a feature's section or switch turns it on; a section does without `enabled`, too."""
+    """Whether a feature's section or switch turns it on, or is UNKNOWN.
+
+    A section without `enabled` turns it on unless it is empty.
+    """
     if isinstance(value, Mapping):
         return bool(value) and value.get("enabled", True) not in (None, False)
     return value not in (None, False)
