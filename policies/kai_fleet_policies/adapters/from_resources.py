@@ -252,10 +252,12 @@ def queues_of(props: Properties) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _read_shard(contents: _Contents, resource: DeclaredResource) -> None:
+    """Read a SchedulingShard by its name; by that of the resource if its own is UNKNOWN."""
     contents.shards.append(known_or(resource.object_name, resource.name))
 
 
 def _read_topology(contents: _Contents, resource: DeclaredResource) -> None:
+    """Read a Topology by its name; by that of the resource if its own is UNKNOWN."""
     contents.topologies.append(known_or(resource.object_name, resource.name))
 
 

@@ -53,6 +53,7 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
 
 
 def _has_replicas(section: object) -> bool:
+    """Whether a resource has another number of replicas than 1; False without `resources`."""
     resources = items(get(section, "resources"))
     return any(get(resource, "replicas") != 1 for resource in resources)
 

@@ -86,6 +86,7 @@ class PodTemplate:
 
     @property
     def _labels_with_queue(self) -> Maybe[Labels]:
+        """The owner's labels if they have the queue or are UNKNOWN, else those of the pods."""
         if self.owner_labels is UNKNOWN or QUEUE_LABEL in self.owner_labels:
             return self.owner_labels
         return self.labels

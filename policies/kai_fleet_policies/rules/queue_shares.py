@@ -120,7 +120,10 @@ class _TeamGpus(NamedTuple):
 
 
 def _promises(cluster: ClusterModel) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
-    """Each resource of each queue; and the GPUs of the team, or of each of its pools."""
+    """Each resource of each queue; and the GPUs of the team, or of each of its pools.
+
+    GPUs that nothing bounds are left out.
+    """
     for queue, subject in each_queue(cluster):
         for resource in RESOURCES:
             yield _QueueResource(queue, resource), subject.at(resource)

@@ -200,6 +200,7 @@ def _in_namespaces(
 
 
 def _is_judged(thing: PodTemplate | ManagedObject, subject: Subject) -> bool:
+    """Whether a thing is none of a chart's resources, or is in KAI's namespace."""
     is_of_chart = any(kind.endswith(":Chart") for kind in read_urn(subject.path).above)
     return not is_of_chart or thing.namespace == KAI_NAMESPACE
 
