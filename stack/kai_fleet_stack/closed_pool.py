@@ -17,6 +17,8 @@ def closed_pool(
 ) -> tuple[str, str] | None:
     """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
 
+    None as well without nodes. The text names the first node's taint.
+
     Args:
         nodes: the taints of each node of the pool.
         path: the key of the stack file where the team's tolerations belong.

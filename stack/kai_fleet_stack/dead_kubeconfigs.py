@@ -15,7 +15,10 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
     """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
 
     That is so if the vCluster's server or certificate authority has changed. Without a last
-    kubeconfig nothing is compared.
+    kubeconfig nothing is compared. The text shows the addresses of the server, and no credentials.
+
+    Raises:
+        yaml.YAMLError: the last kubeconfig is no YAML.
     """
     before = _cluster(last)
     if not before or is_dry_run():
@@ -37,7 +40,10 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
 
 
 def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
-    """Server and certificate authority in a kubeconfig; None if the text has no cluster."""
+    """Server and certificate authority of the first cluster in a kubeconfig; None without one.
+
+    Raises yaml.YAMLError if the text is no YAML.
+    """
     clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
     cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
     return cluster

@@ -52,7 +52,11 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
 
 
 def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
-    """The host with its teams; in a team's own stack only what that team may know of it."""
+    """The host with its teams; in a team's own stack only what that team may know of it.
+
+    There `declared` is False, because the queues and charts of others are not known. Without
+    `state` nothing is known of the last update.
+    """
     deployed = state or Deployed()
     host = DeclaredHost(
         HOST,
@@ -95,6 +99,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
 
 
 def _host_kai(settings: Settings) -> tuple[Kai, ...]:
+    """The host's KAI with the names of its registries; empty if there is none."""
     if settings.kai is None:
         return ()
     kai = _kai(settings, settings.kai, "kai-fleet:kai")
@@ -270,7 +275,7 @@ def _unreached_issuer(settings: Settings, name: str) -> str:
 
 
 def _is_internal(host: str) -> bool:
-    """Whether the internet does not have an address, or does not know a name."""
+    """Whether the internet does not have an address, or does not know a name, such as `sso`."""
     with suppress(ValueError):
         return not ip_address(host).is_global
     return "." not in host or host.endswith(_INTERNAL)
@@ -327,6 +332,9 @@ def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQu
     """The queues of TreeArgs with their keys and shards, parents before their children.
 
     `placed` has the same queues in the same order.
+
+    Raises:
+        ValueError: `placed` has more or fewer queues, or a quantity is one that settings refuse.
     """
     specs = named_specs(  # arguments from settings have no Outputs
         args["queues"],
@@ -341,7 +349,7 @@ def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQu
 
 
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
-    """The pods of the files in a team's `workloads`."""
+    """The pods of the files in a team's `workloads`; a path has the file's number, from 0."""
     files = settings.workloads.get(team, {}).values()
     for number, documents in enumerate(files):
         path = f"{key_path(('workloads', team))}[{number}]"

@@ -56,6 +56,8 @@ _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = "v0.16.7"
 _CLUSTER_POLICY_CRD: Final = "clusterpolicies.nvidia.com"
+# What the provider's function `existing` answers: `there`, and of an object that is there what is
+# read below; or `problem` with `denied` and `away`. Empty in an offline plan.
 Answer = Mapping[str, Any]
 _UNREACHED: Final = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
@@ -95,7 +97,7 @@ class HostObjects:
     def at(self, path: str) -> Answer | None:
         """The answer about the object at a path of the API; None if it is absent.
 
-        Warns, once in a run, if the user may not read it.
+        None as well, with a warning once in a run, if the user may not read it.
 
         Raises:
             pulumi.RunError: the host cannot tell, and an object that was not read may exist.
@@ -146,6 +148,7 @@ def find(
     Raises:
         pulumi.RunError: a foreign object does not fit, another stack has the host, the stack's
             state cannot be read, or the host does not answer this user.
+        UnknownVersionError: as `host_kai`.
     """
     if settings.cluster.kind is not None:
         return {}
@@ -167,11 +170,12 @@ def find(
 
 
 def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
-    """`find` in a platform's stack, for a given reader.
+    """`find` in a platform's stack, for a given reader, with the same warnings.
 
     Raises:
         pulumi.RunError: a foreign object does not fit, another stack has the host, or the host
             cannot tell.
+        UnknownVersionError: as `host_kai`.
     """
     _refuse_second_stack(host)
     args = Arguments(settings)
@@ -302,6 +306,7 @@ def _uses_priority_classes(version: str, host: HostObjects) -> bool:
 
 
 def _in_words(values: Mapping[str, int | None]) -> str:
+    """Each name with its value, or with `absent` for None and 0."""
     return ", ".join(f"{name} {value or 'absent'}" for name, value in values.items())
 
 

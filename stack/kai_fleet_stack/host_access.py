@@ -15,6 +15,8 @@ def host_access(
 ) -> tuple[ClusterConnection, pulumi.ResourceOptions]:
     """Declare the host cluster's Kubernetes provider, and the cluster if it is a kind cluster.
 
+    Of the ways to reach it kind counts before kubeconfig, and that before context.
+
     Args:
         package: the package's provider, which the returned options have too.
 

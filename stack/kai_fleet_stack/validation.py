@@ -204,8 +204,8 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
     """What is wrong with the secrets of a stack of this project, even if it runs another program.
 
     Args:
-        config: The configuration as JSON by key, decrypted by the engine.
-        keys: The keys that have a secret.
+        config: The configuration as JSON by key with its namespace, decrypted by the engine.
+        keys: Those of these keys that have a secret.
     """
     file = ROOT / f"Pulumi.{stack}.yaml"
     masked = secrets.with_masked_secrets(

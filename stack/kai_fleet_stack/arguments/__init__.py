@@ -47,7 +47,9 @@ class Arguments:
     """The arguments of all components of one stack.
 
     Args:
-        refused: output `refused` of the host's QueueTree, after it is declared.
+        host: How the host is reached; empty where nothing is declared, as in the doctor.
+        existing: What `existing.find` found. What it leaves out is declared by the stack.
+        refused: Output `refused` of the host's QueueTree, after it is declared.
     """
 
     settings: Settings
@@ -63,7 +65,10 @@ class Arguments:
         return args
 
     def host_kai(self) -> KaiSchedulerArgs:
-        """Arguments of the host's KAI, which the settings must have, and of its connection."""
+        """Arguments of the host's KAI and of its connection.
+
+        Raises AssertionError if the settings have no such KAI.
+        """
         args = host.kai(self.settings)
         existing = self.existing.get("kai", ())
         args["use_existing"] = [*existing, *args["use_existing"]]

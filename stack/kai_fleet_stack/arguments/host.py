@@ -55,7 +55,7 @@ def guards(settings: Settings) -> HostGuardsArgs:
 
 
 def kai(settings: Settings) -> KaiSchedulerArgs:
-    """Arguments of the host's KAI, which the settings must have."""
+    """Arguments of the host's KAI. Raises AssertionError if the settings have none."""
     host_kai = settings.kai
     assert host_kai is not None
     # The GPU operator installs the CRD.
@@ -121,7 +121,7 @@ def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
 
 
 def monitoring(settings: Settings) -> FleetMonitoringArgs:
-    """Arguments of the host's monitoring, which the settings must have."""
+    """Arguments of the host's monitoring. Raises AssertionError if the settings have none."""
     assert settings.monitoring is not None
     of_monitoring = ("namespace", "labels", "interval")
     args: FleetMonitoringArgs = fields_in_clear(settings.monitoring, of_monitoring)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 def in_clear(value: object) -> Any:
-    """Settings as the arguments of the same names: plain values, without None, secrets in clear."""
+    """Settings as the arguments of the same names: plain values, without None, secrets in clear.
+
+    Tuples become lists. None stays in a list, and where it is the whole value.
+    """
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, BaseModel):

@@ -228,7 +228,10 @@ class Settings(Defaults, Platform):
         return self._platform.grant_of(team) if self._platform else Granted()
 
     def team_path(self, team: str) -> str:
-        """The key path of a team in the stack file, or of the grant for its own stack."""
+        """The key path of a team in the stack file, or of the grant for its own stack.
+
+        A name that is no team of this stack is taken for that of a grant.
+        """
         if self.platform_facts is not None:
             return "kai-fleet:team"
         section = "teams" if team in self.teams else "teamStacks"
@@ -281,6 +284,7 @@ class Settings(Defaults, Platform):
         """Labels of the nodes for a team's control plane; empty for all nodes.
 
         They are those of its vCluster, else of kai-fleet:vcluster, else of the team's own nodes.
+        Raises KeyError for no team and no grant.
         """
         team = self.team_or_grant(name)
         of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
@@ -289,7 +293,7 @@ class Settings(Defaults, Platform):
     def foreign_pools(self, name: str) -> list[dict[str, str]]:
         """Labels of the nodes that other teams and control planes use, each pool once, sorted.
 
-        Empty for a team with nodes of its own.
+        Empty for a team with nodes of its own. Raises KeyError for no team and no grant.
         """
         if self.team_or_grant(name).node_pool:
             return []
@@ -304,7 +308,7 @@ class Settings(Defaults, Platform):
     def foreign_queues(self, name: str) -> list[str]:
         """Queues and teams that begin with `NAME-`, the prefix of a team stack's own queues.
 
-        The queue that the team is granted is left out.
+        The queue that the team is granted is left out. Raises KeyError for no team and no grant.
         """
         _, granted = self.scheduler_and_queue_of(name)
         names = {placed.name for placed in walk(self.queues)}
@@ -313,7 +317,10 @@ class Settings(Defaults, Platform):
         return sorted(other for other in names if other.startswith(f"{name}-"))
 
     def volume_classes(self, name: str) -> list[str]:
-        """Classes that a team's claims may name: those granted to it, and that of vClusters."""
+        """Classes that a team's claims may name: those granted to it, and that of vClusters.
+
+        Raises KeyError for no team and no grant.
+        """
         return [*self.team_or_grant(name).isolation.volume_classes, *self.vcluster.claim_classes]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:

@@ -47,7 +47,7 @@ def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
 
     Args:
         path: the key path, for people.
-        message: `cause; fix`.
+        message: `cause; fix`, or a cause alone; control characters in it are escaped.
         location: the path in parts, if a key in it may have dots: `acme.io/cost-centre`.
     """
     cause, _, fix = on_one_line(message).partition("; ")
@@ -99,6 +99,7 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
 
     Raises:
         IndexError: `raw` is no mapping.
+        KeyError, StopIteration: mistakes.yaml lacks words for a mistake, see `_message`.
     """
     marks = list(paths_of_marks(raw))
     mistakes = [wrong_key(key_path(location), REFUSAL, location) for location in marks]

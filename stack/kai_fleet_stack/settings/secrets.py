@@ -49,8 +49,9 @@ _MAY_NOT_BE_ENCRYPTED: Final = (
 class Ciphertext:
     """A ciphertext in a stack file.
 
-    `location` is the path to its key. `content` are the bytes that the engine would decrypt, or the
-    text if it is no base64.
+    `location` is the path to its key, from `NAMESPACE:NAME` on, or only the name of the stack's
+    encryption key. `content` are the bytes that the engine would decrypt, or the text if it is no
+    base64.
     """
 
     file: str
@@ -209,7 +210,7 @@ def ciphertexts_moved_since(known: DigestsByKey, file: Path) -> Iterator[Finding
 def digests_since(known: DigestsByKey, file: Path) -> dict[str, list[str]]:
     """The output OUTPUT with the digests of a stack file's ciphertexts added in front.
 
-    A key keeps its newest 100 digests.
+    A key keeps its newest 100 digests, also when the file has it no more. `known` stays as it is.
     """
     digests_by_key = {key: list(digests) for key, digests in known.items()}
     for secret in ciphertexts_of(file):
@@ -243,7 +244,10 @@ def with_masked_secrets(raw: Mapping[str, Any], decrypted: Set[str], file: Path)
 
 
 def _masked(value: Any, clear: Any) -> Any:
-    """The value with MASK for each part of it that differs from `clear`."""
+    """The value with MASK for each part of it that differs from `clear`.
+
+    Lists of different lengths are compared as a whole.
+    """
     if isinstance(value, Mapping) and isinstance(clear, Mapping):
         return {key: _masked(inner, clear.get(key)) for key, inner in value.items()}
     are_lists = isinstance(value, list) and isinstance(clear, list)
@@ -269,7 +273,7 @@ def mistakes(masked: object, stack: str) -> Iterator[Finding]:
 
 
 def with_command(finding: Finding, stack: str) -> Finding:
-    """The finding with the complete command in place of SET_SECRET in its fix.
+    """The finding with the complete command in place of SET_SECRET in its fix, if that has it.
 
     A registry's name may have dots, so the path to its password is split from both ends.
     """
@@ -287,6 +291,7 @@ def takes_secret(location: Location) -> bool:
 
 
 def _takes_secret(location: Location, model: type[Strict]) -> bool:
+    """Whether the model of a file has a secret at this path; False if it has no such key."""
     field = fields_beside(location, model).get(location[-1])
     if field is None:
         return False

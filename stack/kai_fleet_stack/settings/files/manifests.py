@@ -46,6 +46,7 @@ def _is_api_version(text: str) -> bool:
 
 
 def _is_name(text: str, group: str) -> bool:
+    """Whether a text is a name for an object of the API group; RBAC allows more characters."""
     form = _RBAC_NAME if group == _RBAC else _DOMAIN
     return len(text) <= _LONGEST and re.fullmatch(form, text) is not None
 
@@ -117,7 +118,7 @@ def _by_path(paths: object) -> dict[str, str]:
 
 
 def _documents(path: str) -> list[object]:
-    """The documents of a file, without empty ones.
+    """The documents of a file that a stack file names, without empty ones.
 
     Raises:
         ValueError: the file is refused, cannot be read, or is no YAML.

@@ -50,7 +50,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class RefusedYamlError(ValueError):
-    """The text is no YAML, or is refused. The message begins with line and column, from 1."""
+    """The text is no YAML, or is refused.
+
+    The message is `line L column C: CAUSE; FIX`, counted from 1; both are 1 without a mark.
+    """
 
     def __init__(self, mark: yaml.Mark | None, problem: str) -> None:
         line = mark.line if mark else 0
@@ -92,7 +95,7 @@ def load_all(text: str) -> list[Any]:
 
 
 def mapping(file: Path) -> dict[Any, Any]:
-    """The mapping in a file; empty if the file is absent, cannot be read, or has another value."""
+    """The mapping in a file; empty if that is absent, unreadable, refused, or has another value."""
     try:
         document = load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -219,10 +222,12 @@ def read_named_file(name: str, read: Callable[[str], T]) -> T:
 
     Args:
         name: path from the project's folder.
+        read: gets the whole text, and raises ValueError to refuse it.
 
     Raises:
         ValueError: the file is not below the project's folder, is not called .yaml or .yml, is
-            absent or cannot be read, or `read` raises ValueError.
+            absent or cannot be read, or `read` raises ValueError. The message is a predicate:
+            `names NAME, ` and why.
     """
     try:
         path = (ROOT / name.partition("\0")[0]).resolve()

@@ -112,6 +112,7 @@ _READ_BY_CHART: Final = ("app", "chart", "release", "heritage")
 
 
 def _is_read_by_programs(key: str) -> bool:
+    """Whether a cluster or vCluster's chart acts on labels and annotations with this key."""
     domain = key.rpartition("/")[0]
     return key in _READ_BY_CHART or f".{domain}".endswith(_READ_BY_PROGRAMS)
 
@@ -128,7 +129,10 @@ NotedKey = Annotated[
 
 
 def in_domains(key: str, domains: Collection[str]) -> bool:
-    """Whether the domain of a label's or annotation's key is one of `domains`, or below one."""
+    """Whether the domain of a label's or annotation's key is one of `domains`, or below one.
+
+    False for a key without a domain.
+    """
     domain = key.rpartition("/")[0]
     return any(f".{domain}".endswith(f".{parent}") for parent in domains)
 

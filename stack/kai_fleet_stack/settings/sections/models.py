@@ -37,10 +37,10 @@ NO_KEYS: Final[Any] = Field(default_factory=dict)
 
 
 class Grants(Enum):
-    """What a field permits a team, unless a larger value simply permits more.
+    """What a field permits a team, if a larger value does not simply permit more.
 
-    `fleet diff` finds by it the changes that permit a team more. The value says when the member
-    holds.
+    `fleet diff` finds by it the changes that permit a team more. A member reads on in its value:
+    the field permits LESS if its value is larger, or true.
     """
 
     NOTHING = "whatever its value is"
@@ -96,7 +96,8 @@ class Strict(BaseModel):
     def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Mistakes:
         """Fields that the file sets although the value of field `name` makes nothing read them.
 
-        `readers_by_field` has, for each such field, the values of `name` that read it.
+        `readers_by_field` has, for each such field, the values of `name` that read it. An empty
+        value, 0 and False are no mistake.
         """
         key = self.key_of(name)
         value = getattr(self, name)
@@ -116,7 +117,8 @@ def below(key: str, wrong: Mistakes) -> Mistakes:
 def like(pattern: str, longest: int = 253) -> StringConstraints:
     """Accept texts that match the pattern, up to `longest` characters.
 
-    `mistakes.yaml` has the words for each pattern, by the pattern's beginning.
+    It has to begin with ^ and end with $, because a part that matches is enough. `mistakes.yaml`
+    has the words for each pattern, by the pattern's beginning.
     """
     return StringConstraints(pattern=pattern, max_length=longest)
 
@@ -136,7 +138,8 @@ def short_for(key: str, kinds: type | UnionType, forms: object) -> BeforeValidat
 def refuse(is_wrong: Callable[[T], bool], sentence: str) -> AfterValidator:
     """Refuse values for which `is_wrong` is true or raises ValueError.
 
-    `sentence` says why and what to write; `{value}` in it is replaced by the value.
+    `sentence` says why and what to write; `{value}` in it is replaced by the value as Python shows
+    it, of a long one the first 80 characters.
     """
 
     def check(value: T) -> T:

@@ -80,7 +80,7 @@ Gpus = Annotated[
 
 
 def gpus_by_resource(gpus: int | Mapping[str, int]) -> dict[str, int]:
-    """Numbers of GPUs by resource; a number alone counts nvidia.com/gpu."""
+    """A copy of the numbers of GPUs by resource; a number alone counts nvidia.com/gpu."""
     return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
 
 
@@ -95,7 +95,10 @@ def total_gpus(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]
 
 
 def gpus_with_slices(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
-    """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g."""
+    """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g.
+
+    Slices in `gpus` count only if `slices`, numbers by resource, has them, too.
+    """
     by_resource = gpus_by_resource(gpus)
     whole_gpus = sum(by_resource.get(name, 0) for name in GPU_RESOURCES)
     return whole_gpus + int(mig.gpus_of(slices))
