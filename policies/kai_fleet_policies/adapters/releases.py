@@ -207,7 +207,8 @@ def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
 def _mode(values: object) -> Maybe[str]:
     """The mode that values of vCluster's chart mean; UNKNOWN if one that decides is.
 
-    A scheduler inside is mode virtual. Pods without owners are what the host's KAI needs.
+    A scheduler inside is mode virtual. Else `setOwner: false`, which the host's KAI needs, is mode
+    host.
     """
     schedulers = [flag(value_at(values, key), unset=False) for key in _SCHEDULER_SWITCHES]
     sets_owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)

@@ -130,9 +130,9 @@ def workloads(
 ) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template of any other object; none for kinds without pods.
 
-    A template shows by its `containers`: if those, or all above them, are not known, there is none.
-    Where an operator writes the scheduler, an object with a queue label and no template gives one
-    without containers.
+    A template is a mapping with `spec.containers`: there is none where its spec, or a value above
+    it, is UNKNOWN. If the operator of a kind writes the scheduler, an object with a queue label and
+    without a template has one without containers.
 
     Args:
         props: The object, as its manifest has it.

@@ -73,7 +73,8 @@ def _is_unknown(team: TeamModel) -> bool:
 def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
     """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
 
-    A pool without labels is all nodes. Two teams of one name are no pair: team-unique reports them.
+    Modes and labels have to be known. A pool without labels is all nodes. Two teams of one name are
+    no pair: team-unique reports them.
     """
     if team.name == other.name or "virtual" not in (team.mode, other.mode):
         return False
