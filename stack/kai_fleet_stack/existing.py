@@ -345,7 +345,10 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
 def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostObjects) -> None:
     """Warn of taints that keep a team's pods off all nodes of its pool.
 
+    Not if the user may not read nodes.
+
     Args:
+        args: need a `node_pool` without Outputs.
         path: the team's key path, for the fix.
 
     Raises:

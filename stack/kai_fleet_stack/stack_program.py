@@ -138,7 +138,7 @@ def export_teams(
     teams: Mapping[str, Team],
     state: deployed.Deployed,
 ) -> None:
-    """Export a summary and the kubeconfig of each team.
+    """Export by team a summary, `teams`, and as secrets the kubeconfigs, `kubeconfigs`.
 
     Server and kubeconfig are those of the last update if the team's resources failed. Warns if the
     vCluster is a new one, which the last kubeconfig does not reach.

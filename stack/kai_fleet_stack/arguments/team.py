@@ -1,4 +1,8 @@
-"""Arguments of a team: of its namespace, its vCluster, and the KAI and the queues in it."""
+"""Arguments of a team: of its namespace, its vCluster, and the KAI and the queues in it.
+
+Each function raises KeyError for a name that is no team of the stack; `namespace` also takes that
+of a team with a stack of its own.
+"""
 
 from __future__ import annotations
 

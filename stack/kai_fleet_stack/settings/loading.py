@@ -87,7 +87,10 @@ def _names_of_teams(settings: Settings) -> Mistakes:
 
 
 def _gpu_resources(settings: Settings) -> Mistakes:
-    """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs."""
+    """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs.
+
+    A number alone is always one of the host's GPUs.
+    """
     resource = settings.gpu.resource
     for name in settings.all_teams:
         gpus = settings.team_or_grant(name).gpus
@@ -141,7 +144,8 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
 def _databases(settings: Settings) -> Mistakes:
     """Databases of more than one vCluster: each would overwrite the objects of the others.
 
-    Of teams with one database all but the first are reported.
+    Of teams with one database all but the first are reported; in a plan, which has MASK for each
+    database, none.
     """
     if settings.vcluster.store.database is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
