@@ -119,6 +119,7 @@ def _fault_of_scheduler_message(
 
 
 def _level(row: Row) -> Level:
+    """Return `info` for a row that `tenants.yaml` names, else `mandatory`."""
     return Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
 
 

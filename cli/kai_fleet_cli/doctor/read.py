@@ -117,6 +117,7 @@ def source_of_stack(stack: str, team: str | None = None, context: str | None = N
 
 
 def _update_command(stack: str) -> Command:
+    """Return the command that updates a stack, and refreshes it first to see changes by hand."""
     return Command(f".venv/bin/fleet up --refresh --stack {stack}")
 
 
@@ -146,7 +147,7 @@ def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[st
 
 
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
-    """Return the UID of a vCluster; "" if the host gives no Secret, or as `uid_at`."""
+    """Return the UID of a vCluster; "" if the host gives no Secret, or `uid_at` no UID."""
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
         secret = host.get(path)
@@ -428,8 +429,9 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
 def _with_inside(access: _Access, source: Source) -> TeamState:
     """Return a team's state with the inside of its vCluster, or with why that was not read.
 
-    Objects whose names Kubernetes does not allow are left out. If its pods or queues are malformed
-    or too many, the vCluster counts as not read, but not if they may not be listed.
+    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods are malformed,
+    or whose queues are malformed or too many, counts as not read. One in which this user may not
+    list them counts as read.
     """
     state, kubeconfig = access
     if not kubeconfig:

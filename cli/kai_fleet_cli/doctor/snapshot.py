@@ -329,8 +329,8 @@ class TeamState:
     Args:
         team: What the stack declares for the team.
         inside: The cluster in the vCluster; None if it was not read, and before an update.
-        unreached: Why its API server was not reached, or its kubeconfig not used; "" if it was, or
-            if another stack declares it: such a vCluster is not asked.
+        unreached: Why its API server was not reached, or its kubeconfig not used. "" if it was
+            reached, and if it was not asked: before an update, or if another stack declares it.
         certificate_ends: When the client certificate expires; None if unknown.
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
         hidden: The objects on the host that lead to it could not be read; `unreached` says why.
@@ -347,7 +347,7 @@ class TeamState:
 
     @property
     def declared_elsewhere(self) -> bool:
-        """Whether another stack declares the vCluster, and this one only namespace and bounds."""
+        """Whether another stack declares the vCluster, and this one its namespace and bounds."""
         return not self.team.inside.declared
 
     def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
@@ -398,7 +398,10 @@ class Snapshot:
         return [self.host, *self.insides]
 
     def skipped_namespaces(self, cluster: Cluster) -> frozenset[str]:
-        """RESERVED, and on the host the namespaces of teams whose vCluster answered."""
+        """RESERVED, and on the host the namespaces of teams whose vCluster answered.
+
+        Users' pods of these are read in the vCluster.
+        """
         if cluster.name != HOST:
             return RESERVED
         read_inside = [state for state in self.teams.values() if state.inside]

@@ -90,6 +90,7 @@ def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
 
 
 def _is_ready(control_plane: KubeObject) -> bool:
+    """Whether a workload has all its replicas Ready; its spec asks for 1 if it does not say."""
     ready = control_plane.status.get("readyReplicas", 0)
     return bool(ready >= control_plane.spec.get("replicas", 1))
 

@@ -107,8 +107,8 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
 
     In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. A
     usable node is Ready and not cordoned. A cordoned node is a warning beside usable ones, else
-    broken, and then the pool is not looked at further, nor if it has no usable node. Where an
-    autoscaler adds nodes, too few nodes or GPUs are no fault.
+    broken. A pool without a usable node is not looked at further. Where an autoscaler adds nodes,
+    too few nodes or GPUs are no fault.
     """
     team = state.team
     host = snapshot.host
@@ -142,6 +142,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _pool_labels(team: DeclaredTeam) -> str:
+    """Return the labels of a team's pool, `key=value …`; `of all nodes` without any."""
     labels = [f"{key}={value}" for key, value in team.node_pool.items()]
     return " ".join(labels) or "of all nodes"
 
@@ -182,7 +183,7 @@ def _missing_gpus(
 ) -> Faults:
     """Yield each resource of which the pool advertises less than the team is granted.
 
-    Those of cordoned nodes count. Too few are a warning, none of a resource is broken. None is no
+    Those of cordoned nodes count. Too few are a warning. If there are none it is broken, but no
     fault for a team on all nodes, nor while the GPU stack is to come.
     """
     slices = set[str]()

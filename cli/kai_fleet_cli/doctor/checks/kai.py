@@ -83,6 +83,7 @@ def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
 
 
 def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
+    """Return the pods that a Deployment selects; all in its namespace if it has no selector."""
     selector = value_at(deployment.spec, "selector.matchLabels") or {}
     pods = cluster.within("pods", KAI_NAMESPACE)
     return [pod for pod in pods if has_labels(pod, selector)]

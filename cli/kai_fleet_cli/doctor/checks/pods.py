@@ -107,7 +107,7 @@ def _not_placed(
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
-    """Yield reasons why a pod has no node. Only the first counts: the order is their priority.
+    """Yield reasons why a pod has no node, None for those that do not apply. Only the first counts.
 
     After a failed binding comes what no scheduler can ever satisfy, then what messages mean. If
     nothing is known a minute after the pod's creation the last reason says so.
@@ -156,7 +156,8 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
 
 def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
     """Return a fault for a pod that asks for more GPUs than any Ready node that its cluster shows
-    has, even an empty one; else None. MIG devices do not count.
+    has, even an empty one; else None. MIG devices do not count. A vCluster without a scheduler of
+    its own shows made-up nodes, and they count here.
     """
     gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
@@ -172,8 +173,8 @@ def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
 def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
     """Return the fault of a pod that waits for no known reason.
 
-    That is KAI's pod-grouper if the pod is KAI's and has no PodGroup, unless it asks for none. Else
-    the fault quotes the scheduler.
+    The pod-grouper is the cause if the pod is KAI's and has no PodGroup, unless an annotation asks
+    for none. Else the fault quotes the scheduler.
     """
     subject = _subject(pod, cluster)
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
@@ -446,8 +447,8 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield what API servers or nodes refused lately, if a table knows the message.
 
     A pod that admission denies does not exist: its owner has an event, or a ReplicaSet a condition.
-    Of one object the last message counts: a pod's before an event's before a ReplicaSet's. Objects
-    in GPU_CHARTS and in skipped namespaces are left out.
+    Of one object the last message counts: a pod's before an event's before a ReplicaSet's. What is
+    in the namespaces of GPU stacks, or in skipped ones, is left out.
     """
     messages = {
         **_failures_of_replica_sets(cluster),
