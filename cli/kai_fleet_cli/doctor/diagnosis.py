@@ -1,4 +1,7 @@
-"""One run of the doctor: from a stack's name to findings on the terminal."""
+"""One run of the doctor: from a stack's name to findings on the terminal.
+
+And what an update shows of live clusters: missing prerequisites, and what runs in what is lost.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +41,10 @@ class ExitCode(IntEnum):
 
 
 class DiagnosisRecord(TypedDict):
-    """A diagnosis as JSON. Its keys do not change between releases."""
+    """A diagnosis as JSON. Its keys do not change between releases.
+
+    `counts` has the number of findings by level, 0 included; `healthy` is exit code 0.
+    """
 
     stack: str
     healthy: bool
@@ -54,8 +60,8 @@ class Diagnosis:
     Args:
         stack: Name of the stack.
         findings: All findings, also those of level `ok`.
-        blind: The host could not be read.
-        unread: The clusters that this user may read nothing of.
+        blind: The host did not answer; then `findings` has that alone.
+        unread: Names of the clusters that this user may read nothing of.
     """
 
     stack: str
@@ -65,7 +71,10 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code. The first that applies: blind, broken, unread, healthy."""
+        """The exit code. The first that applies: blind, broken, unread, healthy.
+
+        Warnings and faults of tenants count as healthy.
+        """
         if self.blind:
             return ExitCode.BLIND
         if self.count(Level.MANDATORY):
@@ -121,8 +130,10 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
 
 
 def _unread_clusters(snapshot: Snapshot) -> list[str]:
-    """Return the clusters of which nothing was read: no list of theirs was given, or what leads to
-    them on the host could not be read.
+    """Return the names of the clusters of which nothing was read.
+
+    Either some of their lists were refused and all others are empty, or what leads to them on the
+    host could not be read.
     """
     names = [
         cluster.name
@@ -134,7 +145,10 @@ def _unread_clusters(snapshot: Snapshot) -> list[str]:
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print each cause with its fix, what is broken first, and a summary with what is well."""
+    """Print each cause with its fix, what is broken first, and a summary with what is well.
+
+    Then the command that shows other differences, unless the host did not answer.
+    """
     _print_causes(diagnosis.findings, console)
     print_line(console, _summary(diagnosis))
     if diagnosis.blind:
@@ -149,7 +163,8 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
     """Print what the host must have before an update; if it cannot be read, why in one line.
 
     A stack file with mistakes has ended the command before, but for a team's own stack whose
-    platform has no file here.
+    platform has no file here, so each UserError is shown as that. Raises one of MALFORMED for
+    malformed objects of the host.
     """
     try:
         snapshot = read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)
@@ -164,10 +179,11 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
 def with_live_counts(
     stack: str, losses: Sequence[SummaryLine], console: Console
 ) -> list[SummaryLine]:
-    """Append to each loss the number of pods and volumes that are lost with it.
+    """Append to the words of each loss how many pods and volumes are lost with it, if it has any.
 
     If the clusters cannot be read print why in one line, and return the losses as they are. Reads
-    only one vCluster if all losses are one team's; none for a team that the stack file has no more.
+    only one vCluster if all losses are one team's; none if that is the host, or a team that the
+    stack file has no more. Raises one of MALFORMED for malformed objects of the host.
     """
     if not losses:
         return []
@@ -182,7 +198,10 @@ def with_live_counts(
 
 
 def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
-    """Return what runs in a resource that will be lost, to append to a sentence; or ""."""
+    """Return what runs in a resource that will be lost, to append to a sentence; or "".
+
+    Only for an upgrade of GPU drivers, a queue, and the namespace of a team.
+    """
     kind, _, name = item.subject.partition(" ")
     if item.words.startswith(UPGRADES_DRIVERS.words):
         return _pods_on_gpus(snapshot.host)
@@ -194,7 +213,7 @@ def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
 
 
 def _pods_on_gpus(host: Cluster) -> str:
-    """Count the pods with GPUs that have a node, in words to append."""
+    """Count the pods with GPUs that have a node, in words to append; MIG and shares count, too."""
     try:
         running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     except UnreadError:
@@ -221,7 +240,10 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
 
 
 def _pods_and_volumes(host: Cluster, namespace: str) -> str:
-    """Count a namespace's pods and claims, in words to append; of each claim name and size."""
+    """Count a namespace's pods and claims, in words to append; of each claim name and size.
+
+    Pods that have ended count as well.
+    """
     try:
         pods = list(host.within("pods", namespace))
         claims = list(host.within("persistentvolumeclaims", namespace))
@@ -249,7 +271,10 @@ def _print_causes(findings: Iterable[Finding], console: Console) -> None:
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    """Return one sentence about a diagnosis: its stack, the worst level, and what is well."""
+    """Return one sentence about a diagnosis: its stack, the worst level, and what is well.
+
+    The first that applies: blind, broken, unread, warnings or faults of tenants, healthy.
+    """
     stack = f"stack {diagnosis.stack}"
     if diagnosis.blind:
         return f"{stack} could not be read"
@@ -271,7 +296,7 @@ def _summary(diagnosis: Diagnosis) -> str:
 
 
 def _passed(diagnosis: Diagnosis) -> str:
-    """Return the number of checks that are well, with their names."""
+    """Return the number of checks that are well, counted in each cluster, with their names."""
     checks = [finding.check for finding in diagnosis.findings if finding.level is Level.OK]
     if not checks:
         return "no check passed"

@@ -1,4 +1,4 @@
-"""What checks find, object by object, and the findings that it becomes: one for each cause."""
+"""What checks find, object by object, and the findings made of it: one for each cause."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,11 +32,12 @@ class Fault:
         kind: Kind of the object.
         name: Its name; `NAMESPACE/NAME` for an object in a namespace.
         cause: What is wrong, as a predicate.
-        fix: What to do; empty if that is unknown. NAMESPACE, NAMES and NAME in its commands stand
-            for the objects.
+        fix: What to do, an imperative in parts; empty if that is unknown. NAMESPACE, NAMES and NAME
+            in its commands stand for the objects.
         check: Name for the finding if it is not that of the check that ran; else "".
         key: Identifies the cause if its text differs from object to object. Faults with the same
-            key become one finding.
+            key, check, level and kind become one finding, with the cause and fix of the first. ""
+            if the text of cause and fix identifies it.
         effect_of: Subject of the fault that causes this one, if there may be such a fault, on the
             host or in the same cluster; else "".
     """
@@ -53,7 +54,7 @@ class Fault:
 
     @property
     def subject(self) -> str:
-        """Kind and name."""
+        """Kind and name: `pod ml/w`."""
         return f"{self.kind} {self.name}".strip()
 
     @property
@@ -71,7 +72,7 @@ class Why(NamedTuple):
     Args:
         cause: The reason as a predicate.
         fix: What to do; empty if that is unknown.
-        effect_of: Subject of the fault that is the cause, "" if there is none.
+        effect_of: Subject of the fault that is the cause, as in Fault; "" if there is none.
     """
 
     cause: str
@@ -84,7 +85,7 @@ class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
     The methods take the cause as a predicate, and the fix as an imperative in parts. Fault says
-    what `check`, `key` and `effect_of` are.
+    what `kind`, `name`, `check`, `key` and `effect_of` are.
     """
 
     cluster: Cluster
@@ -142,7 +143,15 @@ def being_deleted(
 ) -> Fault:
     """Return the fault of an object that is being deleted, with the finalizers that keep it.
 
-    `declared`: the stack declares the object, so the fix creates it again.
+    Raises one of MALFORMED.
+
+    Args:
+        cluster: Its cluster.
+        item: The object.
+        kind: Its kind, as messages write it.
+        resource: The plural of its kind, for kubectl.
+        declared: The stack declares the object: level `mandatory`, and the fix creates it again.
+            Else `advisory`.
     """
     name = item.namespaced_name if item.namespace else item.name
     subject = Affected(cluster, kind, name)
@@ -174,7 +183,8 @@ _PathAndSubject: TypeAlias = tuple[str, str]
 def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     """Leave out each fault that another one causes, and append its subject to the other's cause.
 
-    A check whose faults are all left out is left out, too: it is not well.
+    A check whose faults are all left out is left out, too: it is not well. The subject of an effect
+    is not named if its cause is left out itself, as an effect of a third fault.
     """
     all_faults = chain.from_iterable(faults_by_check.values())
     subjects = {fault.path_and_subject for fault in all_faults}
@@ -198,7 +208,7 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
     """Return the fault that causes this one: one on the host before one in the same cluster.
 
-    None if there is none.
+    None without one. A fault never causes itself.
     """
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
@@ -208,7 +218,7 @@ def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathA
 
 
 def _with_effects(fault: Fault, subjects: Iterable[str]) -> Fault:
-    """Append to the cause of a fault the subjects that fail because of it."""
+    """Append to the cause of a fault the subjects that fail because of it, at most 10 by name."""
     failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
     if not failing:
         return fault
@@ -218,8 +228,14 @@ def _with_effects(fault: Fault, subjects: Iterable[str]) -> Fault:
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:
     """Yield the findings of one check in one cluster: one for each cause, with all its objects.
 
-    Without faults that is one finding of level `ok`. Causes and fixes are on one line, and only
-    commands are between backticks, because tenants choose some of the words.
+    Without faults that is one finding of level `ok`. Names, causes and fixes are on one line, and
+    only commands are between backticks, because tenants choose some of the words. A finding names
+    at most 10 objects.
+
+    Args:
+        check: Name of the check; a fault may have another for its finding.
+        cluster: Name of the cluster, for a finding without faults.
+        faults: What the check found.
     """
     if not faults:
         yield Finding(Level.OK, cluster, "check", check, "", check=check)
@@ -254,7 +270,11 @@ def with_names(fix: Fix, names: Sequence[str]) -> Fix:
     """Return a fix with the names of these objects in its commands, in place of the markers.
 
     A command with NAMES takes all objects of a namespace, and is repeated for each namespace. Other
-    commands take the first object only. At most 20 objects are named.
+    commands take the first object only. At most 20 objects are named. Text between commands gets
+    `'` for each backtick.
+
+    `names` are as in Fault, at least one: without any, all commands are left out. They are not
+    quoted for a shell.
     """
     names_by_namespace = defaultdict[str, list[str]](list)
     for name in names[:_NAMES_IN_COMMAND]:
@@ -270,7 +290,7 @@ def with_names(fix: Fix, names: Sequence[str]) -> Fix:
 
 
 def join_commands(commands: Iterable[Command], between: str) -> Fix:
-    """Return these commands as a fix, with this text between them."""
+    """Return these commands as a fix, with this text between them; () without commands."""
     parts = list[str | Command]()
     for command in commands:
         parts += [between, command]
@@ -280,7 +300,10 @@ def join_commands(commands: Iterable[Command], between: str) -> Fix:
 def _commands_for(
     command: Command, names_by_namespace: Mapping[str, Sequence[str]]
 ) -> list[Command]:
-    """Return the command for each namespace, or for the first one if it does not take all names."""
+    """Return the command for each namespace, or for the first one if it has no NAMES.
+
+    `names_by_namespace` has "" for objects without a namespace.
+    """
     commands = list[Command]()
     for namespace, names in names_by_namespace.items():
         line = command.line.replace(NAMESPACE, namespace)
@@ -290,5 +313,8 @@ def _commands_for(
 
 
 def on_one_line_without_backticks(words: str) -> str:
-    """Return text on one line with `'` for each backtick: no tenant writes a command into it."""
+    """Return text on one line with `'` for each backtick: no tenant writes a command into it.
+
+    Without control characters, and cut to 2000 characters.
+    """
     return short_line(words).replace("`", "'")

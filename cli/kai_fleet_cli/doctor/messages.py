@@ -32,6 +32,7 @@ def explain(
     about: PodSurroundings = NO_SURROUNDINGS,
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
+    Raises one of MALFORMED for malformed objects in `about`.
 
     Of one message a row of `messages.yaml` with advice for operators comes before one of
     `scheduling.yaml`.
@@ -58,8 +59,9 @@ def explain(
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
     """Return why objects are not ready, by the first of their messages that a table knows.
 
-    Without such a message the cause quotes the first message, or says that there is none or that
-    the events were not read, and the fix is empty.
+    Their order is the priority. Without such a message the cause quotes 240 characters of the first
+    one, or says that there is none or that the events were not read, and the fix is empty. Raises
+    one of MALFORMED, but no UnreadError.
     """
     if unread := cluster.unread("events", "bound"):
         texts = list[str]()
@@ -79,7 +81,10 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
 
 
 def _fault_of_message(subject: Affected, check: str, row: Row, values: Mapping[str, str]) -> Fault:
-    """Return the fault that a row of `messages.yaml` describes, with the values of its message."""
+    """Return the fault that a row of `messages.yaml` describes, with the values of its message.
+
+    If the cause quotes the message, all faults of the row become one finding.
+    """
     return subject.at_level(
         _level(row),
         " ".join(row.cause.format_map(values).split()),
@@ -114,13 +119,15 @@ def _fault_of_scheduler_message(
 
 
 def _level(row: Row) -> Level:
+    """Return `info` for a row that `tenants.yaml` names, else `mandatory`."""
     return Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
 
 
 def _filled(cluster: Cluster, row: Row, values: Mapping[str, str]) -> Fix:
     """Return the fix of a row, in parts, with the values of its placeholders.
 
-    Besides `values` these are keys of the stack file and commands of the cluster.
+    Besides `values` these are keys of the stack file, commands of the cluster, and `{0}` for the
+    first of the row's own commands. Raises KeyError for another placeholder.
     """
     texts = {
         "key": cluster.desired.key,

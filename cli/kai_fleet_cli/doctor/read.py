@@ -1,7 +1,7 @@
 """Read the API servers of a stack into a snapshot: the host, then all vClusters at once.
 
-All requests are GETs, bounded in time and size. A resource that this user may not
-read is recorded.
+All requests are GETs, bounded in time and size. A resource that this user may not read is recorded
+with the reason, and raises nothing here.
 """
 
 import json
@@ -63,11 +63,13 @@ class Source:
 
     Args:
         settings: The settings of the stack.
-        host: Opens the host's API server. Raises UnreachableError, also for an unusable kubeconfig.
+        host: Opens the host's API server; the caller closes it. Raises UnreachableError, also for
+            an unusable kubeconfig.
         read_state: Reads the stack's state; gives an empty one if it cannot be read.
-        team: The one team to read; None for all.
-        kubectl: The kubectl command for the host.
-        update_command: The command that updates the host.
+        team: The one team to read; None for all. A name that the stack does not have: no team.
+        kubectl: The kubectl command for the host, as fixes show it: without a context it has a
+            placeholder for the kubeconfig.
+        update_command: The command that updates the host; for a team's own stack the platform's.
         team_update_command: The command that updates what is in vClusters.
     """
 
@@ -81,7 +83,7 @@ class Source:
 
 
 def source_of_stack(stack: str, team: str | None = None, context: str | None = None) -> Source:
-    """Return how to read a stack's clusters.
+    """Return how to read a stack's clusters. No cluster is asked yet.
 
     Raises UserError if there is no such stack or team, if `settings_of` refuses the stack file, or
     if its sandbox does not run.
@@ -115,11 +117,12 @@ def source_of_stack(stack: str, team: str | None = None, context: str | None = N
 
 
 def _update_command(stack: str) -> Command:
+    """Return the command that updates a stack, and refreshes it first to see changes by hand."""
     return Command(f".venv/bin/fleet up --refresh --stack {stack}")
 
 
 def _state(stack: str, variables: Mapping[str, str]) -> State:
-    """Return the stack's state; an empty one if it cannot be read."""
+    """Return the stack's state, which Pulumi exports; an empty one if it cannot be read."""
     try:
         return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -129,7 +132,8 @@ def _state(stack: str, variables: Mapping[str, str]) -> State:
 def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
     """Return the UIDs of vClusters by name, each asked at the address that the last update used.
 
-    Without those that do not answer. If the host does not answer the result is empty.
+    Without those that do not answer within 3 seconds, or whose Secret vCluster did not write. If
+    the host does not answer the result is empty.
     """
     if not known:
         return {}
@@ -143,7 +147,7 @@ def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[st
 
 
 def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
-    """Return the UID of a vCluster; "" if it does not answer."""
+    """Return the UID of a vCluster; "" if the host gives no Secret, or `uid_at` no UID."""
     path = f"/api/v1/namespaces/{vcluster.namespace}/secrets/vc-{name}"
     try:
         secret = host.get(path)
@@ -159,8 +163,8 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
 
     Args:
         source: How to read the clusters.
-        resources_before_update: The host's resources to read before an update; then no vCluster is
-            read. Empty: all resources, and the vClusters.
+        resources_before_update: The host's resources to read before an update, keys of READS; then
+            no vCluster is read. Empty: all resources, and the vClusters.
 
     Raises:
         UnreachableError: The host does not answer, or is no Kubernetes API.
@@ -202,9 +206,9 @@ def _read_host(
     declared: ClusterModel,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return the host with the objects at these paths. Raises UnreachableError.
+    """Return the host with the objects at these paths. Raises UnreachableError as `_read`.
 
-    A team's own stack may see only the team's namespace.
+    A team's own stack reads what it may not list everywhere in the team's namespace.
     """
     settings = source.settings
     namespace = None
@@ -224,10 +228,10 @@ _Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside,
 
 
 def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:
-    """Return the state of each team with its store's, and the kubeconfig of its vCluster.
+    """Return the state of each team and the kubeconfig of its vCluster, in the order of `teams`.
 
-    The requests for stores, and all later ones of `api`, have `_STORE_SECONDS` together. Raises one
-    of MALFORMED for malformed objects of the host.
+    The states say how full the stores are. The requests for that, and all later ones of `api`, have
+    `_STORE_SECONDS` together. Raises one of MALFORMED for malformed objects of the host.
     """
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
         accesses = list(pool.map(lambda team: _access(api, host, team), teams))
@@ -240,7 +244,7 @@ def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_A
 
 
 def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
-    """Return the UIDs of the vClusters whose namespaces were read, by name."""
+    """Return the UIDs of the vClusters whose namespaces were read and have a UID, by name."""
     uids_by_name = dict[str, str]()
     for name, state in states.items():
         if state.inside is None or state.inside.unread("namespaces"):
@@ -257,7 +261,7 @@ def _read(
     namespace: str | None,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return a cluster with its objects; none of a resource that the API does not serve.
+    """Return a cluster with its objects: an empty list for a resource that the API does not serve.
 
     Raises UnreachableError if the API server stops answering, refuses the credentials (401),
     answers its version with a server error, or is not Kubernetes'.
@@ -266,7 +270,7 @@ def _read(
         api: The API server.
         blank: The cluster without objects.
         namespace: The namespace to read where this user may not list all; None: that is unreadable.
-        paths: API paths by resource.
+        paths: API paths by resource. With all of READS, APIServices are read as well.
     """
     _require_healthy(api)
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
@@ -311,7 +315,7 @@ def _require_healthy(api: Api) -> None:
 
 
 def _api_services(api: Api) -> Lists:
-    """Return the APIServices, or nothing: few accounts may read them.
+    """Return the APIServices by their resource, or nothing: few accounts may read them.
 
     They tell why namespaces of others are not deleted. Raises UnreachableError if the API server
     stops answering, or answers something else than a list.
@@ -387,6 +391,8 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
         UnreadError: The Services were not read.
         TenantKubeconfigError: Somebody else than the vCluster wrote the Secret.
         One of MALFORMED: The Secret or the Service is malformed.
+
+    Without a declared endpoint a NodePort is asked at 127.0.0.1.
     """
     secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     service = host.find("services", team.name, team.namespace)
@@ -423,8 +429,9 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
 def _with_inside(access: _Access, source: Source) -> TeamState:
     """Return a team's state with the inside of its vCluster, or with why that was not read.
 
-    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods or queues
-    cannot be counted was not read.
+    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods are malformed,
+    or whose queues are malformed or too many, counts as not read. One in which this user may not
+    list them counts as read.
     """
     state, kubeconfig = access
     if not kubeconfig:
@@ -454,7 +461,7 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
 def _require_countable(inside: Cluster) -> None:
     """Count the pods and queues of a vCluster, so that malformed ones are noticed here.
 
-    Raises UnreachableError for too many queues or levels of them, UnreadError if a resource was
+    Raises UnreachableError for too many queues or levels of them, UnreadError if one of COUNTED was
     not read, and one of MALFORMED.
     """
     count = len(inside.all("queues"))

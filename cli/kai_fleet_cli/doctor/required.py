@@ -35,9 +35,9 @@ class Required(NamedTuple):
 
     Args:
         check: Name of the check that reports its absence.
-        kind: Its kind.
+        kind: Its kind, as messages write it: `queue`, `NetworkPolicy`.
         name: Its name.
-        effect: What it means that the object is not there, as a sentence.
+        effect: What it means that the object is not there, as a clause for a message.
         cluster: `host`, or the team in whose vCluster the object is.
         team: The team on the host that it belongs to; "" for none.
         namespace: Its namespace; None for a cluster-scoped object.
@@ -55,7 +55,7 @@ class Required(NamedTuple):
 
     @property
     def resource(self) -> str:
-        """The plural of its kind, under which the API serves it."""
+        """The plural of its kind in lower case, under which the API serves it: `queues`."""
         return plural(2, self.kind).lower()
 
 
@@ -63,7 +63,7 @@ def required_objects(
     settings: Settings, host: ClusterModel, teams: Mapping[str, DeclaredTeam]
 ) -> Iterator[Required]:
     """Yield the objects that a stack requires on its host, and on the host and in the vClusters of
-    these teams.
+    these teams. `host` is what `host_of` gives for these settings.
     """
     clusters = [host, *(team.inside for team in teams.values())]
     yield from _admission_policies(settings)
@@ -79,7 +79,10 @@ def required_objects(
 
 
 def _admission_policies(settings: Settings) -> Iterator[Required]:
-    """Yield the admission policies of a host with an isolated team; none for a team's own stack."""
+    """Yield the admission policies of a host with an isolated team, and their bindings.
+
+    Any team of the stack counts. None for a team's own stack.
+    """
     if settings.platform_facts is not None:
         return
     names = settings.all_teams
@@ -92,7 +95,7 @@ def _admission_policies(settings: Settings) -> Iterator[Required]:
 
 
 def _kai_objects(cluster: ClusterModel) -> Iterator[Required]:
-    """Yield the queues, shards and topologies that a cluster declares."""
+    """Yield the queues, shards and topologies that a cluster declares, cluster-scoped objects."""
     for name in cluster.queue_specs:
         effect = "its pods, and those of the queues below it, stay Pending"
         yield Required("queues", "queue", name, effect, cluster.name)
@@ -136,7 +139,8 @@ def _bounds(
 ) -> Iterator[Required]:
     """Yield what bounds a team on the host.
 
-    `is_platform`: the stack declares the host. A team's own stack does not know all bounds.
+    Without isolation that is the quota of GPUs alone. `is_platform`: the stack declares the host. A
+    team's own stack does not know all bounds.
     """
     for name in quotas(args):
         yield _bound(team, "ResourceQuota", name, _WITHOUT_QUOTA[name])
@@ -157,7 +161,7 @@ def _bounds(
 
 
 def _bound(team: DeclaredTeam, kind: str, name: str, effect: str) -> Required:
-    """Return an object on the host that bounds a team."""
+    """Return an object on the host that bounds a team; quotas and policies are in its namespace."""
     namespaced = kind in ("ResourceQuota", "NetworkPolicy")
     return Required(
         check="isolation",
@@ -179,7 +183,7 @@ def _lets_prometheus_in(args: TeamNamespaceArgs) -> bool:
 def _queue_guard(team: str, args: Mapping[str, Any]) -> Iterator[Required]:
     """Yield the admission policies in a team's vCluster that guard its queues, if it has them.
 
-    `args` are the team's TeamArgs.
+    Their absence is a warning. `args` are the team's TeamArgs.
     """
     if "guard" not in args:
         return

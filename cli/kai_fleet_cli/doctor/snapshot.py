@@ -42,7 +42,8 @@ class UnreadError(Exception):
     """A check asked for a list that this run did not read, so its result is unknown.
 
     `resource` is the list, such as `pods`. `why` begins with the HTTP status of the answer if there
-    was one; 403 and 429 choose the words of the message.
+    was one; 403 and 429 choose the words of the message. The message is a clause without a cluster:
+    `this user may not list pods there (403 Forbidden)`.
     """
 
     def __init__(self, resource: str, why: str) -> None:
@@ -61,15 +62,15 @@ class Cluster:
 
     A method or property that looks at objects raises UnreadError if their resource was not read,
     and one of MALFORMED if an object is malformed. `unread` and `around` return why a resource was
-    not read.
+    not read. Look-ups are kept: `objects` must not change later.
 
     Args:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
-        objects: Objects by resource, such as `pods`. A resource that the API does not serve has an
-            empty list.
-        unreadable: Why a resource was not read: HTTP status and message.
-        now: The time of the read.
+        objects: Objects by resource, a key of `reads.yaml` or `apiservices`. A resource that the
+            API does not serve has an empty list. One that was not asked for has none.
+        unreadable: Why a resource was not read, by resource: HTTP status and reason.
+        now: The time of the read, by the clock of this machine.
         update_command: The command for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
         unserved: The resources that the API does not serve.
@@ -106,7 +107,8 @@ class Cluster:
     def unread(self, *resources: str) -> str:
         """Return why the first of these was not read in all namespaces; "" if all were.
 
-        One namespace is not enough, and a resource that was not asked for was not read.
+        That is the message of UnreadError. One namespace is not enough, and a resource that was not
+        asked for was not read.
         """
         try:
             for resource in resources:
@@ -116,26 +118,32 @@ class Cluster:
         return ""
 
     def serves(self, resource: str) -> bool:
-        """Whether the API serves a resource. To have read one namespace is enough to tell."""
+        """Whether the API serves a resource. One namespace that was read is enough to tell.
+
+        Raises UnreadError if the resource was not read at all.
+        """
         self.require(resource, self.partial.get(resource))
         return resource not in self.unserved
 
     @property
     def apply_command(self) -> Command:
-        """The command that applies an edit of the stack file."""
+        """The command that applies an edit of the stack file: an update without `--refresh`."""
         return Command(self.update_command.line.replace(" --refresh", ""))
 
     @property
     def helm(self) -> str:
-        """The helm command for the cluster."""
+        """The helm command for the cluster, with the same kubeconfig and context as `kubectl`."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
     def command(self, arguments: str) -> Command:
-        """Return the command of kubectl with these arguments."""
+        """Return the command of kubectl with these arguments, which the caller has quoted.
+
+        They may have the markers of `faults.py`, such as NAME.
+        """
         return Command(f"{self.kubectl} {arguments}")
 
     def recreate_release(self, release: str, namespace: str) -> Fix:
-        """Return a fix that creates missing objects of a Helm release again; no update does."""
+        """Return a fix that creates missing objects of a Helm release again: no update does it."""
         at = f"-n {namespace}"
         manifest = f"{self.helm} {at} get manifest {release}"
         command = Command(f"{manifest} | {self.kubectl} {at} apply -f -")
@@ -147,12 +155,19 @@ class Cluster:
         return self._by_resource[resource]
 
     def find(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
-        """Return the object of that name, without `namespace` the first one; None without any."""
+        """Return the object of that name; None without any.
+
+        Without `namespace` it is the first one in all namespaces. For `namespaces` it is enough
+        that the Namespace of this name was read.
+        """
         self.require(resource, name if resource == "namespaces" else namespace)
         return self._by_name.get((resource, name, namespace))
 
     def within(self, resource: str, namespace: str) -> Iterator[KubeObject]:
-        """Yield the objects of a resource in one namespace."""
+        """Return an iterator over the objects of a resource in one namespace.
+
+        The call itself raises UnreadError, not the iteration.
+        """
         self.require(resource, namespace)
         return (item for item in self._by_resource[resource] if item.namespace == namespace)
 
@@ -164,10 +179,12 @@ class Cluster:
     ) -> PodSurroundings:
         """Return the objects around a pod without a node, or only why they were not read.
 
+        Claims and volumes are empty for a pod that mounts no claim.
+
         Args:
             pod: A pod of this cluster.
             nodes_of: The cluster to take nodes from; None for this one.
-            pool: Labels of the nodes that the pod may use.
+            pool: Labels of the nodes that the pod may use; empty for all nodes.
         """
         claims = list[KubeObject]()
         volumes = list[KubeObject]()
@@ -196,11 +213,17 @@ class Cluster:
 
     @cached_property
     def usage(self) -> ClusterUsage:
-        """The GPUs that pods hold and wait for, and the KAI that runs."""
+        """The GPUs that pods hold and wait for, and the KAI that runs.
+
+        Raises UnreadError unless all of COUNTED were read in all namespaces. Pods that have ended,
+        and those in RESERVED, are not in it.
+        """
         return count({resource: self.all(resource) for resource in COUNTED})
 
     def gpus_held_in(self, namespace: str) -> float:
-        """Return the GPUs that the pods of a namespace hold, as queues count them."""
+        """Return the GPUs that the pods of a namespace hold, as queues count them: shares as
+        fractions. Raises what `usage` raises.
+        """
         pods = (pod for pod in self.usage.pods if pod.namespace == namespace)
         return sum(pod.gpu_amount for pod in pods if not pod.waits)
 
@@ -211,22 +234,23 @@ class Cluster:
 
     @cached_property
     def tree(self) -> QueueIndex:
-        """The queues of the cluster and those that the stack declares.
+        """The queues of the cluster, and those that the stack declares.
 
-        Of a queue that is in both the cluster's counts.
+        A queue that is in both is as the cluster has it.
         """
         return QueueIndex((*self.queues, *self.desired.queues))
 
     @cached_property
     def pod_uses(self) -> Mapping[str, Pod]:
-        """What each pod of `usage` holds or waits for, by `NAMESPACE/NAME`."""
+        """What each pod of `usage` holds or waits for, by `NAMESPACE/NAME`. Raises as `usage`."""
         return {pod.namespaced_name: pod for pod in self.usage.pods}
 
     @property
     def kai(self) -> KaiRelease | None:
         """Release of the cluster's KAI; None without one, or if the table lacks its version.
 
-        That is the declared KAI, or the running one if another stack declares the cluster.
+        That is the declared KAI, whether it runs or not; the running one if another stack declares
+        the cluster. Only that one needs a list, `deployments`.
         """
         if self.desired.declared:
             return self.desired.scheduler.release
@@ -239,7 +263,7 @@ class Cluster:
 
     @cached_property
     def most_gpus(self) -> float:
-        """The most GPUs that one Ready node advertises, cordoned or not."""
+        """The most GPUs that one Ready node advertises, cordoned or not; 0 without such a node."""
         resource = self.desired.gpu_resource
         ready = (node for node in self.all("nodes") if node.is_true("Ready"))
         return max((node.gpus(resource) for node in ready), default=0.0)
@@ -250,9 +274,10 @@ class Cluster:
         return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
-        """Return the last 20 events about one object, the newest first.
+        """Return the last 20 warnings and Bound events about one object, the newest first.
 
-        Events about an earlier object of the same name, with another UID, are left out.
+        Events with another UID are left out: those about an earlier object of the same name, or
+        about another kind. An event without a UID counts for each kind.
         """
         uid = item["metadata"].get("uid")
         events = self._events[item.namespace, item.name]
@@ -263,7 +288,10 @@ class Cluster:
 
     @cached_property
     def _events(self) -> defaultdict[tuple[str, str], list[KubeObject]]:
-        """Events by namespace and name of their object, the newest first."""
+        """Events by namespace and name of their object, the newest first.
+
+        Those of both lists of events; each must have been read in all namespaces.
+        """
         by_object = defaultdict[tuple[str, str], list[KubeObject]](list)
         events = [*self.all("events"), *self.all("bound")]
         for event in sorted(events, key=lambda event: event.last_seen, reverse=True):
@@ -275,7 +303,7 @@ class Cluster:
     def messages_of(self, *objects: KubeObject) -> list[str]:
         """Return the messages about pods or their owners: of each its events, then its status.
 
-        Without what a scheduler said about a pod that has a node by now.
+        Without what a scheduler said about a pod that has a node by now, and without "".
         """
         messages = list[str]()
         for item in objects:
@@ -287,7 +315,10 @@ class Cluster:
         return [message for message in messages if message]
 
     def age_seconds(self, item: KubeObject) -> float:
-        """Return the seconds since an object was created; 0 if that is unknown."""
+        """Return the seconds from an object's creation until `now`; 0 if that is unknown.
+
+        Negative if the API server's clock is ahead of this machine's.
+        """
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
 
@@ -297,13 +328,13 @@ class TeamState:
 
     Args:
         team: What the stack declares for the team.
-        inside: The cluster in the vCluster; None if it was not read.
-        unreached: Why its API server was not reached, or its kubeconfig not used; "" if it was, or
-            if another stack declares it: such a vCluster is not asked.
+        inside: The cluster in the vCluster; None if it was not read, and before an update.
+        unreached: Why its API server was not reached, or its kubeconfig not used. "" if it was
+            reached, and if it was not asked: before an update, or if another stack declares it.
         certificate_ends: When the client certificate expires; None if unknown.
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
-        hidden: The objects on the host that lead to it could not be read.
-        store: How full its store is, if the host tells.
+        hidden: The objects on the host that lead to it could not be read; `unreached` says why.
+        store: How full its store is; empty if the host does not tell.
     """
 
     team: DeclaredTeam
@@ -316,13 +347,13 @@ class TeamState:
 
     @property
     def declared_elsewhere(self) -> bool:
-        """Whether another stack declares the vCluster, and this one only namespace and bounds."""
+        """Whether another stack declares the vCluster, and this one its namespace and bounds."""
         return not self.team.inside.declared
 
     def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
-        """Return the pods of the vCluster's API server and etcd.
+        """Return the pods of the vCluster's API server and etcd, by labels that its chart writes.
 
-        Raises UnreadError, or one of MALFORMED.
+        Raises UnreadError if the host's pods were not read, and one of MALFORMED.
         """
         return [
             pod
@@ -339,10 +370,11 @@ class Snapshot:
     Args:
         settings: The settings of the stack.
         host: The host cluster.
-        teams: The state of each team, by its name.
+        teams: The state of each team that this run looks at, by its name; grants are among them.
         required: Objects that have to exist in the clusters.
         update_command: The command for an update of what is in vClusters.
-        lost: What is lost in each vCluster that is another one than the last update saw, by team.
+        lost: What is lost in each vCluster that is another one than the last update saw, in words,
+            by team.
         before_update: Only the host was read, before an update: what the update creates may be
             missing.
     """
@@ -366,14 +398,17 @@ class Snapshot:
         return [self.host, *self.insides]
 
     def skipped_namespaces(self, cluster: Cluster) -> frozenset[str]:
-        """System namespaces, and on the host those of teams whose pods we read in the vCluster."""
+        """RESERVED, and on the host the namespaces of teams whose vCluster answered.
+
+        Users' pods of these are read in the vCluster.
+        """
         if cluster.name != HOST:
             return RESERVED
         read_inside = [state for state in self.teams.values() if state.inside]
         return RESERVED.union(state.team.namespace for state in read_inside)
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
-        """Return the users' pods of a cluster. No pod is in two clusters.
+        """Return the users' pods of a cluster, ended ones among them. No pod is in two clusters.
 
         Raises UnreadError, or one of MALFORMED.
         """
@@ -386,14 +421,20 @@ class Snapshot:
         return state.team if state is not None else None
 
     def around(self, pod: KubeObject, cluster: Cluster) -> PodSurroundings:
-        """Return the objects around a pod: the host's nodes, for a team those of its pool."""
+        """Return the objects around a pod: the host's nodes, for a team those of its pool.
+
+        Or only why they were not read. Raises one of MALFORMED.
+        """
         team = self.team_of(cluster)
         if team is None:
             return cluster.around(pod)
         return cluster.around(pod, self.host, team.node_pool)
 
     def scheduling_cluster(self, cluster: Cluster) -> Cluster:
-        """Return the cluster whose KAI places the pods of this one: the host in mode host."""
+        """Return the cluster whose KAI places the pods of this one: the host in mode host.
+
+        Else the cluster itself, even if it has no KAI.
+        """
         team = self.team_of(cluster)
         if team is not None and team.mode == "host":
             return self.host

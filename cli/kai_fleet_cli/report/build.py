@@ -25,7 +25,7 @@ def read_report(stack: str) -> Report:
 
     Raises:
         UserError: As `source_of_stack`.
-        UnreachableError: The host does not answer.
+        UnreachableError: The host does not answer, or is no Kubernetes API.
         One of MALFORMED: Objects of the host are malformed.
     """
     snapshot = read_clusters(source_of_stack(stack))
@@ -44,7 +44,13 @@ def build_report(
 ) -> Report:
     """Return the report on a snapshot.
 
-    `whole_host`: it is about the whole host, not about one team's own stack.
+    Waits are sorted by GPUs, most first, then by pods. Raises one of MALFORMED.
+
+    Args:
+        stack: Name of the stack.
+        snapshot: What was read of its clusters.
+        findings: Those of `examine`, without the check `pending`.
+        whole_host: It is about the whole host, not about one team's own stack.
     """
     host = snapshot.host
     waits = sorted(waits_in(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
@@ -64,7 +70,10 @@ def build_report(
 
 
 def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
-    """Return sentences about what was not read: vClusters, lists in them, lists of the host."""
+    """Return clauses about what was not read: vClusters, lists in them, lists of the host.
+
+    The last only for a whole host.
+    """
     missing = list[str]()
     for name, state in snapshot.teams.items():
         if state.unreached:
@@ -79,7 +88,10 @@ def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
 
 
 def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
-    """Return the queues by cluster, without clusters that have none or were not read."""
+    """Return the queues by cluster, `the host` or a team's name.
+
+    Without clusters that have none, or of which one of COUNTED was not read.
+    """
     queues = dict[str, list[QueueRow]]()
     for cluster in snapshot.clusters:
         if not cluster.unread(*COUNTED) and cluster.usage.queues:
@@ -89,7 +101,7 @@ def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
 
 
 def _queue_row(queue: Queue) -> QueueRow:
-    """Return a queue's GPUs with those of its children; `level` is 1 at the top."""
+    """Return a queue's GPUs with those of its children."""
     share = queue.shares["gpu"]
     return QueueRow(
         name=queue.name,
@@ -105,7 +117,11 @@ def _queue_row(queue: Queue) -> QueueRow:
 
 
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
-    """Return a team's GPUs. Without a wait, 0 wait if its vCluster was read; else it is unknown."""
+    """Return a team's GPUs.
+
+    If none of `waits` is the team's, 0 GPUs wait if its vCluster was read, else the number is
+    unknown.
+    """
     team = state.team
     gpus_waiting = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not state.inside.unread(*COUNTED)
@@ -119,7 +135,9 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 
 def _scheduler(state: TeamState, host: Cluster) -> str:
-    """Return the scheduler of a team's pods, with the version of KAI that runs if it is known."""
+    """Return the scheduler of a team's pods in words, with the version of KAI that runs if it is
+    known.
+    """
     if state.declared_elsewhere:
         return "KAI of its own stack"
     if state.team.mode == "default":
@@ -138,7 +156,8 @@ def _scheduler(state: TeamState, host: Cluster) -> str:
 def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
     """Return the GPUs that a team's pods hold on the host; None if that was not read.
 
-    In mode host fractions of shared GPUs count as fractions. Else a shared GPU is held as one.
+    In mode host fractions of shared GPUs count as fractions. Else a shared GPU counts as one, which
+    its reservation pod holds.
     """
     try:
         if team.mode == "host":

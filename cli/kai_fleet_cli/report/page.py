@@ -2,7 +2,7 @@
 
 It is one HTML file that loads nothing: style and drawings are in it. Each bar has its numbers
 beside it, and no meaning rests on colour alone: a quota is an outline, GPUs in use fill it, and
-GPUs that pods wait for follow behind it.
+GPUs that pods wait for follow behind it. Texts of tenants are escaped.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _DAY_MINUTES: Final = 24 * 60
 
 
 def page(report: Report) -> str:
-    """Return the report as HTML."""
+    """Return the report as HTML, with every text of others escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
         undefined=jinja2.StrictUndefined,
@@ -55,6 +55,7 @@ def page(report: Report) -> str:
 def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
     """Return the GPUs at the end of the longest bar of some teams or queues: they share a scale.
 
+    A bar is as long as the quota or what is in use, the larger one, and what waits. 0 without rows.
     `quota` is the name of the field with the quota.
     """
     longest = 0.0
@@ -65,7 +66,10 @@ def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
 
 
 def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
-    """Return a sentence with a capital, a full stop, and these commands as code."""
+    """Return a sentence with a capital, a full stop, and these commands as code, for HTML.
+
+    The commands stand in `text` between backticks, in this order.
+    """
     page_text = Markup()
     for part in split_at(commands, f"{text[:1].upper()}{text[1:]}."):
         if isinstance(part, Command):
@@ -76,7 +80,7 @@ def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
 
 
 def gpus(amount: float | None) -> str:
-    """Return an amount of GPUs with two decimals at most, `unlimited`, or a dash if unknown."""
+    """Return an amount of GPUs with two decimals at most, `unlimited` for -1, a dash for None."""
     if amount is None:
         return "\u2013"
     if is_unlimited_in_spec(amount):
@@ -87,7 +91,10 @@ def gpus(amount: float | None) -> str:
 
 
 def age(since: timedelta) -> str:
-    """Return an age in its two largest units."""
+    """Return an age in two units, days and hours or hours and minutes, rounded down.
+
+    Below an hour in minutes only, `0 min` for a negative one.
+    """
     minutes = max(0, int(since.total_seconds() // 60))
     days, minutes_of_day = divmod(minutes, _DAY_MINUTES)
     hours, minutes_of_hour = divmod(minutes_of_day, 60)

@@ -14,8 +14,9 @@ from kai_usage.requests import requests_of, whole_gpus
 def node_pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
 
-    A node that two pools select is in the first. Teams with the same labels share a pool; that of
-    teams without labels has the label "". Raises UnreadError.
+    A node that two pools select is in the first. Teams with the same labels share a pool. Teams
+    without labels have the pool "", of all other nodes with GPUs; without `whole_host` it is empty.
+    Raises UnreadError if the host's nodes or pods were not read, and one of MALFORMED.
     """
     host = snapshot.host
     teams: dict[str, list[str]] = defaultdict(list)
@@ -37,7 +38,10 @@ def node_pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
 
 
 def _pool_of(node: KubeObject, selectors: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the labels of the first pool that has a node; "" for none."""
+    """Return the labels of the first pool whose selector fits a node; "" for none.
+
+    `selectors` are by the labels of each pool as text.
+    """
     for labels, selector in selectors.items():
         if has_labels(node, selector):
             return labels
@@ -45,7 +49,10 @@ def _pool_of(node: KubeObject, selectors: Mapping[str, Mapping[str, str]]) -> st
 
 
 def _gpus_by_node(host: Cluster) -> Mapping[str, float]:
-    """Return the GPUs that pods hold, by node, as its kubelet counts them: system pods, too."""
+    """Return the GPUs that pods hold, by node, as its kubelet counts them: whole devices.
+
+    Pods of the system count, too. MIG devices and pods that have ended do not.
+    """
     gpus_by_node: dict[str, float] = defaultdict(float)
     for pod in host.all("pods"):
         node = pod.spec.get("nodeName")

@@ -18,9 +18,9 @@ class Team:
 
     Args:
         name: The team's name.
-        promised: GPUs that it is granted.
-        in_use: GPUs that its pods hold.
-        waiting: GPUs that its waiting pods ask for.
+        promised: GPUs that it is granted; 0 if none are.
+        in_use: GPUs that its pods hold on the host.
+        waiting: GPUs that its waiting pods ask for, in its vCluster or on the host.
         scheduler: Its scheduler in words.
     """
 
@@ -42,7 +42,7 @@ class QueueRow:
         leaf: No queue names this one as its parent.
         quota: GPUs; -1 is unlimited.
         limit: GPUs; -1 is unlimited.
-        in_use: GPUs that pods with a node hold.
+        in_use: GPUs that pods with a node hold, shares as fractions.
         waiting: GPUs that pods without a node ask for.
         display_name: The queue's displayName, or "".
     """
@@ -68,12 +68,12 @@ class Pool:
     """The nodes of one pool.
 
     Args:
-        labels: Labels of the pool; "" for all other nodes with GPUs.
-        teams: The teams that run there.
+        labels: Labels of the pool, `key=value, …`; "" for all other nodes with GPUs.
+        teams: The teams that run there; for "" those without labels.
         nodes: Number of nodes.
         ready_nodes: Number of Ready nodes.
         gpus: GPUs of Ready nodes.
-        in_use: GPUs of Ready nodes that pods hold.
+        in_use: GPUs of Ready nodes that pods hold; a shared GPU counts as one.
         not_ready: GPUs of other nodes.
     """
 
@@ -92,13 +92,13 @@ class Wait:
 
     Args:
         team: The team's name; `host` for pods outside the teams' namespaces.
-        queues: Their queues.
+        queues: Names of their queues, sorted; without pods that name none.
         pods: Number of pods.
         gpus: GPUs that they ask for.
         since: When the oldest was created; None if unknown.
         cause: The reason; "" if none was found, as for pods that have just been created.
-        fix: What to do; "" if unknown.
-        commands: The commands in `fix`.
+        fix: What to do, with commands between backticks; "" if unknown.
+        commands: The commands in `fix`, as a shell takes them, in their order.
     """
 
     team: str
@@ -117,9 +117,9 @@ class Report:
 
     Args:
         stack: Name of the stack.
-        time: When its host was read.
+        time: When its host was read, in UTC.
         teams: Its teams.
-        queues: Queues by cluster, parents before their children.
+        queues: Queues by cluster, `the host` or a team's name, parents before their children.
         pools: Node pools, each node in one of them; None if nodes or pods were not read.
         waits: Why pods wait.
         findings: The doctor's findings without those about waiting pods.
@@ -137,14 +137,17 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code, for the shell and for CI: UNREAD if anything was not read."""
+        """The exit code, for the shell and for CI: UNREAD if anything is in `missing`.
+
+        Else HEALTHY, whatever the findings are.
+        """
         return ExitCode.UNREAD if self.missing else ExitCode.HEALTHY
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Total GPUs, in the order in which the page shows them; None if they were not read.
+        """Total GPUs by heading, in the order in which the page shows them; None if not read.
 
-        Those in use and free are of Ready nodes.
+        Those in use and free are of Ready nodes. Waiting ones are of the pods that were read.
         """
         in_use: float | None = None
         free: float | None = None

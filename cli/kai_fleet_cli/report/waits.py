@@ -27,14 +27,17 @@ class _WaitingPod(NamedTuple):
 
     @property
     def cause_key(self) -> str:
-        """What it has in common with pods that wait for the same reason."""
+        """What it has in common with pods that wait for the same reason; "" without one."""
         if self.reason is None:
             return ""
         return self.reason.key or self.reason.cause
 
 
 def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
-    """Yield the pods without a node by team and reason, each pod in the cluster that it is in."""
+    """Yield the pods without a node by team and reason, each pod in the cluster that it is in.
+
+    Clusters of which one of COUNTED was not read are left out. Raises one of MALFORMED.
+    """
     groups: dict[tuple[str, str], list[_WaitingPod]] = defaultdict(list)
     for cluster in snapshot.clusters:
         if cluster.unread(*COUNTED):
@@ -48,7 +51,8 @@ def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
 def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]:
     """Yield the waiting pods of a cluster, without those that are being deleted.
 
-    In a vCluster reasons are looked for during 20 s: pods after that have none.
+    In a vCluster reasons are looked for during 20 s: pods after that have none. On the host the
+    namespace tells the team. Raises UnreadError for one of COUNTED, and one of MALFORMED.
     """
     on_host = cluster is snapshot.host
     teams = {state.team.namespace: name for name, state in snapshot.teams.items()}
@@ -67,7 +71,10 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
 
 
 def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
-    """Return the wait of pods with the same reason."""
+    """Return the wait of pods with the same reason; None: they are on their way.
+
+    Cause and fix are safe to show: on one line, and only commands are between backticks.
+    """
     names = [use.namespaced_name for use in uses]
     fix = with_names(reason.fix, names) if reason else ()
     oldest = min((use.created for use in uses if use.created), default="")
@@ -84,7 +91,10 @@ def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
 
 
 def _why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Return why a pod waits, None if it is on its way, or a warning that this was not read."""
+    """Return why a pod waits, None if it is on its way, or a warning that this was not read.
+
+    Raises one of MALFORMED.
+    """
     try:
         return why(pod, cluster, snapshot)
     except UnreadError as error:

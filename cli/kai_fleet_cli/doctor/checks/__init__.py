@@ -2,6 +2,9 @@
 
 A check without faults in a cluster becomes one finding of level `ok`. A check that needs a list
 which was not read ends there: its faults so far count, and it is not `ok`.
+
+The checks are functions that yield faults. While they do, they and their helpers may raise
+UnreadError if a list was not read, and one of MALFORMED for a malformed object.
 """
 
 import math
@@ -49,18 +52,21 @@ RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):
-    """A check has nothing to judge in a cluster."""
+    """A check has nothing to judge in a cluster: it gives no finding there, not even `ok`."""
 
 
 def on_host(*checks: ClusterCheck) -> RunsOf:
-    """Return the runs of checks for the host."""
+    """Return a function that gives the runs of checks for the host of a snapshot."""
     return lambda snapshot: [
         (snapshot.host, partial(check, snapshot.host, snapshot)) for check in checks
     ]
 
 
 def in_clusters(*checks: ClusterCheck) -> RunsOf:
-    """Return the runs of checks for the API servers that answered, the host first."""
+    """Return a function that gives the runs of checks for the API servers that answered.
+
+    Check by check, and of each the host first.
+    """
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for check in checks:
@@ -71,21 +77,28 @@ def in_clusters(*checks: ClusterCheck) -> RunsOf:
 
 
 def in_kai_clusters(*checks: ClusterCheck) -> RunsOf:
-    """Return the runs of checks for API servers whose KAI, declared or else running, is in the
-    table of releases; no finding elsewhere.
+    """Return a function as `in_clusters`, for API servers whose KAI is in the table of releases:
+    the declared one, or else the running one. Elsewhere there is no finding.
     """
     return in_clusters(*(partial(_check_kai, check) for check in checks))
 
 
 def _check_kai(check: ClusterCheck, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Return the faults of a check. Raises NoSubjectError without a KAI in the table."""
+    """Return the faults of a check.
+
+    Raises NoSubjectError without a KAI in the table, UnreadError if that is not known.
+    """
     if cluster.kai is None:
         raise NoSubjectError
     return check(cluster, snapshot)
 
 
 def of_teams(*checks: TeamCheck) -> RunsOf:
-    """Return the runs of checks for the teams: of the objects of each on the host."""
+    """Return a function that gives the runs of checks for all teams: of their objects on the
+    host.
+
+    The runs are of the host, so all teams together have one finding `ok`.
+    """
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
         for check in checks:
@@ -96,7 +109,10 @@ def of_teams(*checks: TeamCheck) -> RunsOf:
 
 
 def in_vclusters(check: TeamCheck) -> RunsOf:
-    """Return the runs of a check for the teams whose vCluster answered: of the objects in it."""
+    """Return a function that gives the runs of a check for the vClusters that answered.
+
+    The check takes the state of the team.
+    """
     return lambda snapshot: [
         (state.inside, partial(check, state, snapshot))
         for state in snapshot.teams.values()
@@ -122,7 +138,9 @@ class Check(NamedTuple):
 
 
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield resources that this user may not read, or that an API server does not list now."""
+    """Yield a warning for each resource that this user may not read, or that an API server does not
+    list now, sorted by name.
+    """
     for resource, reason in sorted(cluster.unreadable.items()):
         subject = Affected(cluster, "read access to", resource)
         if reason.startswith("403"):
@@ -195,11 +213,12 @@ RESOURCES_BEFORE_UPDATE: Final = frozenset(
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """Return the findings of all checks but those named `without`; "" leaves none out.
+    """Return the findings of all checks but those named `without` in CHECKS; "" leaves none out.
 
-    A tenant controls the API server of its vCluster, which may send malformed objects. That is a
-    finding about the vCluster, and the other checks run all the same. On the host one of MALFORMED
-    is raised.
+    Required objects are judged in any case. A check that could not be completed and has no faults
+    gives no finding. A tenant controls the API server of its vCluster, which may send malformed
+    objects. That is a finding about the vCluster, and the other checks run all the same. Raises one
+    of MALFORMED for malformed objects of the host.
     """
     faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
     incomplete = set[CheckAndCluster]()
@@ -227,7 +246,8 @@ class Judgement(NamedTuple):
 
 
 def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
-    """Run all checks but those named `without`, and yield the result of each run.
+    """Run all checks but those named `without`, and yield the result of each run, then those of the
+    required objects. A result names its check, whose other runs may give more.
 
     Before an update only checks with `before_update` run, and of a vCluster in `snapshot.lost` only
     those with `of_lost`. A vCluster with so many objects that its checks take 20 s is not checked
@@ -265,9 +285,9 @@ def _judge(
 ) -> Judgement | None:
     """Run one check of one subject; None if the cluster has no such subject.
 
-    If objects of a vCluster are malformed, the result is that fault alone. Raises one of MALFORMED
-    for the host. The first fault after the deadline, a time of the monotonic clock in seconds, is
-    the last.
+    If objects of a vCluster are malformed, the result is that fault alone, of check `vcluster`.
+    Raises one of MALFORMED for the host. The first fault after the deadline, a time of the
+    monotonic clock in seconds, is the last, and the result is complete all the same.
     """
     faults = list[Fault]()
     complete = True
@@ -288,7 +308,7 @@ def _judge(
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
-    """Return the result for a vCluster that was not checked to the end."""
+    """Return the result for a vCluster that was not checked to the end: a fault of `vcluster`."""
     sent = Affected(cluster, "vCluster", cluster.name).broken(
         f"{why}, so not all of it was checked",
         "look with: ",
@@ -303,7 +323,7 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
-    update creates the rest.
+    update creates the rest. Raises one of MALFORMED for a malformed object.
     """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for required in snapshot.required:
@@ -329,7 +349,7 @@ def _update_creates(required: Required, snapshot: Snapshot) -> bool:
 
 def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapshot) -> bool:
     """Whether another check reports what an object lacks: `kubernetes` its kind, or `vcluster` the
-    namespace of its team.
+    namespace of its team. Raises UnreadError if one of the lists that tell was not read.
     """
     if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
@@ -338,7 +358,10 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
 
 
 def _absent(required: Required, cluster: Cluster) -> Faults:
-    """Yield a required object that is absent or being deleted."""
+    """Yield a required object that is absent or being deleted.
+
+    Raises UnreadError if its list was not read, and one of MALFORMED.
+    """
     existing = cluster.find(required.resource, required.name, required.namespace)
     if existing is None and required.check == "runtime-class":
         yield gpu.no_runtime_class(cluster, required.effect)

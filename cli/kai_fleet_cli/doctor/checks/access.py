@@ -1,4 +1,8 @@
-"""Checks of how a team's vCluster is reached: its identity, its kubeconfig, its certificate."""
+"""Checks of how a team's vCluster is reached: its identity, its kubeconfig, its certificate.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -14,7 +18,10 @@ _EXPIRES_SOON: Final = timedelta(days=30)
 
 
 def identity(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a vCluster that is another one than the last update saw: its old content is lost."""
+    """Yield a vCluster that is another one than the last update saw: its old content is lost.
+
+    Nothing if it did not answer.
+    """
     name = state.team.name
     lost = snapshot.lost.get(name)
     if lost and state.inside is not None:
@@ -26,8 +33,8 @@ def identity(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def kubeconfig(state: TeamState, host: Cluster) -> Faults:
-    """Yield a kubeconfig Secret that the vCluster did not write, or a vCluster whose Secret or
-    Service could not be read.
+    """Yield a kubeconfig Secret that the vCluster did not write, as broken, or a vCluster whose
+    Secret or Service could not be read, as a warning.
     """
     team = state.team
     if state.foreign:
@@ -45,7 +52,10 @@ def kubeconfig(state: TeamState, host: Cluster) -> Faults:
 
 
 def unreached(state: TeamState, host: Cluster) -> Fault:
-    """Return the fault of a vCluster whose control plane is ready and whose API is not reached."""
+    """Return the fault of a vCluster whose control plane is ready and whose API is not reached.
+
+    `state.unreached` says why.
+    """
     team = state.team
     return Affected(host, "vCluster", team.name).broken(
         f"its API: {state.unreached}{_access_hint(team)}",
@@ -78,7 +88,10 @@ def logs(team: DeclaredTeam, host: Cluster) -> Command:
 
 
 def certificate(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a client certificate that has expired, or expires within 30 days; none if unknown."""
+    """Yield a client certificate that has expired, or, as a warning, expires within 30 days.
+
+    Nothing if its end is unknown.
+    """
     host = snapshot.host
     team = state.team
     ends = state.certificate_ends

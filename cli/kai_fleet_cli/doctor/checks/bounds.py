@@ -1,4 +1,8 @@
-"""Checks of what bounds a team on the host: its GPUs, its Secrets, its pods, network policies."""
+"""Checks of what bounds a team on the host: its GPUs, its Secrets, its pods, network policies.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from collections import defaultdict
 from typing import Final
@@ -48,7 +52,10 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a namespace of whose quota of Secrets more than 80 % are used; none without a quota."""
+    """Yield a warning for a namespace that has more than 80 % of the Secrets that its quota allows.
+
+    Nothing without a quota.
+    """
     host = snapshot.host
     namespace = state.team.namespace
     quota = host.find("resourcequotas", "objects", namespace)
@@ -67,7 +74,10 @@ def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield control plane pods on nodes that do not belong to the pool for control planes."""
+    """Yield control plane pods on nodes that do not belong to the pool for control planes.
+
+    Nothing if the stack declares no such pool.
+    """
     host = snapshot.host
     pool = state.team.control_pool
     for pod in state.control_plane_pods(host):
@@ -83,7 +93,9 @@ def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield pods of a team that carry tokens of the host, or share another pod's ConfigMap."""
+    """Yield pods of a team on the host that carry tokens in annotations, and, as warnings, pods
+    that name the same ConfigMap for their shared GPU.
+    """
     host = snapshot.host
     pods_by_map: dict[str, list[str]] = defaultdict(list)
     for pod in host.within("pods", state.team.namespace):
@@ -112,7 +124,7 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield network policies of an isolated team that the stack does not declare.
+    """Yield a warning for each network policy of an isolated team that the stack does not declare.
 
     A network policy can only allow more.
     """
@@ -130,7 +142,10 @@ def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def declared_policies(snapshot: Snapshot, team: str) -> set[str]:
-    """Return the names of a team's network policies; none if its network is not isolated."""
+    """Return the names of the network policies that the stack declares for a team.
+
+    None if its network is not isolated.
+    """
     return {
         required.name
         for required in snapshot.required

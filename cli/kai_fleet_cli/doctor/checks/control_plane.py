@@ -1,4 +1,8 @@
-"""Checks of a team's control plane on the host: that it runs, and that its store has room."""
+"""Checks of a team's control plane on the host: that it runs, and that its store has room.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from typing import Final
 
@@ -36,7 +40,7 @@ def vcluster(state: TeamState, snapshot: Snapshot) -> Faults:
 
 def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield the first that applies: the control plane is absent, scaled to 0, not ready, or its API
-    was not reached.
+    was not reached. The last not if `access.kubeconfig` says why.
     """
     team = state.team
     host = snapshot.host
@@ -57,7 +61,8 @@ def _control_plane_faults(state: TeamState, snapshot: Snapshot) -> Faults:
 def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
     """Return the fix for an absent control plane.
 
-    If the Service of the chart exists the release does, too, and no update creates its objects.
+    If the Service of the chart exists the release does, too, and no update creates its objects:
+    the fix applies the release's manifest. Else it is an update.
     """
     host = snapshot.host
     if host.find("services", team.name, team.namespace) is None:
@@ -85,6 +90,7 @@ def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
 
 
 def _is_ready(control_plane: KubeObject) -> bool:
+    """Whether a workload has all its replicas Ready; its spec asks for 1 if it does not say."""
     ready = control_plane.status.get("readyReplicas", 0)
     return bool(ready >= control_plane.spec.get("replicas", 1))
 
@@ -92,8 +98,9 @@ def _is_ready(control_plane: KubeObject) -> bool:
 def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Why:
     """Return why a control plane is not ready.
 
-    First a container that was killed for memory: then it is an effect of that pod's fault. Else
-    what messages say, those about claims before those about pods, which only wait for them.
+    First a container that was killed for memory within a day: then it is an effect of that pod's
+    fault. Else what messages say, those about claims before those about pods, which only wait for
+    them. If pods or claims were not read in all namespaces, the cause says that.
     """
     pods = list[KubeObject]()
     if not host.unread("pods"):
@@ -112,7 +119,8 @@ def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -
 
 
 def store(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield volumes and etcd members of a vCluster's store that are more than 80 % full.
+    """Yield a warning for each volume and etcd member of a vCluster's store that is more than 80 %
+    full.
 
     A full store takes no more writes. A volume that already grows is no fault.
     """
@@ -132,7 +140,7 @@ def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
 
 
 def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
-    """Yield members whose file is nearly as large as their quota.
+    """Yield members whose file takes more than 80 % of their quota.
 
     The fix is a larger quota if the data fill it, else a compaction.
     """
@@ -151,7 +159,7 @@ def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
 def _nearly_full(
     state: TeamState, host: Cluster, part: str, fraction: float, *fix: str | Command
 ) -> Fault:
-    """Return the fault of a part of a store. `fraction` of it is in use."""
+    """Return the warning for a part of a store. `fraction` of it, 0 to 1, is in use."""
     return Affected(host, "store of vCluster", state.team.name).warning(
         f"its {part} is {fraction:.0%} full: a store that is full takes no more writes", *fix
     )
@@ -160,7 +168,8 @@ def _nearly_full(
 def killed(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield pods of a vCluster, or of its etcd, that were killed for memory within a day.
 
-    That is a warning if the control plane is ready again.
+    That is a warning if the control plane is ready again, else broken. Nothing if the control plane
+    is absent, scaled to 0, or of another stack.
     """
     host = snapshot.host
     if state.declared_elsewhere:

@@ -1,4 +1,8 @@
-"""Checks of nodes and GPUs: node pools, what advertises the GPUs, and GPUs that KAI shares."""
+"""Checks of nodes and GPUs: node pools, what advertises the GPUs, and GPUs that KAI shares.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -33,7 +37,8 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
     """Yield nodes that are not Ready, nodes whose NVIDIA GPUs have no memory label, and a host
     without GPUs.
 
-    Before an update only the last is a fault, and none while the GPU stack is yet to come.
+    The first two are warnings. Before an update only the last is a fault, and not while the GPU
+    stack is yet to come.
     """
     host_nodes = host.all("nodes")
     if not snapshot.before_update:
@@ -52,7 +57,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _node_faults(host: Cluster, node: KubeObject) -> Faults:
-    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label."""
+    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label: warnings."""
     subject = Affected(host, "node", node.name)
     if not node.is_true("Ready"):
         yield subject.warning("is not Ready", "look with: ", host.command(f"describe node {NAME}"))
@@ -84,12 +89,15 @@ def _needs_gpus_now(host: Cluster, snapshot: Snapshot) -> bool:
 
 
 def gpu_stack_pending(snapshot: Snapshot) -> bool:
-    """Whether nodes may lack GPUs because the update that installs the GPU stack is to come."""
+    """Whether nodes may lack GPUs because the update that installs the GPU stack is to come.
+
+    So it is before each update of a stack that installs one, also if it is there already.
+    """
     return snapshot.before_update and snapshot.settings.gpu.provider != "none"
 
 
 def _mig_slices(node: KubeObject) -> list[str]:
-    """Return the names of the MIG slices that a node advertises."""
+    """Return the resources of the MIG slices that a node advertises: `nvidia.com/mig-1g.10gb`."""
     allocatable = node.status.get("allocatable") or {}
     return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
 
@@ -98,8 +106,9 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield what is wrong with the nodes of a team's pool.
 
     In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. A
-    pool without a usable node is not looked at further. Where an autoscaler adds nodes, too few
-    nodes or GPUs are no fault.
+    usable node is Ready and not cordoned. A cordoned node is a warning beside usable ones, else
+    broken. A pool without a usable node is not looked at further. Where an autoscaler adds nodes,
+    too few nodes or GPUs are no fault.
     """
     team = state.team
     host = snapshot.host
@@ -133,6 +142,7 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _pool_labels(team: DeclaredTeam) -> str:
+    """Return the labels of a team's pool, `key=value …`; `of all nodes` without any."""
     labels = [f"{key}={value}" for key, value in team.node_pool.items()]
     return " ".join(labels) or "of all nodes"
 
@@ -142,7 +152,8 @@ def _pool_subject(team: DeclaredTeam, host: Cluster) -> Affected:
 
 
 def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) -> Faults:
-    """Yield a pool whose usable nodes all have a taint that the team does not tolerate.
+    """Yield a warning for a pool whose usable nodes all have a taint that the team does not
+    tolerate.
 
     Not before an update, where the program warns of it, not for a team with a stack of its own, and
     not if vCluster adds tolerations to all pods.
@@ -172,8 +183,8 @@ def _missing_gpus(
 ) -> Faults:
     """Yield each resource of which the pool advertises less than the team is granted.
 
-    Those of cordoned nodes count. A pool without any is no fault for a team on all nodes, nor while
-    the GPU stack is to come.
+    Those of cordoned nodes count. Too few are a warning. If there are none it is broken, but no
+    fault for a team on all nodes, nor while the GPU stack is to come.
     """
     slices = set[str]()
     for node in usable:
@@ -210,7 +221,10 @@ def _missing_gpus(
 
 
 def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
-    """Return the numbers of GPUs and MIG slices that a team is granted, by resource."""
+    """Return the numbers of GPUs and MIG slices that a team is granted, by resource.
+
+    Its whole GPUs are `gpus` without those that KAI counts for the slices.
+    """
     whole_gpus = int((team.gpus or 0) - gpus_of(team.slices))
     return {team.inside.gpu_resource: whole_gpus, **team.slices}
 
@@ -218,7 +232,8 @@ def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
 def inside(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield nodes that a vCluster shows and its pool does not have, and the other way round.
 
-    Only of a vCluster with a scheduler of its own, which sees copies of real nodes.
+    Only of a vCluster with a scheduler of its own, which sees copies of real nodes. If the pool has
+    no nodes on the host, nodes that the vCluster shows are no fault.
     """
     team = state.team
     cluster = state.inside
@@ -246,7 +261,8 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
 def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
     """Yield DaemonSets of the GPU stack, and device plugins anywhere, that lack Ready pods.
 
-    Not those younger than a minute, which may still start.
+    Not those created within a minute, which may still start. Pods in the namespace whose names
+    begin with the DaemonSet's tell why.
     """
     for daemon_set in host.all("daemonsets"):
         if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
@@ -266,7 +282,7 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
 
 
 def plugins(host: Cluster, _: Snapshot) -> Faults:
-    """Yield nodes with more than one device plugin."""
+    """Yield nodes with more than one pod of a device plugin that has not ended."""
     plugins_by_node: dict[str, set[str]] = defaultdict(set)
     for pod in host.all("pods"):
         if pod.is_device_plugin and not pod.has_ended:
@@ -283,7 +299,11 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
 
 
 def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield nodes whose GPUs are shared by KAI and by their device plugin, too."""
+    """Yield nodes whose GPUs are shared by KAI and by their device plugin, too.
+
+    Labels of the host's nodes tell, also for a vCluster, whose node has the same name. Nothing for
+    a cluster whose declared KAI does not share, or that has no KAI of the release table.
+    """
     if not cluster.desired.scheduler.shares_gpus or cluster.kai is None:
         return
     names = {node.name for node in cluster.all("nodes")}
@@ -302,7 +322,7 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
 def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it.
 
-    None if KAI's Config does not tell.
+    Nothing if KAI's Config does not tell.
     """
     sharing_pods = _sharing_pods(cluster)
     declared = cluster.desired.declared and cluster.desired.scheduler.shares_gpus
@@ -333,7 +353,7 @@ def _asks_for_share(pod: Pod) -> bool:
 
 
 def _shares_gpus(cluster: Cluster) -> bool | None:
-    """Whether KAI's Config lets pods share GPUs; None if it does not tell."""
+    """Whether KAI's Config lets pods share GPUs; None if it does not tell, or is absent."""
     config = cluster.find("configs", "kai-config")
     spec = config.spec if config else {}
     mode = value_at(spec, "global.gpuSharingMode")  # from v0.18; it overrides the older switch
@@ -361,9 +381,10 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
-    """Yield the running pods on a GPU that is not reserved, or of which they hold more than all.
+    """Yield the running pods on a shared GPU that no reservation pod holds, or of which they hold
+    more than one GPU together.
 
-    A share of memory is left out if the memory of the node's GPUs is not known.
+    The sum is without shares of memory if the memory of the node's GPUs is not known.
     """
     running = [pod for pod, _ in gpu.holders if _asks_for_share(pod) and pod.phase == "Running"]
     sized = [pod for pod in running if node.kai_memory or pod.gpu.fraction]
@@ -390,7 +411,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield reservation pods that do not run, that found no GPU, or whose GPU nobody shares.
 
     A reservation pod holds a GPU for the pods that share it. Those younger than a minute may still
-    start, and are left out.
+    start, and are left out. The last case is a warning.
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:
@@ -425,7 +446,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
 def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
     """Return the fault that a cluster lacks the RuntimeClass of reservation pods.
 
-    `effect` is what that means.
+    `effect` is what that means. In a vCluster it is an effect of the same fault on the host.
     """
     subject = Affected(cluster, "RuntimeClass", NVIDIA_CLASS)
     cause = f"is not there: {effect}"

@@ -1,4 +1,8 @@
-"""Checks of what the host has to have for teams: Kubernetes, classes, enforced network policies."""
+"""Checks of what the host has to have for teams: Kubernetes, classes, enforced network policies.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from typing import Any, Final
 
@@ -54,8 +58,9 @@ def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a vCluster that will need the default StorageClass for its volume, and there is none.
+    """Yield a warning for a vCluster that will need the default StorageClass, if there is none.
 
+    It needs one if its store has a volume and neither the team nor the chart's values name a class.
     Only before an update: afterwards the volume's claim has an event.
     """
     host = snapshot.host
@@ -78,7 +83,8 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
 def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
-    `resource` is a key of CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist.
+    That is broken if the vCluster itself needs the class, else a warning. `resource` is a key of
+    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist.
     """
     host = snapshot.host
     kind, key = CLASSES[resource]
@@ -101,9 +107,10 @@ def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the keys of a team that may name classes, as in the stack file.
+    """Return the keys of a team that may name classes, named as in the stack file.
 
-    For a team's own stack without `isolation`, which the platform's stack checks.
+    What is not written there has its default. For a team's own stack without `isolation`, which the
+    platform's stack checks.
     """
     settings = snapshot.settings
     sections = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
@@ -111,9 +118,10 @@ def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _isolated_teams(snapshot: Snapshot) -> list[str]:
-    """Return the teams that network policies isolate, if the host has a real node.
+    """Return the teams that network policies isolate; none on a host without a real node.
 
-    None for a team's own stack, whose account may not read what tells.
+    Nodes of kwok are not real. None either for a team's own stack, whose account may not read what
+    tells.
     """
     if snapshot.settings.platform_stack:
         return []
@@ -123,7 +131,10 @@ def _isolated_teams(snapshot: Snapshot) -> list[str]:
 
 
 def ports(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield ports of the host's API that the network policies of a vCluster do not let it reach."""
+    """Yield ports of the host's API that the network policies of a vCluster do not let it reach.
+
+    The Service `default/kubernetes` has them as `targetPort`; a named one is passed over.
+    """
     teams = _isolated_teams(snapshot)
     service = host.find("services", "kubernetes", "default") if teams else None
     if service is None:
@@ -140,7 +151,7 @@ def ports(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def network(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield a host on which nothing enforces the network policies that isolate teams."""
+    """Yield a warning for a host on which nothing known enforces the network policies of teams."""
     if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
         return
     if not any(map(_enforces_policies, host.all("daemonsets"))):
@@ -158,7 +169,10 @@ def _is_k3s(node: KubeObject) -> bool:
 
 
 def _enforces_policies(daemon_set: KubeObject) -> bool:
-    """Whether a DaemonSet is a network plugin that enforces network policies, by its names."""
+    """Whether a DaemonSet is a network plugin that enforces network policies.
+
+    By its name and those of its containers, or by the flag of Amazon's agent.
+    """
     containers = daemon_set.containers
     names = [daemon_set.name]
     names += [str(container.get("name")) for container in containers]

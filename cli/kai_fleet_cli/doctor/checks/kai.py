@@ -1,4 +1,8 @@
-"""Checks of KAI: its parts, and what another KAI left behind."""
+"""Checks of KAI: its parts, and what another KAI left behind.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -20,7 +24,9 @@ _RELEASE: Final = "kai-scheduler"  # KAI's Helm release
 
 
 def recreate_part(cluster: Cluster) -> Fix:
-    """Return a fix that creates a missing part of KAI again."""
+    """Return a fix that creates a missing part of KAI again: from its Helm release if there is one,
+    else by an update. Raises UnreadError if releases were not read.
+    """
     if cluster.all("releases"):
         return cluster.recreate_release(_RELEASE, KAI_NAMESPACE)
     return (cluster.update_command,)
@@ -29,7 +35,8 @@ def recreate_part(cluster: Cluster) -> Fix:
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield Deployments of the cluster's KAI that are absent, scaled to 0 or not rolled out.
 
-    One fault for all of KAI if it has no Deployment, or its version is unknown.
+    One fault for all of KAI if it has no Deployment, or its version is unknown. A Deployment that
+    `killed` reports is left out.
     """
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
@@ -63,7 +70,10 @@ def _look(cluster: Cluster) -> Command:
 
 
 def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
-    """Return why the pods of a part are not Ready; None if check `killed` reports it."""
+    """Return why the pods of a part are not Ready; None if check `killed` reports it.
+
+    If pods were not read in all namespaces, the cause says that.
+    """
     if unread := cluster.unread("pods"):
         return Why(f"why is not known: {unread}")
     pods = _pods_of(cluster, deployment)
@@ -73,6 +83,7 @@ def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
 
 
 def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
+    """Return the pods that a Deployment selects; all in its namespace if it has no selector."""
     selector = value_at(deployment.spec, "selector.matchLabels") or {}
     pods = cluster.within("pods", KAI_NAMESPACE)
     return [pod for pod in pods if has_labels(pod, selector)]
@@ -80,7 +91,7 @@ def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
 
 def killed(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield Deployments of the cluster's KAI with a container that was killed for memory within a
-    day: a warning if they run again.
+    day: a warning if they run again, else broken. Not those scaled to 0.
     """
     release = cluster.kai
     if release is None:
@@ -102,7 +113,10 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def killed_for_memory(subject: Affected, last: Killed, path: str, *, runs_again: bool) -> Fault:
-    """Return the fault of an object with this killed container. `path` is the key of its memory."""
+    """Return the fault of an object with this killed container: a warning if it runs again.
+
+    `path` is the key of the stack file below which its resources are.
+    """
     return subject.at_level(
         Level.ADVISORY if runs_again else Level.MANDATORY,
         f"its {last.sentence}",
@@ -122,6 +136,7 @@ def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None
 
 def conditions(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield objects that KAI's operator has to report as Ready and does not, or that are absent.
+    The release table names them.
 
     Nothing for a cluster without KAI's Deployments, which `parts` reports.
     """
@@ -140,7 +155,7 @@ def conditions(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def hooks(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield Jobs of Helm hooks whose pod has no node."""
+    """Yield Jobs in KAI's namespace, which are Helm hooks, whose pod is Pending without a node."""
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
@@ -154,7 +169,8 @@ def hooks(cluster: Cluster, _: Snapshot) -> Faults:
 def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield a KAI that runs in a cluster of this stack without being declared.
 
-    On the host it may belong to others, so the fix does not remove it.
+    Any Deployment in its namespace counts. Nothing if the stack declares a KAI of the release
+    table. On the host it is a warning: it may belong to others, so the fix does not remove it.
     """
     if cluster.kai is not None or not cluster.desired.declared:
         return
@@ -178,7 +194,10 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
-    """Return the commands that remove a KAI: its release, or without one its Deployments."""
+    """Return the commands that remove a KAI: its release, or without one its Deployments.
+
+    `deployments` are their names.
+    """
     if not cluster.all("releases"):
         names = " ".join(deployments)
         return (cluster.command(f"-n {KAI_NAMESPACE} delete deployment {names}"),)
@@ -194,7 +213,10 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
 
 
 def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield schedulers whose SchedulingShard is gone, and all shards if KAI's release has none."""
+    """Yield schedulers whose SchedulingShard is gone, and all shards if KAI's release has none.
+
+    Nothing without a KAI of the release table.
+    """
     release = cluster.kai
     if release is None:
         return

@@ -1,4 +1,8 @@
-"""Checks of what is left over: namespaces that do not go, and what removed teams left."""
+"""Checks of what is left over: namespaces that do not go, and what removed teams left.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from typing import Final
 
@@ -17,6 +21,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes."""
 
     def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
+        """Return what was read of a resource, in all namespaces for ""; nothing if it was not."""
         if not cluster.asked(resource) or cluster.unread(resource):
             return []
         objects = cluster.all(resource)
@@ -37,7 +42,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def api_services(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield APIServices that do not answer: they keep each namespace that will be deleted.
+    """Yield warnings for APIServices that do not answer: they keep each namespace that is deleted.
 
     Nothing if a namespace is being deleted, which `stuck` reports, nor if this run did not ask for
     APIServices, which few accounts may read.
@@ -59,7 +64,7 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
-    """Yield ClusterRoles of vClusters whose namespace was deleted by hand.
+    """Yield warnings for ClusterRoles of vClusters whose namespace was deleted by hand.
 
     vCluster names them `vc-TEAM-v-NAMESPACE`.
     """
@@ -75,7 +80,10 @@ def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
 
 
 def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
-    """Yield namespaces of teams that the stack file does not have, but for those being deleted."""
+    """Yield warnings for namespaces of teams that the stack file does not have.
+
+    Not those that are being deleted, and nothing for a team's own stack.
+    """
     if not host.desired.declared:
         return
     declared = {team.name for team in (*host.desired.teams, *host.desired.grants)}

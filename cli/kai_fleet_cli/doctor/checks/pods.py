@@ -1,4 +1,8 @@
-"""Checks of pods: why they wait, keys that KAI ignores, and pods that were refused."""
+"""Checks of pods: why they wait, keys that KAI ignores, and pods that were refused.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object. What a tenant causes in its vCluster has the level `info`.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -56,8 +60,13 @@ def waiting(cluster: Cluster, snapshot: Snapshot) -> Faults:
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Return the first reason why a pod does not run.
 
-    None if it is not Pending, is being deleted or is not counted, or if there is no reason yet.
-    Raises UnreadError if a list that decides was not read.
+    None if it is not Pending, is being deleted, is in a namespace of RESERVED, or if there is no
+    reason yet. Raises UnreadError if a list that decides was not read, and one of MALFORMED.
+
+    Args:
+        pod: The pod.
+        cluster: The cluster that the pod is in.
+        snapshot: The snapshot that has the cluster.
     """
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
@@ -69,7 +78,11 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
 
 
 def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
-    """Yield reasons why the containers of a pod on a node do not start. Only the first counts."""
+    """Yield reasons why the containers of a pod on a node do not start. Only the first counts.
+
+    What a container waits for comes before events. An image that cannot be pulled, and a container
+    that cannot be created, are the tenant's fault if no table knows the message.
+    """
     subject = _subject(pod, cluster)
     for message in pod.waiting:
         yield explain(subject, [message], "pending")
@@ -94,10 +107,10 @@ def _not_placed(
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
-    """Yield reasons why a pod has no node. Only the first counts: the order is their priority.
+    """Yield reasons why a pod has no node, None for those that do not apply. Only the first counts.
 
-    First what no scheduler can ever satisfy, then what messages mean. If nothing is known after a
-    minute the last reason says so.
+    After a failed binding comes what no scheduler can ever satisfy, then what messages mean. If
+    nothing is known a minute after the pod's creation the last reason says so.
     """
     subject = _subject(pod, cluster)
     scheduling = snapshot.scheduling_cluster(cluster)
@@ -142,8 +155,9 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
 
 
 def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
-    """Return a fault for a pod that asks for more GPUs than any Ready node of its cluster has, even
-    an empty one; else None.
+    """Return a fault for a pod that asks for more GPUs than any Ready node that its cluster shows
+    has, even an empty one; else None. MIG devices do not count. A vCluster without a scheduler of
+    its own shows made-up nodes, and they count here.
     """
     gpus = use.gpu.devices_on_node
     most = cluster.most_gpus
@@ -157,7 +171,11 @@ def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
 
 
 def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
-    """Return the fault of a pod that waits for no reason: KAI's podgrouper ignores it, or other."""
+    """Return the fault of a pod that waits for no known reason.
+
+    The pod-grouper is the cause if the pod is KAI's and has no PodGroup, unless an annotation asks
+    for none. Else the fault quotes the scheduler.
+    """
     subject = _subject(pod, cluster)
     grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
     if use.by_kai and cluster.kai is not None and not grouped:
@@ -199,7 +217,7 @@ def _by_queue(
     cluster: Cluster,
     snapshot: Snapshot,
 ) -> Reasons:
-    """Yield reasons that a pod's queue gives, by priority.
+    """Yield reasons that a pod's queue gives, by priority. Raises UnreadError without Queues.
 
     First that the queue takes no pods, then that no scheduler of KAI runs, that the pod's
     RuntimeClass is absent, and that pod and queue are in different shards.
@@ -219,7 +237,10 @@ def _by_queue(
 
 
 def _no_scheduler(subject: Affected, scheduling: Cluster) -> Fault:
-    """Return the fault of a KAI pod for which no scheduler runs; the tenant's if KAI is absent."""
+    """Return the fault of a KAI pod for which no scheduler runs.
+
+    It is the tenant's if the cluster has no KAI, declared or running, of the release table.
+    """
     if scheduling.kai is None:
         return subject.tenants_fault(
             "it asks for KAI, and no KAI schedules in this cluster",
@@ -235,7 +256,7 @@ def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None
     """Return a fault if a pod's queue takes no pods of its cluster.
 
     In this order: the pod names none, an unknown one, one that is declared and absent, one with
-    children, or in mode host another one than its team's.
+    children, or in mode host another one than its team's. All but the third are the tenant's.
     """
     scheduling = snapshot.scheduling_cluster(cluster)
     tree = scheduling.tree
@@ -275,6 +296,7 @@ def _wrong_shard(
 
     A shard's scheduler sees the pods with its label, not those that only name its queue. That of
     the default shard sees the pods without the label: none sees those with the value `default`.
+    None as well if the queue is not there.
     """
     queue = scheduling.find("queues", use.queue or "")
     if queue is None:
@@ -306,8 +328,8 @@ def _wrong_shard(
 
 
 def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield limits of the pod's queue and its ancestors: first all that are too low for the pod
-    alone, then all that are reached now.
+    """Yield limits of GPUs of the pod's queue and its ancestors: first all that are too low for the
+    pod alone, then all that are reached now. Limits of CPU and memory do not count.
     """
     scheduling = snapshot.scheduling_cluster(cluster)
     team = snapshot.team_of(cluster)
@@ -339,8 +361,14 @@ def _raise_limit(
 ) -> Fix:
     """Return how to raise a queue's limit to an amount of GPUs.
 
-    A command for a queue that the stack does not declare; the team's GPUs if its limit is theirs;
-    else the key that declares the queue.
+    For a queue that the stack does not declare a command; for a top queue whose limit is the
+    team's GPUs the key of these; else the key that declares the queue.
+
+    Args:
+        scheduling: The cluster that has the queue.
+        team: The team whose pod waits; None for a pod of the host.
+        name: The queue's name.
+        gpus: The amount.
     """
     declared = scheduling.desired
     queue = declared.tree.by_name.get(name)
@@ -358,9 +386,9 @@ def _raise_limit(
 
 
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield labels and annotations that look like KAI's, and that KAI does not read.
+    """Yield labels and annotations of pods that look like KAI's, and that KAI does not read.
 
-    Nothing for a cluster without KAI.
+    Nothing for a cluster without KAI, nor for pods that have ended.
     """
     if snapshot.scheduling_cluster(cluster).kai is None:
         return
@@ -389,7 +417,10 @@ def _wrong_keys_among(
 
 
 def without_group(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield pods of KAI whose PodGroup does not exist any more: KAI does not count them."""
+    """Yield pods of KAI whose PodGroup does not exist any more: KAI does not count them.
+
+    Not those that have ended.
+    """
     for pod in cluster.all("pods"):
         use = cluster.pod_uses.get(pod.namespaced_name)
         group = pod.annotations.get(POD_GROUP)
@@ -416,7 +447,8 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield what API servers or nodes refused lately, if a table knows the message.
 
     A pod that admission denies does not exist: its owner has an event, or a ReplicaSet a condition.
-    Of one object the last message counts: a pod's before an event's before a ReplicaSet's.
+    Of one object the last message counts: a pod's before an event's before a ReplicaSet's. What is
+    in the namespaces of GPU stacks, or in skipped ones, is left out.
     """
     messages = {
         **_failures_of_replica_sets(cluster),
@@ -443,7 +475,7 @@ def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
 
 
 def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
-    """Return the last message about each object that still lacks its pods."""
+    """Return the last message in an event about each object that still lacks its pods."""
     messages = dict[_Involved, str]()
     oldest_first = sorted(cluster.all("events"), key=lambda event: event.last_seen)
     for event in oldest_first:
@@ -459,7 +491,7 @@ def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
 
 
 def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
-    """Return the messages of pods that nodes refused within the last 15 minutes."""
+    """Return the messages of pods that nodes refused and that are at most 15 minutes old."""
     messages = dict[_Involved, str]()
     for pod in snapshot.pods(cluster):
         reason = str(pod.status.get("reason") or "")

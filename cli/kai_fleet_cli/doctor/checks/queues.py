@@ -1,4 +1,8 @@
-"""Checks of KAI's queues, shards and topologies."""
+"""Checks of KAI's queues, shards and topologies.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 from collections.abc import Collection, Iterator
 
@@ -12,8 +16,9 @@ from kai_fleet_policies.model.queues import QueueIndex
 def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield a KAI without any queue, queues that it ignores, and queues that are not declared.
 
-    KAI schedules from queues only, and ignores those below a cycle or an absent parent. In a
-    cluster that another stack declares no queue counts as undeclared.
+    The second are broken, the others warnings. KAI schedules from queues only, and ignores those
+    in or below a cycle, or below an absent parent. In a cluster that another stack declares no
+    queue counts as undeclared.
     """
     index = QueueIndex(cluster.queues)
     if not index.queues and not cluster.desired.queues:
@@ -35,7 +40,7 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) -> Faults:
-    """Yield queues that neither the stack nor a team's own stack declares.
+    """Yield a warning for each queue that neither the stack nor a team's own stack declares.
 
     Children before their parents: KAI does not delete a queue with children.
     """
@@ -48,9 +53,8 @@ def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) 
 
 
 def _queues_of_team_stacks(cluster: Cluster, index: QueueIndex) -> Iterator[str]:
-    """Yield the queues that teams made with stacks of their own, below the queue granted to them.
-
-    Their names begin with the team's.
+    """Yield the names of the queues that teams made with stacks of their own, below the queue
+    granted to them. They are the team's name, or begin with it and a dash.
     """
     for grant in cluster.desired.grants:
         if grant.queue not in index.by_name:
@@ -61,7 +65,7 @@ def _queues_of_team_stacks(cluster: Cluster, index: QueueIndex) -> Iterator[str]
 
 
 def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fault:
-    """Return the fault of a queue that the stack does not declare, by the first that applies.
+    """Return the warning for a queue that the stack does not declare, by the first that applies.
 
     It is being deleted, is left over from this cluster's tree, belongs to another program, was
     created by KAI's chart, or by hand.
@@ -103,9 +107,10 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield shards and topology levels that no node has the label for.
+    """Yield declared shards, and as warnings topology levels, that no node has the label for.
 
-    The default shard needs none. No shards of a team with an autoscaler, which may add the nodes.
+    The nodes are those that the cluster shows. The default shard needs no label. No shards of a
+    team with an autoscaler, which may add the nodes.
     """
     scheduler = cluster.desired.scheduler
     labels = set[tuple[str, str]]()

@@ -1,4 +1,8 @@
-"""Checks of webhooks that cannot answer: those of KAI, and those of others."""
+"""Checks of webhooks that cannot answer: those of KAI, and those of others.
+
+The checks and their helpers raise UnreadError if a list was not read that they need, and one of
+MALFORMED for a malformed object.
+"""
 
 import shlex
 from collections.abc import Mapping
@@ -45,7 +49,11 @@ _NamespaceAndName: TypeAlias = tuple[str | None, str | None]
 
 
 class _Webhook(NamedTuple):
-    """A webhook of a configuration, with its fields as in the API."""
+    """A webhook of a configuration.
+
+    `resource` is the plural of the configuration's kind, `configuration` its name, `fields` the
+    webhook as in the API. A property raises one of MALFORMED if they are malformed.
+    """
 
     resource: str
     configuration: str
@@ -64,7 +72,7 @@ class _Webhook(NamedTuple):
 
     @property
     def judged_resources(self) -> set[str]:
-        """The resources that its rules match."""
+        """The resources that its rules match, plurals as `pods`, with `*` for all."""
         resources = set[str]()
         for rule in self.fields.get("rules") or []:
             resources.update(map(str, rule.get("resources") or []))
@@ -72,7 +80,7 @@ class _Webhook(NamedTuple):
 
     @property
     def refused(self) -> str:
-        """What is refused if it does not answer, in words."""
+        """What is refused if it does not answer, in words; `requests` without rules."""
         return " and ".join(sorted(self.judged_resources)) or "requests"
 
     @property
@@ -90,7 +98,8 @@ class _Webhook(NamedTuple):
 def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield webhooks that cannot answer, so that what they judge is refused.
 
-    Those of others than KAI only if they judge resources that an update creates.
+    A webhook is KAI's if its Service is in KAI's namespace. Those of others are warnings, and only
+    if they judge resources that an update creates.
     """
     answering = _answering_services(cluster)
     for webhook in _webhooks(cluster):
@@ -118,7 +127,10 @@ def _webhooks(cluster: Cluster) -> list[_Webhook]:
 
 
 def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
-    """Return namespace and name of each Service with a ready endpoint."""
+    """Return namespace and name of each Service with a ready endpoint.
+
+    An endpoint that does not say whether it is ready counts as ready.
+    """
     services = set[_NamespaceAndName]()
     for piece in cluster.all("endpointslices"):
         service = (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
@@ -164,7 +176,7 @@ def _own_webhook(
 
 
 def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
-    """Return the fault of a webhook that does not answer."""
+    """Return the warning for a webhook of others whose Service is absent or silent."""
     resource = webhook.resource.removesuffix("s")
     space = webhook.namespace
     return Affected(cluster, "webhook", webhook.configuration).warning(
