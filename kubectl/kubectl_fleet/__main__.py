@@ -35,11 +35,12 @@ _MAX_SECONDS: Final = 86400.0
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; without one print the help.
+    """Run a command with these arguments, or with those of the process; without one print the help.
 
     Exits with 1 and one sentence on stderr for a user's mistake, a cluster that cannot be read, and
-    Ctrl-C; with --watch Ctrl-C is the usual end, with 0. Exits with 2 for unknown arguments.
-    --every is taken as 0.5 seconds at least, and as a day at most.
+    Ctrl-C; with --watch Ctrl-C is the usual end, with 0. Exits with 2 for arguments that argparse
+    refuses, with 0 after --help. It ends without a word if nobody reads stdout any more, and stdout
+    is None then. --every is taken as 0.5 seconds at least, and as a day at most.
     """
     parser = _parser()
     options = parser.parse_args(arguments)

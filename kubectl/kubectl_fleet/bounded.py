@@ -7,14 +7,19 @@ from typing import Final
 
 import httpx2
 
-_BYTES_PER_VALUE: Final = 16  # of JSON; a value takes up to 250 bytes of memory
+_BYTES_PER_VALUE: Final = 16  # of an answer; a value of JSON takes up to 250 bytes of memory
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """Sends requests through a client, with bounds on the answers.
 
     All answers after `reset_bounds` share one bound of seconds, one of bytes, and one of values of
-    JSON. Compressed answers are not decompressed, because they could expand to gigabytes.
+    JSON, of which there may be one for 16 of these bytes. No answer is decompressed, because it
+    could expand to gigabytes.
+
+    Args:
+        inner: The client; `aclose` closes it.
+        seconds: From the first request until the last answer has been read.
     """
 
     most = 256 << 20  # bytes of all answers: 25,000 pods
@@ -31,13 +36,12 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._values = self.most // _BYTES_PER_VALUE
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; its body is read later.
+        """Send a request, which is changed to ask for no compression; the body is read later.
 
         Raises ReadTimeout after the bound of seconds, and the errors of the client.
         """
-        if (
-            self._deadline is None
-        ):  # not in `reset_bounds`: a credential plugin runs after it, and may ask
+        # Not in `reset_bounds`: a credential plugin runs after it, and may ask its user something.
+        if self._deadline is None:
             self._deadline = time.monotonic() + self._seconds
         request.headers["Accept-Encoding"] = "identity"
         try:
@@ -54,9 +58,10 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def pieces(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
-        """The body as it was sent.
+        """Read the body as it was sent, and count it against the bounds.
 
-        Raises ReadTimeout or ReadError if a bound is reached, and the errors of the client.
+        Raises ReadTimeout after the bound of seconds, ReadError if there are too many bytes or
+        values, and the errors of the client.
         """
         deadline = self._deadline or time.monotonic()
         stream = answer.aiter_raw()

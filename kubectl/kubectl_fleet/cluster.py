@@ -52,14 +52,14 @@ class Snapshot:
     """The objects of one reading of a cluster.
 
     Attributes:
-        objects: Lists of objects by kind; only kinds that the API serves and that may be listed.
-            Events are newest first.
-        forbidden: Kinds that may not be listed.
+        objects: Lists of objects by kind; only kinds that were to be read, that the API serves and
+            that may be listed. Events are newest first.
+        forbidden: Kinds that may not be listed; `pods` only if not in `namespace` either.
         namespace: The one of -n, else, also for -n "", the kubeconfig's.
         shown_namespace: The only namespace whose pods are shown; None for all.
         pods_of_one_namespace: The pods of all namespaces may not be listed. All namespaced kinds
-            are read in `namespace` alone.
-        kubectl: The kubectl command for this cluster, for sentences.
+            but Deployments are read in `namespace` alone.
+        kubectl: The kubectl command for this cluster, for sentences; quoted as for a shell.
         now: The time of the reading.
     """
 
@@ -72,19 +72,20 @@ class Snapshot:
     now: datetime
 
     def all(self, kind: str) -> list[Object]:
-        """The objects of a kind; none if it is not served, or may not be listed."""
+        """The objects of a kind; empty if it is not served, may not be listed, or was not read."""
         return self.objects.get(kind, [])
 
     def named(self, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """The object of that name; None if it is absent, or if its kind cannot be listed.
+        """The object of that name; None if it is absent, or if its kind was not or cannot be read.
 
-        `namespace` is None for an object of a cluster-wide kind.
+        `namespace` is None for an object of a cluster-wide kind. Raises LookupError, TypeError or
+        AttributeError if any object of the snapshot is malformed.
         """
         return self._by_name.get((kind, name, namespace))
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str | None], Object]:
-        """Objects by kind, name and namespace."""
+        """Objects by kind, name and namespace, read once: `objects` must not change afterwards."""
         by_name: dict[tuple[str, str, str | None], Object] = {}
         for kind, items in self.objects.items():
             for item in items:
@@ -101,7 +102,7 @@ class Snapshot:
         return "queues" in self.objects or "queues" in self.forbidden
 
     def shows(self, namespace: str) -> bool:
-        """Whether pods of a namespace are shown."""
+        """Whether pods of a namespace are shown, as `shown_namespace` says."""
         return self.shown_namespace in (None, namespace)
 
     def name_in_table(self, name: str, namespace: str) -> str:
@@ -134,8 +135,15 @@ class Snapshot:
 class Cluster:
     """The cluster of a context of a kubeconfig.
 
-    `namespace` is the one of -n: None for all, or for the kubeconfig's if not all may be listed; ""
-    is all. Raises UserError for a kubeconfig that cannot be used.
+    Args:
+        file: The kubeconfig; None or "" for $KUBECONFIG, else ~/.kube/config.
+        context: None or "" for the current one of the kubeconfig.
+        namespace: The one of -n, whose pods alone are shown. None or "" for all, or for the
+            kubeconfig's if not all may be listed.
+
+    Raises:
+        UserError: The kubeconfig cannot be used.
+        RecursionError: Its YAML is nested too deeply.
     """
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:
@@ -153,23 +161,26 @@ class Cluster:
     def read(self, kinds: Iterable[str]) -> Snapshot:
         """List the objects of these kinds in all namespaces, also with -n.
 
-        Deployments are always those of KAI's namespace alone. If `pods` is among the kinds and may
-        not be listed in all namespaces, read all other namespaced kinds, too, in the namespace of
-        -n, else of the kubeconfig. Other kinds that may not be listed are not tried there. Of
-        several objects with one name and namespace the first counts.
+        All answers may take 60 seconds and 256 MiB. Deployments are always those of KAI's namespace
+        alone. If `pods` is among the kinds and may not be listed in all namespaces, read all other
+        namespaced kinds, too, in the namespace of -n, else of the kubeconfig. Other kinds that may
+        not be listed are not tried there. Of several objects with one name and namespace the first
+        counts.
 
         Args:
             kinds: Plurals in the API, each of them in `REASONS`.
 
         Raises:
-            UserError: The cluster does not answer in time, answers too much or something else than
-                Kubernetes does, or refuses the credentials; or a credential plugin gives no token.
+            UserError: The cluster cannot be reached, does not answer in time, answers too much, an
+                error or something else than Kubernetes does, or refuses the credentials; or a
+                credential plugin gives no token; or a kind is not in `REASONS`.
             LookupError, TypeError, AttributeError: An object is malformed.
         """
         self._bounds.reset_bounds()
         return self._loop.run(self._read(list(kinds)))
 
     async def _read(self, kinds: list[str]) -> Snapshot:
+        """List the kinds in all namespaces, then in one if pods are forbidden. Raises as `read`."""
         namespace = self._namespace or self._client.namespace
         lists = await self._lists(kinds, "*")
         of_one_namespace = lists.get("pods") == HTTPStatus.FORBIDDEN
@@ -213,7 +224,7 @@ class Cluster:
         return lists
 
     async def _list(self, kind: str, namespace: str) -> list[Object] | int:
-        """The objects of a kind; the HTTP status if it may not be listed, or is not served.
+        """The objects of a kind; 403 if it may not be listed, 404 if it is not served.
 
         `namespace` is `*` for all. Cluster-wide kinds ignore it; Deployments are always those of
         KAI's namespace. Raises UserError if the cluster cannot be read.
@@ -251,7 +262,10 @@ class Cluster:
 
 
 def _without_repetitions(items: list[Object]) -> list[Object]:
-    """The first object of each name and namespace: a server may list one again and again."""
+    """The first object of each name and namespace: a server may list one again and again.
+
+    Raises LookupError, TypeError or AttributeError for a malformed one.
+    """
     by_name: dict[tuple[str, str], Object] = {}
     for item in items:
         namespace = str(item["metadata"].get("namespace"))

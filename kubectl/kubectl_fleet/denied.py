@@ -35,7 +35,9 @@ class Denial:
 def denials_in(snapshot: Snapshot) -> list[Denial]:
     """The objects that could not create their pods and still lack them, the oldest first.
 
-    Only those of users in namespaces that are shown. Each is there once, by its newest event.
+    Only those of users in namespaces that are shown. Each is there once, by its newest event. Empty
+    if events were not read. Raises LookupError, TypeError, AttributeError or ValueError for a
+    malformed object.
     """
     denials: dict[tuple[str, str, str], Denial] = {}
     for event in snapshot.all("events"):  # newest first
@@ -50,7 +52,8 @@ def denials_in(snapshot: Snapshot) -> list[Denial]:
 def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     """The denial that an event reports; None for other events, and if it is over.
 
-    None as well for events about pods, and in namespaces that are not shown or not a user's.
+    None as well for events about pods, and in namespaces that are not shown or not a user's. A
+    message that no table knows is the cause itself.
     """
     involved = event.get("involvedObject") or {}
     kind = str(involved.get("kind"))
@@ -73,7 +76,10 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
 
 
 def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:
-    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else its own."""
+    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else its own.
+
+    Only one step up. Raises KeyError for an owner without them.
+    """
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller"):
             return owner["kind"], owner["name"]

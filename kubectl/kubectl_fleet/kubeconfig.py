@@ -23,7 +23,7 @@ Entry: TypeAlias = dict[str, Any]
 
 
 class UserError(Exception):
-    """A command that cannot be done as asked. The message says what to do instead."""
+    """A command that cannot be done as asked. The message says why, or what to do instead."""
 
 
 class _Kubeconfig:
@@ -36,7 +36,11 @@ class _Kubeconfig:
         self.current = ""
 
     def add(self, document: Entry, folder: Path) -> None:
-        """Add what a file in a folder has under new names."""
+        """Add entries of a file whose names are not there yet; its current context if none is set.
+
+        `folder` is the file's: paths in it are relative to it. Raises TypeError, KeyError or
+        AttributeError for what is no kubeconfig, as an empty file (None).
+        """
         self.current = self.current or document.get("current-context") or ""
         entries_by_kind = {
             "context": self.contexts,
@@ -51,12 +55,14 @@ class _Kubeconfig:
 def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, BoundedTransport]:
     """A client for a context of a kubeconfig, and the transport that bounds its answers.
 
-    The file is `file`, else $KUBECONFIG, else ~/.kube/config. The context is the current one unless
-    set. Nothing is sent yet.
+    The file is `file`, else $KUBECONFIG, else ~/.kube/config; each may be several paths, separated
+    by `os.pathsep`. The context is the current one unless set; "" is not set. Nothing is sent yet.
 
     Raises:
-        UserError: The kubeconfig is absent or malformed, lacks the context or what that names, or
-            has a key that would make lightkube send another request than kubectl.
+        UserError: The kubeconfig or a certificate is absent or malformed. Or it lacks the context
+            or what that names, or has a key that would make lightkube send another request than
+            kubectl.
+        RecursionError: The YAML is nested too deeply.
     """
     try:
         kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -68,7 +74,7 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
 
 
 def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
-    """The context to use. Raises ConfigError if there is none, or none of that name."""
+    """The name of the context to use. Raises ConfigError if there is none, or none of that name."""
     name = context or kubeconfig.current
     names = ", ".join(kubeconfig.contexts)
     if not name:
@@ -82,7 +88,8 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
     """The client for a context.
 
     Raises ConfigError if lightkube cannot use it as kubectl does, or if it names what is not there;
-    OSError and ValueError for certificates that cannot be read.
+    OSError and ValueError for certificates that cannot be read; ValueError, TypeError, KeyError or
+    AttributeError for a malformed entry.
     """
     context = kubeconfig.contexts[name]
     cluster = kubeconfig.clusters.get(context.get("cluster", ""))
@@ -115,7 +122,7 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
 def _with_known_plugin(user: Entry) -> Entry:
     """A user whose credential plugin of v1 is said to be of v1beta1, the one that lightkube knows.
 
-    Plugins of both versions hand out tokens in the same way.
+    Plugins of both versions hand out tokens in the same way. Any other user is given back as it is.
     """
     plugin = user.get("exec", {})
     if plugin.get("apiVersion") != f"{_EXEC}/v1":
@@ -134,7 +141,8 @@ def _read(paths: str) -> _Kubeconfig:
     Raises:
         ConfigError: All files are absent.
         OSError: A file cannot be read.
-        YAMLError, ValueError, TypeError, KeyError, AttributeError: A file is no kubeconfig.
+        YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError: A file is no
+            kubeconfig.
     """
     # Path.expanduser raises for a home that nobody has; this one leaves it as it is written.
     files = [Path(os.path.expanduser(path)) for path in paths.split(os.pathsep) if path]  # noqa: PTH111
@@ -149,7 +157,10 @@ def _read(paths: str) -> _Kubeconfig:
 
 
 def _entry(fields: Entry | None, folder: Path) -> Entry:
-    """The fields that have a value, with absolute paths."""
+    """The fields with a value (None and "" are none), and with absolute paths below `folder`.
+
+    A new mapping, empty for None. Raises TypeError for a path that is no text.
+    """
     entry = {}
     for key, value in (fields or {}).items():
         if value not in (None, ""):

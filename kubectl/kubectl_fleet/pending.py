@@ -27,8 +27,9 @@ _TOO_LATE: Final = Reason(
 def record(usage: Usage) -> dict[str, object]:
     """The JSON: `pending` pods, and objects whose pods are `denied`.
 
-    CPU is in millicores, memory in 10^6 bytes, GPUs as KAI counts them. `queue` is None without
-    one, `created` "" without a time stamp.
+    `gpu`, `cpu` and `memory` are what a pod asks for: GPUs as KAI counts them, millicores, and 10^6
+    bytes. `cause` and `fix` are sentences. `queue` is None without one, `created` "" without a time
+    stamp, as is `since` of a denied one.
     """
     pods = list[dict[str, object]]()
     for pod, reason in _waiting(usage):
@@ -49,7 +50,8 @@ def record(usage: Usage) -> dict[str, object]:
 def show(usage: Usage) -> RenderableType:
     """A table, of 80 columns for usual names.
 
-    First pods that wait, then objects whose pods are denied.
+    First pods that wait, then objects whose pods are denied. Without either it is a sentence, or
+    empty if pods may not be listed.
     """
     view = usage.snapshot
     table = _table()
@@ -110,7 +112,10 @@ def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
 
 
 def _requests_in_words(pod: Pod) -> Iterator[str]:
-    """What a pod asks for, a phrase for each resource; a share of GPU memory in MiB."""
+    """What a pod asks for, a phrase for each resource; a share of GPU memory in MiB of each GPU.
+
+    Nothing for a resource of which it asks for none.
+    """
     for resource in RESOURCES:
         amount = pod.amounts[resource]
         if resource == "gpu" and pod.gpu.memory_mib is not None:

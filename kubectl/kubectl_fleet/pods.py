@@ -14,11 +14,15 @@ from kai_usage.words import short_line
 from kubectl_fleet.table import bar, in_words, number_with_noun, short
 from kubectl_fleet.tree import Usage
 
-_MAX_GPU_NAME: Final = 12
+_MAX_GPU_NAME: Final = 12  # characters
 
 
 def record(usage: Usage) -> dict[str, object]:
-    """The JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them."""
+    """The JSON: CPU in millicores, memory in 10^6 bytes, GPUs as KAI counts them.
+
+    `pods` are those of shown namespaces, `nodes` all with GPUs. Of a pod `queue` and `node` are
+    None without one, and `sharedGpus` has only GPUs that it holds already.
+    """
     return {
         "pods": _pod_records(usage),
         "nodes": [_node_record(usage, node) for node in usage.gpu_nodes.values()],
@@ -46,7 +50,10 @@ def _pod_records(usage: Usage) -> list[dict[str, object]]:
 
 
 def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
-    """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group."""
+    """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group.
+
+    `part` is a fraction of that GPU; `device` is its UUID, None until KAI knows it.
+    """
     shares: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
     for node in usage.gpu_nodes.values():
         for gpu in node.shared:
@@ -76,7 +83,7 @@ def _node_record(usage: Usage, node: Node) -> dict[str, object]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """A line for each node with GPUs, and below it a row for each pod on each of its GPUs.
+    """A line for each node with GPUs, and below it a row for each pod on its GPUs.
 
     A GPU that is reserved for sharing and has no pod has a row, too. If one namespace is shown,
     GPUs on which no pod of it is are left out, and nodes without other GPUs; a shared GPU has the
@@ -133,7 +140,11 @@ def _headline(usage: Usage, node: Node) -> str:
 
 
 def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
-    """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known."""
+    """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known.
+
+    Those are pods with MIG devices, and pods with a share that KAI has given no group yet. A shared
+    GPU is left out if one namespace is shown and no pod of it is there.
+    """
     view = usage.snapshot
     for pod in node.whole:
         if view.shows(pod.namespace):
@@ -150,7 +161,11 @@ def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
 
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:
-    """A row for each pod on a shared GPU; only the first has its name and its bar."""
+    """A row for each pod on a shared GPU, or one without a pod; the first has its name and bar.
+
+    Also for pods of namespaces that are not shown. The name is the first 12 characters of the UUID,
+    or of KAI's group if that is not known.
+    """
     name = f"  {(short_line(gpu.device) or gpu.group)[:_MAX_GPU_NAME]}"
     taken = min(1.0, gpu.taken)
     drawn = bar([taken, 0.0, 0.0, 1.0 - taken])
@@ -182,7 +197,7 @@ def _sentences_below(usage: Usage) -> Iterator[str]:
     """How many of the shown pods have a node and no GPU, and how many wait for a node.
 
     Pods that are being deleted do not wait. Without any pod a sentence says that none holds a GPU,
-    unless pods may not be listed, or nodes with GPUs of all namespaces are shown.
+    unless pods may not be listed, or all namespaces are shown and a node has GPUs.
     """
     view = usage.snapshot
     pods = usage.shown_pods

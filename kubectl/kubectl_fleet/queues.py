@@ -20,7 +20,8 @@ _LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others  
 def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited.
 
-    `withoutQuotas` has the queues that pods name and the tree lacks.
+    `queues` are parents before their children, with a key for each resource. `withoutQuotas` has,
+    by name, the queues that pods name and the tree lacks. GPUs are as KAI counts them.
     """
     return {
         "queues": [_record(queue) for queue in usage.queues.values()],
@@ -29,7 +30,10 @@ def record(usage: Usage) -> dict[str, object]:
 
 
 def _record(queue: Queue) -> dict[str, object]:
-    """A queue, with a key for each resource."""
+    """A queue, with a key for each resource. `parent` is None at the top.
+
+    The numbers of pods are 0 if not all pods may be listed.
+    """
     record: dict[str, object] = {
         "name": queue.name,
         "parent": queue.parent,
@@ -43,6 +47,7 @@ def _record(queue: Queue) -> dict[str, object]:
 
 
 def _record_without_quotas(queue: Queue) -> dict[str, object]:
+    """A queue that the tree lacks: its pods, and amounts by resource, without a name."""
     return {
         "pods": queue.pods_with_node,
         "waitingPods": queue.waiting_pods,
@@ -56,6 +61,8 @@ def show(usage: Usage) -> RenderableType:
 
     Queues that pods name and the tree lacks (the host's, or absent ones) are last, with `?` for
     quota and limit; none if the pods of one namespace alone may be listed and any queue is known.
+    Without any queue in the tree a sentence takes the place of the legend; if Queues cannot be
+    listed, there is neither.
     """
     table = _table()
     for queue, label, stem in _with_branches(usage.queues):
@@ -101,7 +108,10 @@ def _add_rows(
 
 
 def _with_branches(queues: Mapping[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
-    """Each queue with its name and the branch in front, and with the stem of its other rows."""
+    """Each queue with its name and the branch in front, and with the stem of its other rows.
+
+    `queues` have parents before their children. Raises KeyError for a parent that is not there.
+    """
     stems = {"": ""}
     for name, queue in queues.items():
         parent = queue.parent or ""
@@ -141,6 +151,7 @@ def _cells(share: Share, resource: str, *, has_quotas: bool) -> list[RenderableT
 
 
 def _amount(amount: float, resource: str) -> str:
+    """An amount as `short` has it, but `∞` for an unlimited one."""
     return "∞" if amount == UNLIMITED else short(resource, amount)
 
 

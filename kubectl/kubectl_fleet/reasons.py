@@ -45,6 +45,9 @@ class Reasons:
     """Why the pods of a cluster wait; the texts are in the tables of `messages`.
 
     Methods yield all reasons that apply, and the first one counts: their order is priority.
+
+    Raises:
+        LookupError, TypeError, AttributeError: An object is malformed; from the methods as well.
     """
 
     def __init__(self, usage: Usage) -> None:
@@ -68,7 +71,12 @@ class Reasons:
         return next(self._not_placed(pod))
 
     def _not_placed(self, pod: Pod) -> Iterator[Reason]:
-        """Why a pod has no node: what objects prove, then messages, then that nothing is known."""
+        """Why a pod has no node: what objects prove, then messages, then that nothing is known.
+
+        Messages are that of an absent RuntimeClass, events, the newest first, and the pod's
+        condition. After them come: that it is younger than a minute, that it has no PodGroup, and,
+        always, that nothing is known. Queues, nodes and PodGroups count only with KAI here.
+        """
         kai_is_here = self._view.has_queue_api
         gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
         if gates:
@@ -106,7 +114,10 @@ class Reasons:
         return surroundings_of(pod.item, nodes, {}, claims, ())
 
     def _absent_runtime_class(self, pod: Pod) -> str:
-        """A message as containerd's if the pod's RuntimeClass is absent; else ""."""
+        """A message as containerd's if the pod's RuntimeClass is absent; else "".
+
+        Also "" if it names none, or if RuntimeClasses cannot be listed.
+        """
         name = pod.spec.get("runtimeClassName")
         if not name or "runtimeclasses" not in self._view.objects:
             return ""
@@ -115,9 +126,10 @@ class Reasons:
         return f'RuntimeClass "{name}" not found'
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
-        """Why a pod with a node does not run.
+        """Why a pod with a node does not run; nothing for one on its way.
 
-        Its containers wait for something, or it has had its node for more than two minutes.
+        First the first message of its containers or of its kubelet that is known, then each of a
+        container that cannot start, then that it has had its node for more than two minutes.
         """
         texts = [short_line(text) for text in waiting_containers(pod.item)]
         for event in self._events[pod.namespace, pod.name]:
@@ -142,7 +154,10 @@ class Reasons:
         return False
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
-        """What is wrong with the pod's queue, then with KAI, then limits that it would exceed."""
+        """What is wrong with the pod's queue, then with KAI, then limits that it would exceed.
+
+        What may not be listed, Queues or Deployments, counts as in order.
+        """
         queues = self._usage.queues
         name = pod.queue or ""
         if name in queues and queues[name].children:
@@ -173,7 +188,10 @@ class Reasons:
             )
 
     def _fractions(self, pod: Pod) -> Iterator[Reason]:
-        """Fractional limits and quotas that the pod would fill exactly, and float sums exceed."""
+        """Fractional limits and quotas that the pod would fill exactly, and float sums exceed.
+
+        Exactly is by SLACK. Nearest queues first, the limit before the quota.
+        """
         gpus = pod.gpu_amount
         if not gpus:
             return
@@ -195,7 +213,11 @@ class Reasons:
             yield reason("not-for-kai", keys=" and ".join(keys), scheduler=scheduler)
 
     def _nodes(self, pod: Pod) -> Iterator[Reason]:
-        """No node has the labels that the pod asks for, or none of these has enough GPUs."""
+        """No node has the labels that the pod asks for, or none that has them has enough GPUs.
+
+        Nothing if nodes cannot be listed; nothing about GPUs if those nodes advertise none. Who
+        holds them now does not count.
+        """
         selector = pod.spec.get("nodeSelector") or {}
         nodes = self._view.all("nodes")
         selected = [node for node in nodes if has_labels(node, selector)]

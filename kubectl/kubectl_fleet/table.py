@@ -27,7 +27,8 @@ _ROUNDING_ERROR: Final = 1e-9  # of characters
 def bar(parts: Sequence[float]) -> Text:
     """Draw what a queue uses within its quota, borrows, lends and has free, in this order.
 
-    Each is its fraction of BAR_WIDTH characters; if all are 0, there is no bar.
+    Each is its fraction of BAR_WIDTH characters, rounded up; if all are 0, there is no bar. The
+    parts are in one unit, and none is negative. Raises ValueError if they are not four.
     """
     text = Text()
     length = sum(parts)
@@ -47,7 +48,7 @@ def keep_whole(page: RenderableType) -> None:
     """Change the tables of a page so that no name in them is broken.
 
     Columns become as wide as their longest line, the same in all tables. The last column may be
-    broken between words. All tables have the same number of columns.
+    broken between words. Raises ValueError if tables differ in their number of columns.
     """
     tables = list(_tables(page))
     for columns in zip(*(table.columns for table in tables), strict=True):
@@ -70,7 +71,8 @@ def width_of(page: RenderableType, console: Console) -> int:
 def short(resource: str, amount: float) -> str:
     """An amount with its unit: `2.5` or `500m` for CPU, `64G` for memory, `0.25` for GPUs.
 
-    `amount` is in millicores, in 10^6 bytes or in GPUs; -1 gives `unlimited`.
+    `resource` is "gpu", "cpu" or "memory", `amount` in GPUs, millicores or 10^6 bytes; -1 gives
+    `unlimited`. At most two digits are after the point.
     """
     if amount == UNLIMITED:
         return "unlimited"
@@ -88,7 +90,7 @@ def short(resource: str, amount: float) -> str:
 def in_words(resource: str, amount: float) -> str:
     """An amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`.
 
-    `amount` is in millicores, in 10^6 bytes or in GPUs.
+    `resource` and `amount` are as for `short`.
     """
     text = short(resource, amount)
     if resource == "memory":
@@ -98,7 +100,10 @@ def in_words(resource: str, amount: float) -> str:
 
 
 def camel(record: Mapping[str, object]) -> dict[str, object]:
-    """A record with its keys in the spelling of JSON: `in_use` is `inUse`. No keys inside."""
+    """A record with its keys in the spelling of JSON: `in_use` becomes `inUse`.
+
+    Keys of mappings in it stay as they are.
+    """
     camel_case = {}
     for key, value in record.items():
         first, *others = key.split("_")
@@ -112,7 +117,10 @@ def number_with_noun(
     singular: str = "",
     plural: str = "",
 ) -> str:
-    """A number with its noun and a verb: `1 pod waits`, `3 pods wait`."""
+    """A number with its noun and a verb: `1 pod waits`, `3 pods wait`.
+
+    `singular` and `plural` are the verb; "" for none. Other numbers than 1 add an s to the noun.
+    """
     if number == 1:
         return f"1 {noun} {singular}".rstrip()
     return f"{number} {noun}s {plural}".rstrip()

@@ -32,12 +32,15 @@ class Usage:
     listed, it is what KAI's queue controller writes into the status of the Queues.
 
     Attributes:
+        snapshot: The reading of the cluster that was counted.
         version: The version of KAI; None if none runs, or its image has no tag.
-        pods: Pods that have not ended, shown or not.
-        gpu_nodes: Nodes that advertise GPUs, or have pods that hold some, by name, sorted.
+        pods: Pods that have not ended, shown or not, without those of Kubernetes, KAI and the GPU
+            operator.
+        gpu_nodes: Nodes that advertise GPUs, or have pods that hold or reserve some, by name,
+            sorted.
         queues: Queues by name, parents before their children.
-        elsewhere: Queues that pods name and that cannot be seen here, such as the host's, by name.
-            Nothing is known of their quotas. Empty if the pods of one namespace alone may be listed
+        elsewhere: Queues that pods name and that cannot be seen here, such as the host's, sorted by
+            name. Their quotas are not known. Empty if the pods of one namespace alone may be listed
             and any queue is known.
 
     Raises:
@@ -68,7 +71,7 @@ class Usage:
 
     @cached_property
     def shown_pods_by_node(self) -> dict[str | None, list[Pod]]:
-        """The same by the name of their node; by None those that wait."""
+        """The same by the name of their node; by None those that wait; empty for any other name."""
         pods: dict[str | None, list[Pod]] = defaultdict(list)
         for pod in self.shown_pods:
             pods[pod.node].append(pod)
@@ -76,7 +79,7 @@ class Usage:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what could not be read."""
+        """Sentences about what could not be read, and about a KAI that does not run here."""
         view = self.snapshot
         notes = [
             f"you may not list {kind}: {without}"
@@ -102,7 +105,7 @@ class Usage:
 
     @cached_property
     def leaves_below(self) -> dict[str, list[str]]:
-        """The names of the leaves at or below each queue, sorted."""
+        """The names of the leaves at or below each queue, sorted; empty for any other name."""
         below: dict[str, list[str]] = defaultdict(list)
         for leaf in self.leaves:
             for queue in upwards(self.queues, leaf):
@@ -111,7 +114,7 @@ class Usage:
 
 
 def _refuse_deep(queues: Queues) -> None:
-    """Raise UserError for the first queue on a level that is not shown."""
+    """Raise UserError for the first queue on a level that is not shown, one below the 32nd."""
     for queue in queues.values():
         if queue.level > _MAX_LEVELS:
             raise UserError(
@@ -121,7 +124,7 @@ def _refuse_deep(queues: Queues) -> None:
 
 
 def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
-    """The nodes that advertise GPUs or have pods that hold some, sorted by name."""
+    """The nodes that advertise GPUs or have pods that hold or reserve some, sorted by name."""
     holding = {pod.node for pod in pods if pod.gpu_amount}
     return {
         name: node

@@ -32,8 +32,8 @@ _MALFORMED: Final = (
 class Command:
     """A command of the plugin.
 
-    `help` says what it shows, `kinds` are the plurals of the objects that it reads, `record` gives
-    its JSON, `show` its page.
+    `help` says what it shows, `kinds` are the plurals of the objects that it reads, of
+    `cluster.REASONS`. `record` gives its JSON, `show` its page; both may raise `_MALFORMED`.
     """
 
     help: str
@@ -51,9 +51,14 @@ def run(
 ) -> None:
     """Print what a command shows; with `every_seconds`, again after so many, until Ctrl-C.
 
-    On a terminal the page is drawn in place. Elsewhere, and as JSON, it is printed again only if it
-    changed; the JSON is then one line. A repeated reading that fails is tried again. Raises
-    UserError if the first one fails.
+    None or 0 seconds: once. On a terminal the page is drawn in place. Elsewhere, and as JSON, it is
+    printed again only if it changed; the JSON is then one line. A repeated reading that fails is
+    tried again.
+
+    Raises:
+        UserError: The first reading fails.
+        KeyboardInterrupt: Ctrl-C, the only end of a repeated one on a terminal.
+        BrokenPipeError: Nobody reads stdout any more.
     """
     console = Console(highlight=False)
 
@@ -61,10 +66,12 @@ def run(
         return _page(cluster, command)
 
     def text() -> str:
+        """Read the cluster; the page as text, with a blank line below if it is repeated."""
         blank_line = "\n" if every_seconds else ""
         return _as_text(page()) + blank_line
 
     def document() -> str:
+        """Read the cluster; its JSON, on one line if it is repeated."""
         indent = None if every_seconds else 2
         return _document(cluster, command, indent)
 
@@ -84,7 +91,10 @@ def _page(cluster: Cluster, command: Command) -> RenderableType:
 
 
 def _as_text(page: RenderableType) -> str:
-    """A page as the console prints it, in which no name is broken."""
+    """A page as the console prints it, in which no name is broken: lines may be wider than it is.
+
+    Changes the tables of the page.
+    """
     console = Console(highlight=False)
     keep_whole(page)
     console.width = width_of(page, console)
@@ -94,7 +104,10 @@ def _as_text(page: RenderableType) -> str:
 
 
 def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
-    """Read the cluster; the command's JSON, ending in a newline. Raises UserError."""
+    """Read the cluster; the command's JSON, ending in a newline. Raises UserError.
+
+    The keys of all commands are before those of this one. `indent` is in spaces, None for one line.
+    """
     with _malformed_in_words():
         usage = Usage(cluster.read(command.kinds))
         view = usage.snapshot
@@ -110,7 +123,7 @@ def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
 
 @contextmanager
 def _malformed_in_words() -> Iterator[None]:
-    """Raise UserError for objects that cannot be read: a server may answer anything."""
+    """Raise UserError in place of `_MALFORMED`: a server may answer objects that cannot be read."""
     try:
         yield
     except _MALFORMED as error:
@@ -150,7 +163,8 @@ def _show_in_place(
 def _changes(text: Callable[[], str], every_seconds: float | None) -> Iterator[str]:
     """The first text, and with `every_seconds`, without end, each that differs from the last one.
 
-    Raises UserError if the first reading fails; later failures are printed on stderr.
+    Raises UserError if the first reading fails; later failures are printed on stderr, and change
+    nothing.
     """
     before = text()
     yield before

@@ -17,9 +17,10 @@ class ClusterUsage:
     Attributes:
         version: The version of KAI; None if none runs, or its image has no tag.
         pods: Pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
-        nodes: Nodes by name, also those that only pods name.
-        queues: Queues by name, parents before their children.
-        queues_of_pods: Queues that pods of KAI name, with what these pods hold and wait for.
+        nodes: Nodes by name, also those that only pods with GPUs name.
+        queues: Queues by name, parents before their children, with their use.
+        queues_of_pods: Queues that pods of KAI name, in the tree or not, with what these pods hold
+            and wait for; without tree and quotas.
     """
 
     version: str | None = None
@@ -38,7 +39,8 @@ def count(
 
     `objects` has lists by the plural of their kind: nodes, pods, queues, podgroups, deployments. A
     kind without a list counts as empty. With `by_status`, because not all pods may be listed,
-    queues hold what the status of the Queues says, and have no numbers of pods.
+    queues hold what the status of the Queues says, and have no numbers of pods. `objects` stay as
+    they are. Raises what `objects.py` says for a malformed object.
     """
     pod_items = objects.get("pods", ())
     queue_items = objects.get("queues", ())

@@ -17,8 +17,9 @@ def lacks_pods(creator: Object) -> bool:
     """Whether an object has fewer pods than it asks for and still creates them.
 
     Not one that has ended or is suspended. A Job asks for `parallelism` pods, but for no more than
-    it still lacks of `completions`; without `completions` for none once a pod has succeeded. An
-    object that does not say how many it asks for asks for 1.
+    it still lacks of `completions`; without `completions` for none once a pod has succeeded. Other
+    objects ask for `replicas`, a DaemonSet for `desiredNumberScheduled`; one that does not say how
+    many asks for 1. Raises TypeError or ValueError for what is no number there.
     """
     spec = spec_of(creator)
     status = status_of(creator)
@@ -47,4 +48,5 @@ def _pods_of_job(spec: Object, status: Object) -> int:
 
 
 def _number(status: Object, key: str) -> int:
+    """A number of a status, 0 without one. Raises TypeError or ValueError for another value."""
     return int(status.get(key) or 0)

@@ -11,9 +11,10 @@ _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "b
 
 
 def kai_version(deployments: Iterable[Object]) -> str | None:
-    """The image tag of KAI's operator, or else of its scheduler or binder.
+    """The image tag of KAI's operator, or else of its scheduler or binder, such as `v0.9.2`.
 
-    None if none of them is among these Deployments, or if the first one's image has no tag.
+    Deployments of other namespaces than KAI's are left out. None if none of these is among them, or
+    if the first one's image has no tag, as one that is pinned by digest.
     """
     parts = {}
     for deployment in deployments:
@@ -26,7 +27,10 @@ def kai_version(deployments: Iterable[Object]) -> str | None:
 
 
 def is_scheduler(deployment: Object) -> bool:
-    """Whether a Deployment in KAI's namespace is a scheduler: of the chart, or of a shard."""
+    """Whether a Deployment in KAI's namespace is a scheduler: of the chart, or of a shard.
+
+    Its name decides; the namespace is not looked at.
+    """
     name = name_of(deployment)
     return name == "scheduler" or name.startswith("kai-scheduler-")
 

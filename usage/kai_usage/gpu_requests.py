@@ -25,11 +25,11 @@ _DIGITS: Final = 19  # KAI reads numbers of 64 bits
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """The GPUs that a pod requests: `whole` devices, or a share of each of `devices` devices.
+    """The GPUs that a pod requests: `whole` devices, and a share of each of `devices` devices.
 
     The share is a `fraction` between 0 and 1, or `memory_mib`, MiB of each device; both are None
-    without a share. `mig` is the number of GPUs that KAI counts for MIG devices: a seventh of a GPU
-    counts as one.
+    without a share, and `devices` means nothing then. `mig` is the number of GPUs that KAI counts
+    for MIG devices: a seventh of a GPU counts as one. A pod may write entire GPUs and a share.
     """
 
     whole: float = 0.0
@@ -45,7 +45,10 @@ class GpuRequest:
 
     @property
     def devices_on_node(self) -> float:
-        """The number of GPUs that one node has to have for it, MIG devices aside."""
+        """The number of GPUs that one node has to have for it, MIG devices aside.
+
+        For one that asks for entire GPUs and a share only the entire ones count.
+        """
         return self.devices if self.shared and not self.whole else self.whole
 
     def fraction_of(self, kai_memory: int | None) -> float:
@@ -74,12 +77,12 @@ class GpuRequest:
 
 
 def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuRequest:
-    """The GPUs that a pod requests by its annotations and its resources.
+    """The GPUs that a pod requests by its annotations and its resources (in thousandths).
 
     The first of these that is there counts: the fraction, the memory for containers (mode
-    NvFractions), the memory of the pod. One that cannot be read or is not above 0, a fraction of 1
-    or more, and a wrong number of devices count as no share: a pod takes nothing off what others
-    hold.
+    NvFractions), the memory of the pod. If that one cannot be read or is not above 0, is a fraction
+    of 1 or more, or has a wrong number of devices, there is no share: no text that a pod writes
+    makes an amount negative, and sums of a queue smaller.
     """
     mig_gpus = mig.gpus_of(requests) / 1000
     request = GpuRequest(whole_gpus(requests), mig=mig_gpus)
@@ -96,7 +99,10 @@ def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuReques
 
 
 def whole_number(text: str) -> int | None:
-    """A whole number above 0, as KAI reads it; None for any other text."""
+    """A whole number above 0, as KAI reads it: a `+` and zeros may be before its digits.
+
+    None for any other text, and for a number of 19 digits or more.
+    """
     digits = text.removeprefix("+").lstrip("0")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) >= _DIGITS:
         return None

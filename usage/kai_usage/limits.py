@@ -11,8 +11,8 @@ from kai_usage.queues import Queue, Queues, upwards
 class ExceededLimit(NamedTuple):
     """A limit of a queue that a pod would exceed.
 
-    `requested` is what the pod asks for, in KAI's units. `alone`: that is more than the limit, so
-    that the pod never runs, even if the queue holds nothing else.
+    `requested` is what the pod asks for. `alone`: that is more than the limit, so that the pod
+    never runs, even if the queue holds nothing else. All amounts are in the units of `amounts`.
     """
 
     queue: Queue
@@ -22,7 +22,7 @@ class ExceededLimit(NamedTuple):
 
     @property
     def in_use(self) -> float:
-        """What the queue holds."""
+        """What pods with a node hold of the queue."""
         return self.queue.shares[self.resource].in_use
 
     @property
@@ -32,17 +32,23 @@ class ExceededLimit(NamedTuple):
 
     @property
     def needed(self) -> float:
-        """The least limit with which the pod would run."""
+        """The least limit with which the pod would run: now, or for `alone` in an empty queue."""
         return self.requested if self.alone else self.in_use + self.requested
 
 
 def exceeded_limits(
     pod: Pod, queues: Queues, resources: Sequence[Resource] = RESOURCES
 ) -> list[ExceededLimit]:
-    """Limits of the pod's queue and of those above it that the pod would exceed, nearest first.
+    """Limits of the pod's queue and of those above it that the pod would exceed.
 
-    First those that it exceeds alone, then those that are reached now. None for a pod whose queue
-    is not in the tree. Of several resources of a queue those that come first in `resources`.
+    First those that it exceeds alone, then those that it exceeds with what the queues hold now;
+    within both, nearest queues first, and a queue's resources in the order of `resources`. Empty if
+    the pod's queue is not in the tree, or is None. A limit may be exceeded by SLACK.
+
+    Args:
+        pod: A pod that waits: what it asks for must not be in use already.
+        queues: The tree, with `in_use` as `add_use` fills it in.
+        resources: The resources whose limits count.
     """
     alone = []
     reached = []

@@ -19,8 +19,10 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Row(NamedTuple):
     """A row of a table: what a message with this pattern means, with placeholders.
 
-    `fix` is for the operator of the platform, `tell` for a user of the cluster alone; "" for none.
-    `{0}` in both stands for the first of `commands`.
+    `name` is unique in its table. `pattern` is searched in a message, and `.` in it is a line break
+    too. `fix` is for the operator of the platform, `tell` for a user of the cluster alone; "" for
+    none. `{0}` in both stands for the first of `commands`. The head of each table says which other
+    placeholders there are.
     """
 
     name: str
@@ -33,7 +35,10 @@ class Row(NamedTuple):
 
 @cache
 def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
-    """The rows of a table in order of priority: the first one that fits a message counts."""
+    """The rows of a table in order of priority: the first one that fits a message counts.
+
+    Each table is read once in a process.
+    """
     text = (files(__package__) / f"{table}.yaml").read_bytes()
     return tuple(_row(**fields) for fields in yaml.load(text, _LOADER))
 
@@ -43,12 +48,15 @@ def _row(commands: Sequence[str] = (), **texts: str) -> Row:
 
 
 def read_part(message: str) -> str:
-    """The part of a message that patterns search."""
+    """The part of a message that patterns search: its first 4000 characters."""
     return message[:_MOST_READ]
 
 
 def quoted(message: str) -> str:
-    """The beginning of a message on one line, as a cause quotes it."""
+    """The first 240 characters of a message on one line, as a cause quotes it.
+
+    Control characters stay: show it after `short_line` only.
+    """
     return " ".join(message.split())[:_MOST_QUOTED]
 
 
@@ -58,7 +66,9 @@ def row_of_message(
     """The row of `messages.yaml` for a message, and values for its placeholders; None without one.
 
     A row without advice for this reader is passed over. The values are `text`, the quoted message,
-    `what`, which may be "", and the other groups of the pattern.
+    `what`, which may be "", and the other groups of the pattern; a group that matched nothing is
+    "". Control characters stay in them. Values for further placeholders, such as `kubectl`, are the
+    caller's to add.
     """
     text = read_part(message)
     for row in rows("messages"):

@@ -17,20 +17,21 @@ _SLICE: Final = re.compile(_COUNTED.pattern + r"(\.me|\.me\.all|\.gfx|-me)?")
 
 
 def is_known(name: str) -> bool:
-    """Whether an extended resource is a slice of a GPU."""
+    """Whether the name of a resource is that of a slice, such as `nvidia.com/mig-1g.10gb.me`."""
     return _SLICE.fullmatch(name) is not None
 
 
 def slices(devices: Mapping[str, Number]) -> dict[str, Number]:
-    """The devices, by resource, that are slices of GPUs by their prefix."""
+    """The devices, by resource, that are slices of GPUs by their prefix, also unknown ones."""
     return {name: count for name, count in devices.items() if name.startswith(PREFIX)}
 
 
 def gpus_of(devices: Mapping[str, float]) -> float:
     """The GPUs that KAI counts in a queue for slices: 3 for each `nvidia.com/mig-3g.20gb`.
 
-    As in `pkg/scheduler/api/common_info/resources/mig.go`, the same from v0.7 to v0.17. It counts
-    nothing for a profile with a suffix (`nvidia.com/mig-1g.10gb.me`), or for any other device.
+    In the unit of `devices`: in thousandths if they are counted so. Nothing for a profile with a
+    suffix (`nvidia.com/mig-1g.10gb.me`), or for any other device, as in
+    `pkg/scheduler/api/common_info/resources/mig.go`, the same from v0.7 to v0.17.
     """
     gpus: float = 0
     for name, count in devices.items():

@@ -34,8 +34,9 @@ _FIRST_RELEASE_IN_MIB: Final = (0, 8, 5)
 class SharedGpu:
     """A GPU that pods share, with the fraction of it that each holds.
 
-    `group` is KAI's name of it, `device` its UUID, or "" until its reservation pod has found it.
-    `reserved`: there is a reservation pod, which holds the GPU.
+    `group` is KAI's name for it, `device` its UUID, or "" until its reservation pod has found it.
+    `reserved`: there is a reservation pod, which holds the GPU. A fraction is 1 for a pod that asks
+    for memory if the GPU's is not known.
     """
 
     group: str
@@ -45,7 +46,7 @@ class SharedGpu:
 
     @property
     def taken(self) -> float:
-        """The sum of the fractions; 1 is the entire GPU."""
+        """The sum of the fractions; 1 is the entire GPU, and more is possible."""
         return rounded(sum(fraction for _, fraction in self.holders))
 
 
@@ -56,10 +57,11 @@ class Node:
     Attributes:
         count: The GPUs that it advertises, 0 if it is not listed.
         is_listed: False for a node that only pods name, because nodes may not be listed.
-        memory_mib: MiB of each of its GPUs by the node's label; None without one.
+        memory_mib: MiB of each of its GPUs by the node's label; None without a number there.
         kai_memory: The same as KAI counts it, as `kai_memory_of` gives it.
-        whole: Pods that hold entire GPUs here.
-        shared: GPUs that pods share.
+        product: The model of its GPUs by the node's label; "" without one.
+        whole: Pods that hold entire GPUs here, as `add_pods` fills them in.
+        shared: GPUs that pods share, or that are reserved for it, as `add_pods` fills them in.
     """
 
     name: str
@@ -84,15 +86,16 @@ class Node:
 
 
 def gpus_of(node: Object) -> float:
-    """The number of GPUs that a node advertises."""
+    """The number of entire GPUs, of all vendors, that a node advertises as allocatable."""
     return whole_gpus(read_resources(status_of(node).get("allocatable")))
 
 
 def kai_memory_of(node: Object, version: str | None = None) -> int | None:
     """The memory of each GPU of a node as this version of KAI counts it, by the node's label.
 
-    MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. No version, and one that is no
-    number, counts as the newest. None without a label, or for less than a hundred.
+    MiB, rounded down to a hundred; before v0.8.5 in 10^6 bytes. What follows the three numbers of a
+    version is ignored. No version, and one that does not begin with them, counts as the newest.
+    None without a number in the label, or for less than a hundred.
     """
     memory = _memory_mib(node)
     if memory is None:
@@ -104,7 +107,10 @@ def kai_memory_of(node: Object, version: str | None = None) -> int | None:
 
 
 def _memory_mib(node: Object) -> int | None:
-    """MiB of each GPU of a node by the node's label; None without one, or for another text."""
+    """MiB of each GPU of a node by the node's label; None without a whole number above 0 there.
+
+    A number from 2^20 on is taken for bytes.
+    """
     memory = whole_number(labels_of(node).get(MEMORY_LABEL, ""))
     if memory is not None and memory >= _TIB_IN_MIB:
         return memory // _MIB
@@ -112,7 +118,10 @@ def _memory_mib(node: Object) -> int | None:
 
 
 def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
-    """All nodes by name, without pods. `version` is that of the KAI that runs; None: the newest."""
+    """All nodes by name, without pods. Of several with one name the last counts.
+
+    `version` is that of the KAI that runs; None: the newest.
+    """
     read = {}
     for item in nodes:
         read[name_of(item)] = Node(
@@ -126,11 +135,12 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 
 
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
-    """Fill in `whole` and `shared` of the nodes, by name of the node and of the shared GPU.
+    """Fill in `whole` and `shared` of the nodes, in place; `shared` in the order of groups.
 
-    `pods` that have a node and hold GPUs count. `items` are all pods as objects: each GPU that a
-    reservation pod among them holds is in `shared`, also if no pod is on it. A node that is not in
-    `nodes`, because it may not be listed, is added to it.
+    `pods` that have a node and hold GPUs count; those that hold MIG devices alone are in neither.
+    `items` are all pods as objects: each GPU that a reservation pod among them holds is in
+    `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed,
+    is added to it. Call it once: pods are appended.
     """
     shared = _reserved_gpus(items)
     for pod in pods:
@@ -150,7 +160,7 @@ def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object
 def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
     """The GPUs that KAI's reservation pods hold for sharing, by node and group.
 
-    A reservation pod without a node holds none yet.
+    A reservation pod without a node holds none yet, and one that has ended none any more.
     """
     gpus: dict[tuple[str, str], SharedGpu] = {}
     for item in items:

@@ -1,4 +1,7 @@
-"""Kubernetes objects as JSON; absent fields read as empty.
+"""Kubernetes objects as JSON; absent fields read as empty, except `metadata` and its `name`.
+
+No function changes an object; labels, annotations, specs and so on are the object's own parts, no
+copies. Texts are as the API server sends them, with control characters if it sends any.
 
 A malformed object, which a tenant's API server may list, raises KeyError, TypeError,
 AttributeError, ValueError or ArithmeticError, here and in all modules of this package.
@@ -11,7 +14,7 @@ Object: TypeAlias = Mapping[str, Any]
 
 
 def name_of(item: Object) -> str:
-    """The name of an object. Raises TypeError for one that is no text."""
+    """The name of an object. Raises KeyError without one, TypeError if it is no text."""
     name = item["metadata"]["name"]
     if not isinstance(name, str):
         raise TypeError("the name of an object is no text")
@@ -19,7 +22,7 @@ def name_of(item: Object) -> str:
 
 
 def namespace_of(item: Object) -> str:
-    """The namespace of an object; "" for one of the whole cluster."""
+    """The namespace of an object; "" for a cluster-wide one."""
     metadata = item["metadata"]
     return str(metadata.get("namespace") or "")
 
@@ -56,7 +59,7 @@ def condition(item: Object, type_: str) -> Object:
 
 
 def is_true(item: Object, type_: str) -> bool:
-    """Whether the condition of this type has the status True."""
+    """Whether the condition of this type has the status True; False without that condition."""
     status = condition(item, type_).get("status")
     return bool(status == "True")
 
@@ -68,12 +71,15 @@ def is_cordoned(node: Object) -> bool:
 
 
 def takes_pods(node: Object) -> bool:
-    """Whether a node is Ready and not cordoned."""
+    """Whether a node is Ready and not cordoned. Its taints do not count."""
     return is_true(node, "Ready") and not is_cordoned(node)
 
 
 def has_labels(item: Object, labels: Mapping[str, str]) -> bool:
-    """Whether an object has all these labels, as a node of a pool has those of the pool."""
+    """Whether an object has all these labels with these values, as a node of a pool does.
+
+    True for no labels.
+    """
     labels_of_item = labels_of(item)
     return labels.items() <= labels_of_item.items()
 
@@ -90,7 +96,10 @@ def has_ended(pod: Object) -> bool:
 
 
 def waiting_containers(pod: Object) -> Iterator[str]:
-    """`REASON MESSAGE` of each container of a pod that waits to start, init containers first."""
+    """`REASON MESSAGE` of each container of a pod that waits to start, init containers first.
+
+    Without a reason it is the message alone, and the other way round.
+    """
     status = status_of(pod)
     for key in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(key) or ():
@@ -101,7 +110,11 @@ def waiting_containers(pod: Object) -> Iterator[str]:
 
 
 def last_seen(event: Object) -> str:
-    """The time stamp of an event's last occurrence. Stamps sort as text; "" without any."""
+    """The time stamp of an event's last occurrence, as text; stamps sort as text.
+
+    The first that is there of lastTimestamp, eventTime, firstTimestamp and creationTimestamp; ""
+    without any.
+    """
     for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
         if event.get(key):
             return str(event[key])

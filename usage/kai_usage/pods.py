@@ -25,12 +25,14 @@ class Pod:
 
     Attributes:
         item: The object.
-        queue: The queue that its PodGroup names, or else its label; None without one.
+        phase: Its phase, which is Pending, Running or Unknown.
+        queue: The queue that its PodGroup names, or else its label; None without either. A label
+            without a value gives "".
         node: The name of its node; None while it waits.
-        amounts: What it takes of its queue. A share of GPU memory that waits counts by the
-            smallest GPUs of the cluster.
+        amounts: What it takes of its queue, by each of `RESOURCES`. A share of GPU memory that
+            waits counts by the smallest GPUs of the cluster, as a GPU if none is known.
         gpu: The request that the GPUs of `amounts` count.
-        groups: KAI's names of the GPUs that it shares.
+        groups: KAI's names for the GPUs that it shares; empty until it has them.
         by_kai: KAI schedules it. Only such pods count in queues.
         is_being_deleted: It is being deleted.
         created: Its time stamp; "" without one.
@@ -77,12 +79,14 @@ def read_pods(
 ) -> list[Pod]:
     """The pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
 
+    Pods of other schedulers are among them. The order stays.
+
     Args:
         items: All pods.
         pod_groups: All PodGroups: the queue of a pod's own counts before the pod's label.
         memories: The memory of each GPU by the node's name, in KAI's unit: MiB rounded down to a
-            hundred, 10^6 bytes before v0.8.5. Where it is unknown, a share of memory counts as a
-            GPU.
+            hundred, 10^6 bytes before v0.8.5. Where it is unknown (None, or no such node), a
+            share of memory counts as a GPU.
     """
     memories = memories or {}
     smallest = min(filter(None, memories.values()), default=None)
@@ -128,9 +132,9 @@ def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
 
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """KAI's names of the GPUs that a pod shares: in one label, or in a label for each GPU.
+    """KAI's names for the GPUs that a pod shares: in one label, or in a label for each GPU.
 
-    The labels for each GPU count before the single one.
+    Sorted; empty without such a label. The labels for each GPU count before the single one.
     """
     prefix = f"{GPU_GROUP}/"
     groups = sorted(value for key, value in labels.items() if key.startswith(prefix))

@@ -32,8 +32,10 @@ def parse_quantity(value: object) -> Decimal:
     Raises:
         ValueError: The value is no quantity, is above 10^18, or has what Kubernetes allows besides:
             a sign before it, or the suffix `n` or `u`. The message begins with the value, such as
-            `'5x' is no Kubernetes quantity`. For another type than a number or a text it is a
-            predicate, such as `is no quantity but a list`.
+            `'5x' is no Kubernetes quantity`; control characters of one that begins with `-` are not
+            escaped. For another type than a number or a text, also for a bool, it is a predicate,
+            such as `is no quantity but a list`. A whole number of more than 4300 digits has the
+            message of Python.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)
@@ -53,6 +55,7 @@ def parse_quantity(value: object) -> Decimal:
 
 
 def _written(value: float | str) -> str:
+    """The text that is read. Raises ValueError for an int of more than 4300 digits."""
     if isinstance(value, float):
         return f"{value:.15g}"
     return str(value)[:_MOST_CHARACTERS].strip()

@@ -23,10 +23,10 @@ class Share:
     Attributes:
         in_use: What pods with a node hold.
         waiting: What pods without a node ask for.
-        borrowed: What is in use beyond the quota.
-        lent: The part of the unused quota that other queues have borrowed. What siblings borrow
-            beyond what their parent has undivided, and what the parent lends itself, is spread
-            over the siblings with unused quota, in proportion to it.
+        borrowed: What is in use beyond the quota; 0 if the quota is unlimited.
+        lent: The part of the unused quota that other queues have borrowed. Siblings lend together
+            what they borrow and what their parent lends, less the part of the parent's quota beyond
+            the sum of theirs. Each lends in proportion to its unused quota, and no more than that.
     """
 
     quota: float = 0.0
@@ -40,9 +40,11 @@ class Share:
 
 @dataclass
 class Queue:
-    """A queue. Its pods, and what is in use and waiting, are sums over its leaves.
+    """A queue. Its pods, and what is in use and waiting, are sums over its leaves after `add_use`.
 
-    `level` is 1 at the top. `children` are names; a queue without any is a leaf.
+    `shares` has each of `RESOURCES`. `parent` is None at the top, where `level` is 1. `children`
+    are names, sorted; a queue without any is a leaf. `display_name` is "" without one. The numbers
+    of pods are of KAI's pods alone, and stay 0 if use is counted from the status of Queues.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Queue:
     waiting_pods: int = 0
 
     def add(self, other: "Queue") -> None:
-        """Add the pods of another queue, and what they hold and wait for."""
+        """Add the pods of another queue to this one, and what they hold and wait for."""
         for resource, share in self.shares.items():
             share.in_use = rounded(share.in_use + other.shares[resource].in_use)
             share.waiting = rounded(share.waiting + other.shares[resource].waiting)
@@ -67,7 +69,7 @@ Queues = Mapping[str, Queue]  # by name, parents before their children
 
 
 def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
-    """The queues by name, parents before their children, siblings by name.
+    """The queues by name, parents before their children, siblings by name; nothing is in use yet.
 
     Of several queues with one name the first counts. Queues below a parent that is absent, or in a
     ring, are left out: KAI drops them, too.
@@ -100,6 +102,7 @@ def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
 
 
 def _parent(item: Object) -> str | None:
+    """The name of a Queue's parent; None at the top, where it is absent or ""."""
     return spec_of(item).get("parentQueue") or None
 
 
@@ -136,7 +139,8 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """The queues that pods of KAI name, with what these pods hold and wait for.
 
     They are without tree: `parent` is None, `level` is 1, and quotas and limits are unlimited,
-    because pods say nothing about them. A pod that is deleted before it has a node counts in none.
+    because pods say nothing about them. A pod that is being deleted before it has a node counts in
+    none, nor does one without a queue.
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
@@ -162,7 +166,8 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
 def count_status(items: Sequence[Object]) -> dict[str, Queue]:
     """The leaf queues, with what they hold and wait for by the status of their Queues.
 
-    They are without tree, quotas and numbers of pods. For whoever may not list all pods.
+    They are without tree and numbers of pods, and their quotas and limits are 0, which means
+    nothing. For whoever may not list all pods. Of several Queues with one name the last counts.
     `requested` is of all pods that have not ended, so what waits is the rest of it. From v0.7 to
     v0.17 a fraction of several devices counts as one there, MIG devices not at all, and a share of
     memory waits for no GPU (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
@@ -186,8 +191,9 @@ def count_status(items: Sequence[Object]) -> dict[str, Queue]:
 def add_use(queues: Queues, uses: Queues) -> None:
     """Fill in numbers of pods, `in_use`, `waiting`, `borrowed` and `lent` of all queues.
 
-    `uses` are the queues that hold something themselves, as `count_pods` and `count_status` give
-    them; those that are not in `queues` are left out. Call it once: uses are added to the queues.
+    `queues` are as `read_queues` gives them, and are changed in place. `uses` are the queues that
+    hold something themselves, as `count_pods` and `count_status` give them; those that are not in
+    `queues` are left out. Call it once: uses are added to the queues.
     """
     for queue in reversed(list(queues.values())):  # children before their parents
         if queue.name in uses:
@@ -223,8 +229,8 @@ def _lend(queues: Queues) -> None:
 def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
     """Set `lent` of siblings: what they borrow and their parent lends, spread over unused quotas.
 
-    What the parent's quota exceeds the sum of theirs is lent first. They lend no more than is
-    unused.
+    The part by which the parent's quota exceeds the sum of theirs is lent first. They lend no more
+    than is unused; one with an unlimited quota lends nothing.
     """
     quotas = sum(max(0.0, share.quota) for share in siblings)
     undivided = max(0.0, parent.quota - quotas)
@@ -240,7 +246,10 @@ def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
 
 
 def upwards(queues: Queues, name: str | None) -> Iterator[Queue]:
-    """A queue and those above it, nearest first; nothing for a name that no queue has."""
+    """A queue and those above it, nearest first; nothing for None or a name that no queue has.
+
+    It ends because `read_queues` leaves out rings.
+    """
     while name is not None and name in queues:
         yield queues[name]
         name = queues[name].parent

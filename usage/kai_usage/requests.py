@@ -15,11 +15,13 @@ Requests: TypeAlias = Counter[str]
 
 
 def requests_of(spec: Object) -> Requests:
-    """The requests of a pod.
+    """The requests of a pod by its spec, in thousandths; a resource of which it asks 0 may lack.
 
     For each resource the larger of two amounts: that of all containers together, and that of the
-    largest init container. Init containers that keep running (`restartPolicy: Always`) add to both.
-    A limit counts as the request if only the limit is written. The pod's overhead is added.
+    largest init container. Init containers that keep running (`restartPolicy: Always`) add to all
+    containers, and to the init containers after them. A limit counts as the request if only the
+    limit is written. The pod's overhead is added. Requests of the pod as a whole
+    (`spec.resources`) are not read.
     """
     sidecars = Requests()
     starting = Requests()
@@ -33,22 +35,24 @@ def requests_of(spec: Object) -> Requests:
 
 
 def read_resources(resources: Mapping[str, str] | None) -> Requests:
-    """Quantities by resource, such as a node's `allocatable`, in thousandths.
+    """Quantities by resource, such as a node's `allocatable`, in thousandths, rounded down.
 
-    0 for what is no quantity, is negative or above 10^18.
+    0 for what is no quantity, is negative or above 10^18; empty for None. Raises TypeError for a
+    list or a mapping in place of a quantity.
     """
     return Requests({name: _thousandths(text) for name, text in (resources or {}).items()})
 
 
 def whole_gpus(requests: Requests) -> float:
-    """The number of entire GPUs of all vendors."""
+    """The number of entire GPUs of all vendors, in devices; MIG devices do not count."""
     return sum(requests[name] for name in GPU_RESOURCES) / 1000
 
 
 def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
     """Requests as queues count them: GPUs, CPU in millicores, memory in 10^6 bytes.
 
-    `gpus` takes the place of the entire GPUs in the requests.
+    `gpus`, in devices, takes the place of the entire GPUs in the requests. The result has each of
+    `RESOURCES`, 0 for what is not requested.
     """
     if gpus is None:
         gpus = whole_gpus(requests)
@@ -61,6 +65,10 @@ def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
 
 @lru_cache(maxsize=4096)  # pods of one workload request the same
 def _thousandths(quantity: str) -> int:
+    """A quantity in thousandths, rounded down; 0 for what `parse_quantity` refuses.
+
+    Raises TypeError for what has no hash, because results are cached.
+    """
     try:
         return int(parse_quantity(quantity) * 1000)
     except ValueError:
@@ -68,6 +76,7 @@ def _thousandths(quantity: str) -> int:
 
 
 def _container(container: Object) -> Requests:
+    """The requests of one container; for a resource without one its limit."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}

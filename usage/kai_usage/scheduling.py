@@ -23,7 +23,8 @@ from kai_usage.objects import (
 from kai_usage.words import listed
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
-_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"  # on a claim, when its volume is made
+# An annotation of a claim: the node for which its volume was made.
+_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _PREEMPTION: Final = " preemption: "  # the text after it counts the same nodes once more
 _FIRST_OF_NODES: Final = "no-room"  # this row and all later ones are about some of the nodes
 _ELSEWHERE: Final = "volume-elsewhere"
@@ -33,26 +34,30 @@ _UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 
 
 def is_of_nodes(row: Row) -> bool:
-    """Whether a row is about some of the nodes, so that their objects may explain more."""
+    """Whether a row is about some of the nodes, so that their objects may explain more.
+
+    Raises ValueError for a row of another table than `scheduling.yaml`.
+    """
     names = [of_table.name for of_table in rows("scheduling")]
     return names.index(row.name) >= names.index(_FIRST_OF_NODES)
 
 
 def names_objects(row: Row) -> bool:
-    """Whether the fix of a row names nodes or volumes."""
+    """Whether the fix of a row names nodes or volumes: it says nothing if they are unknown."""
     return row.name in (_CORDONED, _ELSEWHERE)
 
 
 @dataclass(frozen=True)
 class PodSurroundings:
-    """The objects around a pod without a node. Objects of a kind that cannot be read are empty.
+    """The objects around a pod without a node; no objects of a kind that cannot be read.
 
     Args:
         all_nodes: All nodes. A volume may be on a node that the pod may not use.
         candidates: The nodes with the labels that the pod selects.
         claims: The PersistentVolumeClaims that it mounts.
         volumes: All PersistentVolumes.
-        unread: Why the objects are unknown; "" if they are known.
+        unread: Why the objects are unknown; "" if they are known. For the caller's sentences:
+            nothing here reads it.
     """
 
     all_nodes: Sequence[Object] = ()
@@ -65,7 +70,10 @@ class PodSurroundings:
     def volumes_on_one_node(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
-        None for a node that is gone. No volumes if no nodes are known.
+        That is the node which the PersistentVolume's affinity to hostnames names. Else, also if the
+        volume is not among `volumes`, it is the one for which it was made, by an annotation of its
+        claim. A claim without a volume is left out. The node is None if it is gone; it is found by
+        its hostname label or its name. No volumes if no nodes are known.
         """
         if not self.all_nodes:
             return
@@ -95,8 +103,9 @@ def surroundings_of(
     Args:
         pod: The pod without a node.
         nodes: All nodes.
-        pool: The labels of the team's nodes; the pod's own nodeSelector counts, too.
-        claims: Claims of any namespace.
+        pool: The labels of the team's nodes, empty for all nodes. The pod's own nodeSelector
+            counts, too, and before them.
+        claims: Claims of any namespace; those that the pod mounts are chosen.
         volumes: All PersistentVolumes.
     """
     selector = {**pool, **(spec_of(pod).get("nodeSelector") or {})}
@@ -110,7 +119,10 @@ def surroundings_of(
 
 
 def claims_of(pod: Object) -> Iterator[str]:
-    """The names of the claims that a pod mounts, those of its ephemeral volumes among them."""
+    """The names of the claims that a pod mounts, also of those that need not be there.
+
+    That of an ephemeral volume is `POD-VOLUME`.
+    """
     for volume in spec_of(pod).get("volumes") or ():
         claim = volume.get("persistentVolumeClaim") or {}
         if claim.get("claimName"):
@@ -124,9 +136,13 @@ def row_of_scheduler(
 ) -> tuple[Row, dict[str, str]] | None:
     """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
+    The first row that fits counts, without what the message says of preemption. Objects decide in
+    two cases: whether a volume's node takes pods, and whether cordoned nodes are among those that
+    the pod may use. If they prove such a row, it counts though its pattern need not fit.
+
     The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, and the groups of the
-    row's pattern if that fits. Objects decide in two cases: whether a volume's node takes pods, and
-    whether cordoned nodes are among those that the pod may use.
+    row's pattern if that fits; a group that matched nothing is "". Control characters of the
+    message stay in them.
     """
     text = read_part(message)
     text = text.partition(_PREEMPTION)[0] or text
@@ -159,8 +175,9 @@ def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
 class _Facts(NamedTuple):
     """What objects say about a pod.
 
-    `cordoned` are names of nodes, `volume` a predicate of its volume. `proved` is the name of the
-    row that the objects prove, "" for none; `disproved` are names of rows that cannot be true.
+    `cordoned` are names of nodes, `volume` what follows "its volume" in a cause. `proved` is the
+    name of the row that the objects prove, "" for none; `disproved` are names of rows that cannot
+    be true.
     """
 
     cordoned: list[str]
@@ -192,7 +209,7 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     """The row that counts, of those whose pattern fits.
 
     The first that objects do not disprove; if all are disproved, the first. If that row is about
-    nodes, and objects prove another, then the proved one.
+    nodes, and objects prove another, then the proved one. Raises IndexError if none fits.
     """
     not_disproved = [row for row in fitting if row.name not in facts.disproved]
     first = not_disproved[0] if not_disproved else fitting[0]

@@ -6,13 +6,13 @@ from datetime import datetime
 def seconds_since(stamp: object, now: datetime) -> float:
     """Seconds from a Kubernetes time stamp until `now`, negative for a later one.
 
-    0 if `moment` cannot read the stamp.
+    0 if `moment` gives None for the stamp. Raises TypeError if `now` has no time zone.
     """
     return (now - (moment(stamp) or now)).total_seconds()
 
 
 def moment(stamp: object) -> datetime | None:
-    """A Kubernetes time stamp; None for one without a time zone, or that Python cannot read.
+    """Read a Kubernetes time stamp; None if it has no time zone, or Python cannot read it.
 
     API servers accept the year 0, which Python has not.
     """

@@ -15,7 +15,8 @@ MOST: Final = 2000  # characters
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
     """The names as `a, b or c`, with `last` as the last separator; "" for no names.
 
-    With more names than `limit` the rest is counted instead: `a, b, … (40 more)`.
+    With more names than `limit` the rest is counted instead: `a, b, … (40 more)`. The names stay as
+    they are, also with control characters.
     """
     if len(names) > limit:
         return f"{', '.join(names[:limit])}, … ({len(names) - limit} more)"
@@ -25,9 +26,10 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
 
 
 def short_line(text: object, most: int = MOST) -> str:
-    """The text on one line, without control characters, cut to `most` characters.
+    """The text on one line, safe to show: as `without_controls`, cut to `most` characters.
 
-    Only the first four times as many characters are read.
+    One that is cut ends in `…`. Only the first four times as many characters are read. None gives
+    `None`.
     """
     line = " ".join(without_controls(str(text)[: most * 4]).split())
     if len(line) <= most:
@@ -36,5 +38,8 @@ def short_line(text: object, most: int = MOST) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without control characters, but with its line breaks and tabs."""
+    """The text without control characters, but with its line breaks and tabs.
+
+    Unicode's invisible and directional characters, and lone surrogates, are taken out as well.
+    """
     return _CONTROLS.sub("", text)
