@@ -88,6 +88,8 @@ class Failure:
     def sentence(self, fields: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
         """The cause, and the first repair that there is: `refreshed`, the command, `do`.
 
+        The values of `fields` are in it as they are, also their control characters.
+
         Args:
             fields: Values for the templates.
             run: The template of a command in place of the row's; "" for the row's.
@@ -252,6 +254,8 @@ def cause_and_repair(
     section: Section = Section.STACK,
 ) -> str:
     """Cause and repair by the first row of a section that matches; "" if none does.
+
+    What the row quotes of the engine's output may have control characters.
 
     Args:
         text: The engine's output; `\\"` in it counts as a quote.

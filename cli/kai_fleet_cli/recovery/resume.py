@@ -83,6 +83,7 @@ def graceful_shutdown() -> Iterator[Signals]:
         return
 
     def end(number: int, frame: FrameType | None) -> None:
+        """Note the first signal and end the engine; raise Interrupted if none runs."""
         if signals.number:
             return
         signals.number = number
