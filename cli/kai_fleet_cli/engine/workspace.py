@@ -36,7 +36,10 @@ class Workspace(automation.LocalWorkspace):
     opened: State | None = None
 
     def select_stack(self, stack_name: str) -> None:
-        """Select a stack and read its state at the same time. Raises CommandError."""
+        """Select a stack, and at the same time read its state into `opened`.
+
+        Raises CommandError if there is no such stack, or its state cannot be read.
+        """
         with ThreadPoolExecutor() as pool:
             reading = pool.submit(state.exported, self, stack_name)
             super().select_stack(stack_name)
@@ -86,7 +89,7 @@ def open_stack(
 def last_state(stack: automation.Stack) -> State:
     """The stack's state: at the first call as the stack was opened, then read anew.
 
-    Raises CommandError.
+    Raises CommandError if it cannot be read.
     """
     opened: State | None = vars(stack.workspace).pop("opened", None)
     return opened or state.exported(stack.workspace, stack.name)
@@ -94,7 +97,8 @@ def last_state(stack: automation.Stack) -> State:
 
 @contextmanager
 def variables_set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables in this process, and restore its environment at the end.
+    """Set variables in this process, and restore its environment at the end, also where others
+    changed it meanwhile.
 
     The program and the provider run in this process, and read KUBECONFIG from nowhere else.
     """
