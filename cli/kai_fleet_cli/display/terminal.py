@@ -39,12 +39,12 @@ def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of progress on stderr."""
+    """Print a line of progress on stderr, without control characters."""
     print_line(Console(stderr=True), text)
 
 
 def result(text: str) -> None:
-    """Print a line of a command's result on stdout."""
+    """Print a line of a command's result on stdout, without control characters."""
     print_line(Console(), text)
 
 
@@ -62,7 +62,8 @@ def pulumi_first(text: str) -> str:
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below headings, without control characters. Each row has a cell for each heading.
+    """Print rows below headings, without control characters. Each row has a cell for each heading:
+    raises ValueError for another number of cells.
 
     No cell is broken, so a table may be wider than the console. Only cells of the last column may
     take several lines, broken between words.
