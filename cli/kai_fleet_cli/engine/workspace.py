@@ -55,7 +55,7 @@ class Workspace(automation.LocalWorkspace):
 def open_stack(
     name: str, environment: Mapping[str, str], directory: Path = ROOT
 ) -> automation.Stack:
-    """Open a stack, and create it on first use.
+    """Open a stack, and create it on first use. From then on this process serves the provider.
 
     Args:
         name: The stack.
@@ -65,6 +65,8 @@ def open_stack(
 
     Raises:
         EngineError: The CLI cannot open or create the stack.
+        InvalidVersionError: The CLI on PATH is too old for the Automation API.
+        OSError, CalledProcessError: It is not on PATH, or does not run.
     """
     variables = {**_ENGINE_VARIABLES, **environment}
     # While the CLI starts. A provider in a process of its own would load the package once more.

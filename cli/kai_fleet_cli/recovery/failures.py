@@ -55,7 +55,8 @@ class Failure:
         refreshed: The sentence in place of `run` and `do` if the run had refreshed the state.
         anew: The sentence in place of a command that creates KAI if the run had created KAI.
         commands: The commands that `do`, `refreshed` and `anew` name: `{0}` is the first.
-        finds: What to read from the cluster to tell cause and repair in place of the row's.
+        finds: What to read from the cluster to tell cause and repair in place of the row's; it
+            counts in section TEAM alone.
         inside: The row is about what is in a vCluster.
         api: The API server fails for everybody.
         release: The row is about a Helm release on the host.
