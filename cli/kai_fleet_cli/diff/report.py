@@ -105,7 +105,11 @@ class DiffReport:
 
     @property
     def verdict(self) -> str:
-        """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
+        """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`.
+
+        `refused` also for a file that cannot be read. `not compared` if `note` says why there are
+        no two plans, but for a new stack.
+        """
         if self.exit_code in (1, 2):
             return "refused"
         if self.note and not self.base.is_new:
@@ -115,7 +119,7 @@ class DiffReport:
 
     @property
     def problems(self) -> Sequence[Finding]:
-        """The findings about the work tree's file; none without a file."""
+        """The findings about the work tree's file, advisory ones too; none without a file."""
         return self.now.problems if self.now else ()
 
     def record(self) -> dict[str, object]:

@@ -26,7 +26,7 @@ _PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
     """Print the parts as one text, without control characters. A part may be (text, style).
 
-    Line breaks and tabs in it stay.
+    Line breaks and tabs in it stay; a text is never read as rich's markup.
     """
     line = Text()
     for part in parts:
@@ -101,7 +101,8 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
 def confirm_name(name: str, what: str = "remove it") -> None:
     """Ask to type a name as consent to `what`.
 
-    Raises UserError for any other answer. Enter alone is one, whatever the name is.
+    Spaces around the answer do not count. Raises UserError for any other answer, also for Enter
+    alone; EOFError at the end of stdin.
     """
     if Prompt.ask(f"Type {name} to {what}", default="", show_default=False).strip() != name:
         raise UserError("nothing is changed")

@@ -203,7 +203,10 @@ def _addresses(nodes: Sequence[KubeObject]) -> dict[str, str]:
 
 
 def _taints(nodes: Sequence[KubeObject]) -> list[str]:
-    """The keys of taints that teams on these nodes have to tolerate."""
+    """The keys of taints that teams on these nodes have to tolerate, sorted.
+
+    Not those of effect PreferNoSchedule, nor those that begin as `own_taints` of `known.yaml`.
+    """
     keys: set[str] = set()
     for node in nodes:
         for taint in node.spec.get("taints") or ():
