@@ -11,8 +11,10 @@ __all__ = ["plan_settings"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the planner on first use. It takes a second, in which Ctrl-C has to end `fleet` with
-    one word: `__main__` sees to that only after this package is imported.
+    """Import `plan_settings` on first use. Raises AttributeError for any other name.
+
+    The import takes a second. Ctrl-C in it has to end `fleet` with one word, and `__main__` sees to
+    that only after this package is imported.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

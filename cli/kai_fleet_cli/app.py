@@ -30,8 +30,8 @@ app.add_typer(sandbox.app, name="sandbox")
 def run() -> None:
     """Run the command of the arguments. Raises SystemExit with its exit code.
 
-    For a UserError print its message, and what to run first if it names a command of Pulumi that
-    this shell does not find; the exit code is 1.
+    For a UserError print its message on stderr, and what to run first if it names a command of
+    Pulumi that this shell does not find; the exit code is 1.
     """
     try:
         app()

@@ -11,7 +11,7 @@ class UserError(Exception):
 def excepthook(
     error_type: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print an uncaught exception as Python does, but only one word for Ctrl-C."""
+    """Print an uncaught exception on stderr as Python does, but only one word for Ctrl-C."""
     if issubclass(error_type, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
     else:

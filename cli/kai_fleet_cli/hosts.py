@@ -30,7 +30,9 @@ _PULUMI_SECONDS: Final = 30.0  # for a command of Pulumi: the state may be far a
 
 
 def host_of_stack(stack: str) -> Api:
-    """The API server of a stack's host.
+    """The API server of a stack's host; the caller closes it.
+
+    All its requests have SECONDS together, and all its answers OPERATOR_BYTES.
 
     Raises:
         UnreachableError: The stack's file gives no settings, its kubeconfig cannot be read or is of
@@ -47,7 +49,8 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     """The API server of a team's vCluster, by the kubeconfig of the last update; for "" that of the
     host.
 
-    Raises one of CLUSTER_ERRORS.
+    All requests have SECONDS together. The caller closes it. Raises one of CLUSTER_ERRORS if the
+    kubeconfig or the state cannot be read, or is of no use; requests raise KubeError.
     """
     if team:
         return Api.of_kubeconfig(state.kubeconfig(stack, team), total_seconds=SECONDS)
@@ -55,9 +58,10 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
 
 
 def context_of(settings: Settings, chosen: str | None = None) -> str | None:
-    """The context of the host in your kubeconfig; None if the stack file has a kubeconfig.
+    """The context of the host in your kubeconfig: the first of the `chosen` one, the file's, and
+    that of the file's kind cluster.
 
-    First the `chosen` one, then the file's, then that of the file's kind cluster.
+    None if there is none of these: the stack file has a kubeconfig then.
     """
     cluster = settings.cluster
     of_kind = f"kind-{cluster.name}" if cluster.kind else None
@@ -67,10 +71,10 @@ def context_of(settings: Settings, chosen: str | None = None) -> str | None:
 def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     """The variables by which Pulumi's CLI finds a stack's state in the sandbox; empty elsewhere.
 
-    A stack file with a kubeconfig has no context: a team stack's state is where its platform's is
-    then.
+    Without a context the one of a team stack's platform counts: the state of both is in the same
+    place.
 
-    Raises UserError if the stack is in the sandbox, which does not run.
+    Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
     facts = settings.platform_facts
     platform_context = facts.context if facts else None
@@ -80,11 +84,13 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
 
 
 def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
-    """A function that opens the API server of a stack's host, by a context or the stack file.
+    """A function that opens the API server of a stack's host: by a context, or for None by the
+    kubeconfig that the stack file has encrypted.
 
-    It raises UnreachableError if the kubeconfig cannot be read or is of no use.
+    It raises UnreachableError if the kubeconfig cannot be read or is of no use. All requests to
+    what it opens have SECONDS together.
 
-    Raises UserError if the stack is in the sandbox, which does not run.
+    Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
     variables = variables_of(settings, context)
     limits: Limits = {"total_seconds": SECONDS, "most_bytes": OPERATOR_BYTES}
@@ -99,7 +105,9 @@ def host_opener(stack: str, settings: Settings, context: str | None) -> Callable
 
 
 def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> str:
-    """The standard output of a command of Pulumi's CLI about a stack.
+    """The standard output of a command of Pulumi's CLI about a stack, run in the project's folder.
+
+    `variables` count before those of this process.
 
     Raises:
         OSError: The CLI is missing.
@@ -118,7 +126,10 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
-    """The host's kubeconfig, which the stack file has encrypted. Raises UnreachableError."""
+    """The host's kubeconfig in clear, which the stack file has encrypted.
+
+    Raises UnreachableError if Pulumi's CLI cannot decrypt it.
+    """
     command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
     try:
         return pulumi_output(stack, variables, *command)

@@ -41,7 +41,9 @@ def init(
 
 
 def _ask_context() -> str | None:
-    """The context that a person chooses; None, for the current one, if there are not several."""
+    """The context that a person chooses; None, for the current one, if there are not several, or
+    if the kubeconfig cannot be read.
+    """
     names, current = contexts()
     if len(names) < 2:
         return None

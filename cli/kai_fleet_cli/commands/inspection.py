@@ -101,7 +101,7 @@ def releases(as_json: AsJson = False) -> None:
 
 
 def _support_ends(table: Mapping[str, known_releases.Release]) -> dict[str, object]:
-    """The day on which each version gets its last fixes."""
+    """The day on which each version gets its last fixes; None if no date is published."""
     return {version: release.support_end for version, release in table.items()}
 
 
@@ -162,5 +162,5 @@ def report(
 
 
 def _in_camel_case(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A dataclass's fields as a mapping with keys as in JSON."""
+    """A dataclass's fields as a mapping with keys in camel case; the values stay."""
     return {to_camel(name): value for name, value in fields}

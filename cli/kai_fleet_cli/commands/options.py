@@ -45,7 +45,9 @@ class OfAStack(TyperCommand):
         return []
 
     def _is_stack(self, ctx: Any, word: str) -> bool:
-        """Whether the first word takes the place of an unwritten `--stack`."""
+        """Whether the first word is a stack with a file, and takes the place of `--stack`, which is
+        not written.
+        """
         source = ctx.get_parameter_source("stack")
         is_default = source is not None and source.name == "DEFAULT"
         if not is_default:
@@ -73,7 +75,8 @@ def print_json(record: object) -> None:
 def write_private(content: str, output: Path | None, next_step: str = "") -> None:
     """Write a secret to a file that only its owner can read, and print that and the next step.
 
-    Without a file print the secret alone. Raises UserError if the file cannot be written.
+    It replaces a file that is there. Without a file print the secret alone on stdout. Raises
+    UserError if the file cannot be written.
     """
     if output is None:
         sys.stdout.write(content)

@@ -57,6 +57,7 @@ def up(
     states_before: list[State] = []
 
     def agree(state: State) -> list[str]:
+        """Keep the state for the summary, and ask. Raises UserError if nobody agrees."""
         states_before.append(state)
         return _agree(stack, state, agreed, refresh=refresh)
 
@@ -117,7 +118,7 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
 def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
     """A line for each vCluster that is another one than the last update saw: what the old one had.
 
-    None for a vCluster that does not answer. Empty if the host does not answer, or if the stack
+    No line for a vCluster that does not answer. Empty if the host does not answer, or if the stack
     file is refused.
     """
     if not state.vclusters:
@@ -142,8 +143,8 @@ def without_undecided(
 ) -> list[SummaryLine]:
     """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
 
-    Print the loss of every other one and the command that agrees to it: nobody can be asked, and
-    the program does not fill it. Its team fails, and the others are updated.
+    Print the loss of every other one and the command that agrees to it: nobody can be asked, so the
+    update does not fill it. Its team fails, and the others are updated.
     """
     undecided = [item for item in vclusters if not {stack, item.team} & set(agreed)]
     as_text.show_summary({"lost": undecided}, out)

@@ -85,6 +85,7 @@ def _first_difference(old: str, new: str) -> int:
 
 
 def _excerpt(text: str, start: int, length: int) -> str:
+    """At most `length` characters of a text from `start` on, and a `…` at each end that is cut."""
     end = start + length
     before = "…" if start else ""
     after = "…" if len(text) > end else ""
@@ -96,6 +97,7 @@ class Change:
     """A change of one resource.
 
     `replaced` is deleted and created again; only the engine can say it. `team` is "" on the host.
+    `fields` are empty if the resource is created or deleted; a replaced one may have none either.
     `top` is the URN of the outermost component of this project around the resource, or of the
     resource itself if it is that; "" without one. `ends_gpu_pods`: it upgrades GPU drivers.
     """
@@ -139,8 +141,9 @@ Summary = dict[Section, list[SummaryLine]]
 class Consequence(NamedTuple):
     """A row of consequences.yaml: which changes it is for, and what it says of them.
 
-    `component` and `type` are ends of types, "" of any, `kinds` are kinds of change with spaces
-    between them. With `fields`, the path of a changed field has to begin with one of these, except
+    `component` is the end of the type of the nearest component of ours above the resource, `type`
+    that of the resource's own type; "" fits any. `kinds` are kinds of change with spaces between
+    them. With `fields`, the path of a changed field has to begin with one of these, except
     for a replaced resource; one with `-` in front means a field that the change removes. Without a
     `section`, the change is not worth a line.
     """
@@ -180,7 +183,7 @@ def difference(
         base: The resources before.
         now: The resources after.
         above: Parents by URN, of resources that are in neither list.
-        replaced: URNs of resources, in both lists, that the engine replaces.
+        replaced: URNs of resources in both lists that the engine replaces; a tree's has no effect.
     """
     before = {resource.urn: resource for resource in with_queues(base)}
     after = {resource.urn: resource for resource in with_queues(now)}
@@ -254,7 +257,8 @@ def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldC
     """The fields that differ, at any depth.
 
     Lists of different lengths count as one field; so do values of different types, such as 1 and
-    true. A mapping that is absent on one side gives a change for each of its fields.
+    true. A mapping that is absent on one side gives a change for each of its fields. An absent
+    field and null are the same. The paths begin with `path`.
     """
     if _are_mappings(old, new):
         for key in sorted({*pairs(old), *pairs(new)}):
@@ -300,7 +304,7 @@ def summary_of_steps(steps: Iterable[StepEventMetadata]) -> Summary:
 
 
 def registered(urn: str, resource_type: str, resource: Resource) -> Registered:
-    """A deployed resource as a plan has it."""
+    """A deployed resource as a plan has it, but with its inputs as they are: nothing is masked."""
     return Registered(
         urn=urn,
         type=resource_type,
@@ -344,20 +348,25 @@ def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine]
 
 
 def _is_told_beside_component(change: Change) -> bool:
-    """Whether a resource has its line although its component, created or deleted, has one."""
+    """Whether a loss keeps its line although its component, created or deleted, has one."""
     if read_urn(change.top).types != (TEAM,):
         return True
     return change.type in (NAMESPACE, RELEASE)  # a team's pods, volumes and vCluster
 
 
 def _component_line(change: Change, resource_count: int) -> SummaryLine:
+    """The line of a component that is created or deleted, which counts itself and all in it."""
     subject = f"team {change.name}" if change.type == TEAM else change.label
     words = f"is {change.kind}, with {number_with_noun(resource_count, 'resource')}"
     return SummaryLine(change.team or HOST, subject, words)
 
 
 def _words(change: Change, consequence: str) -> str:
-    """What follows from a change, and its first fields: the version before all others."""
+    """The words of a summary's line: `consequence` unless it is "", then the change's fields.
+
+    The version is before all other fields. After three the rest are counted. A resource that is
+    created or deleted, and a policy, has no fields there. Without both the kind of change is named.
+    """
     if change.kind in ("created", "deleted") or not change.fields:
         return consequence or f"is {change.kind}"
     if change.type == POLICY:
@@ -373,7 +382,7 @@ def _words(change: Change, consequence: str) -> str:
 
 
 def carries_out(change: Change) -> bool:
-    """Whether a change only carries out others: its fields are digests and triggers."""
+    """Whether a change only carries out others: its row in consequences.yaml has no section."""
     return not _consequence_of(change).section
 
 

@@ -35,7 +35,9 @@ _EMPTY: Final[Sequence[object]] = (None, [], {})
 def settings_in(file: Path) -> Settings | None:
     """The settings of a stack file in any folder, without the keys that are wrong.
 
-    No rule judges them. None if the file cannot be read, or if too little of it is right.
+    No rule judges them. A file of queues that it names, and its platform's, are those beside it.
+    None if the file cannot be read, or if too little of it is right. Raises RuntimeError if the
+    file of queues is a link in a circle.
     """
     try:
         raw = read(file)
@@ -48,7 +50,10 @@ def settings_in(file: Path) -> Settings | None:
 
 
 def _queues_in(folder: Path, name: str) -> object:
-    """The queues in a file of a folder; the file's name itself if it leads out of the folder."""
+    """The queues in a file of a folder; the file's name itself if it leads out of the folder.
+
+    Empty if the file cannot be read or has no mapping. Raises RuntimeError for links in a circle.
+    """
     path = (folder / name.partition("\0")[0]).resolve()
     if not path.is_relative_to(folder):
         return name
@@ -74,7 +79,9 @@ def granted_lines(before: Settings | None, now: Settings | None) -> list[Summary
 
 
 def _in_model(old: object, new: BaseModel, keys: Keys) -> GrantedKeys:
-    """The keys in a section that grant more. If it is new, its fields had their defaults."""
+    """The keys in a section that grant more. If it is new, its fields had their defaults, and None
+    where a field has no default.
+    """
     model = type(new)
     before = old if isinstance(old, model) else model.model_construct()
     for name, field in model.model_fields.items():
@@ -89,7 +96,11 @@ def _in_value(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
-    """The keys in a value that grant more than those in the value before."""
+    """The keys in a value that grant more than those in the value before.
+
+    `marks` are those of the field that has the value, also for what is inside a mapping. Sections
+    have marks at their own fields.
+    """
     if old == new or Grants.NOTHING in marks:
         return
     if Grants.MOST_UNSET in marks and (old in _EMPTY or new in _EMPTY):
@@ -136,7 +147,11 @@ def _in_list(
 
 
 def _grants_less(old: object, new: object, marks: Sequence[object]) -> bool:
-    """Whether a value grants less than a different one before it; no if they do not compare."""
+    """Whether a value grants less than a different one before it, or as much.
+
+    By the mark, else by the value: false and None grant less, and so does a smaller number or
+    Kubernetes quantity. False if the two cannot be compared, and always with the mark OTHER.
+    """
     if Grants.OTHER in marks:
         return False
     if Grants.LESS in marks:
@@ -152,7 +167,7 @@ def _grants_less(old: object, new: object, marks: Sequence[object]) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A value in words, of at most 80 characters; no secret is shown."""
+    """A value in words, of at most 80 characters and a `…`. No secret is shown; None is UNSET."""
     if value is None:
         return UNSET
     if isinstance(value, bool):

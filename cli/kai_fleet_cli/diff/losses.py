@@ -1,4 +1,4 @@
-"""What an update would lose of what is deployed; it asks for it by name before it begins."""
+"""What an update would lose of what is deployed. `fleet up` asks for consent before it begins."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -39,10 +39,10 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
 
 
 def _is_live(resource: Resource) -> bool:
-    """Whether a deletion of the resource is one in a cluster.
+    """Whether the resource counts as deployed.
 
-    It is not for the stack itself, for a resource that was only read, and for an old resource that
-    is still to be deleted after its replacement.
+    Not the stack itself, a resource that was only read, and an old resource that is still to be
+    deleted after its replacement.
     """
     if resource["type"] == STACK:
         return False

@@ -39,6 +39,8 @@ def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[
 
     `state` is the state before that update. Before it, a vCluster whose namespace was deleted does
     not answer, so nothing tells that it will be another one.
+
+    Raises KeyError or ValueError for a wait that kai-fleet did not write.
     """
     uids = dict[str, str]()
     for step in steps:
@@ -63,7 +65,8 @@ def contents_inside(state: State, vcluster: str) -> str:
     """What the state has in a vCluster, in words: its KAI, its queues and its workloads, as in
     `Deployment demo/web`.
 
-    `vcluster` is the URN of the vCluster's component.
+    `vcluster` is the URN of the vCluster's component. The words end in "and all that its users
+    made", which no state has.
     """
     phrases = list[str]()
     queues = set[str]()

@@ -105,7 +105,11 @@ class DiffReport:
 
     @property
     def verdict(self) -> str:
-        """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
+        """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`.
+
+        `refused` also for a file that cannot be read. `not compared` if `note` says why there are
+        no two plans, but for a new stack.
+        """
         if self.exit_code in (1, 2):
             return "refused"
         if self.note and not self.base.is_new:
@@ -115,7 +119,7 @@ class DiffReport:
 
     @property
     def problems(self) -> Sequence[Finding]:
-        """The findings about the work tree's file; none without a file."""
+        """The findings about the work tree's file, advisory ones too; none without a file."""
         return self.now.problems if self.now else ()
 
     def record(self) -> dict[str, object]:
@@ -154,9 +158,11 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
 
 
 def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
-    """The diff of a base against the plan of a stack file; None if there is no file any more.
+    """The diff of a base against the plan of a stack file; `now` is None if the file is gone.
 
-    The plan gets findings about ciphertexts that the base has at other keys.
+    The plan gets findings about ciphertexts that the base has at other keys. The stack's name is
+    what stands between the first two dots of the file's name. Raises UserError if the file cannot
+    be read any more.
     """
     stack = file.name.split(".")[1]
     if now is None:
@@ -218,9 +224,11 @@ def _changed_secrets(
 
 
 def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[SummaryLine]:
-    """What an update refuses although the plan is fine.
+    """What an update refuses although the plan is fine, such as the removal of a team that the file
+    does not name as removed.
 
-    The rules judge the file once more, as if the base's resources were deployed.
+    The rules judge the file once more, as if the base's resources were deployed. Raises UserError
+    if the file cannot be read.
     """
     deployed = of_resources(
         (resource.urn, resource.type, resource.inputs) for resource in resources
@@ -235,8 +243,9 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[S
 def base_at(root: Path, ref: str, stack: str) -> Base:
     """The plan of a stack at `ref`.
 
-    The commit's files are unpacked into a temporary folder, which is always removed: also at
-    SIGTERM, which CI sends to a cancelled job.
+    The commit's files are unpacked into a temporary folder, and its own code makes the plan: it
+    runs here, with this process's environment. The folder is always removed: also at SIGTERM, which
+    CI sends to a cancelled job.
 
     Raises:
         UserError: git is not installed, `ref` is no commit, or its files cannot be unpacked.
@@ -261,7 +270,10 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
 
 
 def _unpack(root: Path, commit: str, project: Path) -> None:
-    """Unpack the files that a commit has in `root`, the project's folder; none if it lacks that."""
+    """Unpack the files that a commit has in `root`, the project's folder; none if it lacks that.
+
+    Links are unpacked as they are. Raises UserError if git fails.
+    """
     files = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False)
     if not files:
         return
@@ -273,7 +285,11 @@ def _unpack(root: Path, commit: str, project: Path) -> None:
 
 
 def _planned(base: Base, stack: str, project: Path) -> Base:
-    """The base with the plan by the commit's code, or with the error why there is none."""
+    """The base with the plan by the commit's code, or with the error why there is none.
+
+    It is an error if the code prints no plan that this code can read, or if rules refuse the file
+    so that there are no resources. Resources beside refusals count.
+    """
     # The commit's packages are found before those that are installed here.
     path = os.pathsep.join(str(project / folder) for folder in _SOURCE_FOLDERS)
     done = subprocess.run(
@@ -311,7 +327,7 @@ def _commit(root: Path, ref: str) -> str:
 
 
 def _git(root: Path, *arguments: str, check: bool = True) -> str:
-    """Run git, and return what it prints.
+    """Run git in `root`, and return its standard output as it is.
 
     Raises UserError if git is not installed, and with `check` if it fails.
     """

@@ -91,7 +91,11 @@ def _field_rows(changes: Iterable[Change]) -> Iterator[tuple[Change, str, str, s
 
 
 def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
-    """Fill the template of that name; problems that stop a preview are listed first."""
+    """Fill the template of that name; problems that stop a preview are listed first.
+
+    Its filters `text`, `prose` and `code` make texts safe for Markdown. Raises
+    jinja2.UndefinedError if it names a value that `values` lack.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kai_fleet_cli.display", "."),
         undefined=jinja2.StrictUndefined,
@@ -116,6 +120,7 @@ def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
 
 
 def _flowcharts(stack: Picture) -> dict[str, str]:
+    """The flowchart of each queue tree, by its name."""
     return {name: queue_flowchart(queues) for name, queues in stack.trees.items()}
 
 
@@ -155,7 +160,8 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
     """A queue tree with the shares of each queue, as a flowchart for Mermaid.
 
     Parents are before their children; queues in or under a cycle or a gap are last. Queues that
-    pods may name have round corners.
+    pods may name have round corners. Of several with one name the first counts; one whose name is
+    unknown is left out.
     """
     tree = QueueIndex(queues)
     names = dict.fromkeys([*tree.levels, *tree.by_name])
@@ -171,7 +177,10 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
 
 
 def _label(queue: DeclaredQueue) -> str:
-    """The name and the shares; CPU and memory only where they have a quota or a limit."""
+    """The name and the shares; CPU and memory only where they have a quota or a limit.
+
+    A resource without a share has a quota and a limit of 0, as KAI reads it.
+    """
     shares = known_or(queue.shares, {})
     lines = [str(queue.name).translate(_MERMAID_ESCAPES)]
     for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
@@ -183,7 +192,10 @@ def _label(queue: DeclaredQueue) -> str:
 
 
 def _share_in_words(resource: Resource, share: QueueShare) -> str:
-    """The quota, the limit unless it is unlimited, and the weight unless it is 1."""
+    """The quota, the limit unless it is unlimited, and the weight unless it is 1.
+
+    A limit of None is written as 0, as KAI reads it.
+    """
     words = [f"{resource} {_amount(resource, share.quota)}"]
     if share.limit != UNLIMITED:
         words.append(f"limit {_amount(resource, share.limit or 0.0)}")

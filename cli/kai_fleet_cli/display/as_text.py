@@ -28,7 +28,7 @@ _MAX_LINES: Final = 40  # of a section
 
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print a plan: its verdict, its problems, then a table of its teams."""
+    """Print a plan: its verdict, its problems, a table of its teams, and what no plan looks at."""
     verdict = "fine" if plan.ok else "refused"
     print_line(console, f"stack {plan.stack}: ", (verdict, _COLOURS[verdict]), f" ({plan.counts})")
     show_problems(plan.problems, console)

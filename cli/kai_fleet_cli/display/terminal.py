@@ -26,7 +26,7 @@ _PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
     """Print the parts as one text, without control characters. A part may be (text, style).
 
-    Line breaks and tabs in it stay.
+    Line breaks and tabs in it stay; a text is never read as rich's markup.
     """
     line = Text()
     for part in parts:
@@ -39,12 +39,12 @@ def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of progress on stderr."""
+    """Print a line of progress on stderr, without control characters."""
     print_line(Console(stderr=True), text)
 
 
 def result(text: str) -> None:
-    """Print a line of a command's result on stdout."""
+    """Print a line of a command's result on stdout, without control characters."""
     print_line(Console(), text)
 
 
@@ -62,7 +62,8 @@ def pulumi_first(text: str) -> str:
 
 
 def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below headings, without control characters. Each row has a cell for each heading.
+    """Print rows below headings, without control characters. Each row has a cell for each heading:
+    raises ValueError for another number of cells.
 
     No cell is broken, so a table may be wider than the console. Only cells of the last column may
     take several lines, broken between words.
@@ -100,7 +101,8 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
 def confirm_name(name: str, what: str = "remove it") -> None:
     """Ask to type a name as consent to `what`.
 
-    Raises UserError for any other answer. Enter alone is one, whatever the name is.
+    Spaces around the answer do not count. Raises UserError for any other answer, also for Enter
+    alone; EOFError at the end of stdin.
     """
     if Prompt.ask(f"Type {name} to {what}", default="", show_default=False).strip() != name:
         raise UserError("nothing is changed")

@@ -41,7 +41,9 @@ class _Deletion:
 
     @property
     def kubectl(self) -> str:
-        """The kubectl for its cluster."""
+        """The kubectl for its cluster, in a vCluster's case with the kubeconfig that
+        `fleet team kubeconfig` writes.
+        """
         return f"kubectl --kubeconfig {self.team}.kubeconfig" if self.team else "kubectl"
 
 
@@ -58,7 +60,7 @@ class Deletions:
         self._thread: threading.Thread | None = None
 
     def close(self) -> None:
-        """End the thread after its current look."""
+        """End the thread after its current look; do not wait for that."""
         self._closed.set()
 
     def note(self, event: automation.EngineEvent) -> None:
@@ -96,9 +98,9 @@ class Deletions:
                     self._look(deletion)
 
     def _look(self, deletion: _Deletion) -> None:
-        """Print what keeps a namespace, unless that was its last line.
+        """Print on stderr what keeps a namespace, unless that was its last line.
 
-        Raises one of CLUSTER_ERRORS.
+        Raises one of CLUSTER_ERRORS: AbsentError if the namespace is gone.
         """
         with closing(cluster_of_stack(self._stack, deletion.team)) as api:
             namespace = KubeObject(api.get(f"/api/v1/namespaces/{deletion.name}"))
@@ -110,9 +112,10 @@ class Deletions:
 
 
 def _line(deletion: _Deletion, namespace: KubeObject, reasons: list[Cause]) -> str:
-    """What keeps a namespace and the commands that end it.
+    """What keeps a namespace and the commands that end it, in one line.
 
-    Without a cause "", after a minute that it is still there.
+    Without a cause it is "" during the first minute, and for a namespace that is not being deleted;
+    later it says that the namespace is still there.
     """
     is_late = time.monotonic() - deletion.begun > _QUIET_SECONDS
     if not reasons and not (is_late and namespace.is_being_deleted):

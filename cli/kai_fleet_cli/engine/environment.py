@@ -100,7 +100,10 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
 def _verdict(
     stack: str, file: Path, raw: Mapping[str, object], *, validated: bool
 ) -> validation.SettingsVerdict:
-    """The settings of a stack and their mistakes; if `validated`, also those that rules report."""
+    """The settings of a stack and the mistakes of its keys.
+
+    If `validated`, also the mistakes that rules report, and ciphertexts that were copied.
+    """
     facts_of = reading.facts_beside(file)
     if validated:
         return validation.validate(
@@ -148,7 +151,10 @@ def require_sandbox() -> None:
 
 
 def running_sandbox() -> Sandbox:
-    """The running sandbox. Raises UserError if it does not run, or is not installed."""
+    """The sandbox that was started, healthy or not.
+
+    Raises UserError if none was, or if kai-fleet is installed from wheels.
+    """
     require_sandbox()
     from sandbox import lifecycle
 
@@ -162,6 +168,7 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     """The sandbox for a stack: one platform stack with its team stacks runs there at a time.
 
     A platform stack becomes the occupant: its name is written into the sandbox's file OCCUPANT.
+    What died in a running sandbox is started again.
 
     Args:
         stack: The stack.
@@ -190,7 +197,11 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
 
 
 def _require_free_sandbox(sandbox: Sandbox | None, stack: str, platform: str | None) -> None:
-    """Raise UserError if another stack is in the sandbox, or a team stack's platform is not."""
+    """Raise UserError if another stack is in the sandbox, or a team stack's platform is not.
+
+    `sandbox` is None if it does not run: then no stack is in it. `platform` is None for a platform
+    stack.
+    """
     expected = _bare_name(platform) if platform else stack
     occupant = sandbox.directory / OCCUPANT if sandbox else None
     current = occupant.read_text().strip() if occupant and occupant.exists() else ""
@@ -241,7 +252,7 @@ def _fetched_cli() -> Path:
 
 def program() -> None:
     """Declare the stack as Pulumi's Python host does: run the project's `__main__.py`, or without
-    that file the product's program.
+    that file the product's program. Whatever that raises passes.
     """
     main = reading.ROOT / "__main__.py"
     if main.is_file():

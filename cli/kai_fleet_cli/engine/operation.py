@@ -74,15 +74,15 @@ class Operation:
     warned: set[str] = field(default_factory=set)
 
     def update(self, left_out: Mapping[str, str]) -> None:
-        """Update the stack but for the vClusters that hold the resources with these URNs.
+        """Update the stack but for the resources in `left_out`, and all in the same vClusters.
+
+        `left_out` are errors by URN; without any nothing is left out.
 
         `report` is the run's then, and `failed` and `parents` have its resources, too. From then on
         this process prints no errors of coroutines that are collected as garbage.
 
-        `left_out` are errors by URN; without any nothing is left out.
-
         Raises:
-            CommandError: The run failed.
+            CommandError: The run failed, or the state cannot be read.
             Interrupted: A signal came while no engine ran.
         """
         resources: Resources = self.read_resources().resources if left_out else {}
@@ -110,10 +110,10 @@ class Operation:
                 self.parents |= self.report.parents
 
     def blocking_errors(self) -> dict[str, str]:
-        """Errors of the last run, by URN, which the engine does not go on beside.
+        """The errors of the last run, by URN, after which the engine does not go on.
 
         Either it waits for a resource that is stuck, or it ended at once because it could not
-        begin a step.
+        begin a step. Errors of the stack itself and of the engine are not among them.
         """
         report = self.report
         blocking: dict[str, str] = {}
@@ -146,8 +146,9 @@ class Operation:
     ) -> dict[str, dict[str, str]]:
         """The errors of each team, by URN, after a run failed with `error`.
 
-        Empty if anything outside a team failed as well, if the program failed, or if the engine was
-        killed. `earlier_errors` are those because of which the run left out vClusters, by URN.
+        Empty if anything outside a team, or the host's API server, failed as well, if the program
+        failed, or if the engine was killed. `earlier_errors` are those because of which the run
+        left out vClusters, by URN.
 
         Raises CommandError if the state cannot be read.
         """
@@ -161,7 +162,8 @@ class Operation:
         return held_up.by_team(errors, tree.parents, tree.resources)
 
     def engine_options(self, report: Report) -> EngineOptions:
-        """Options that print a run's output, each line once, and record its events in `report`.
+        """Options that print a run's output on stdout, each line once, and record its events in
+        `report`.
 
         The events also go to `deletions`, and the lines to `signals`. Warnings that another run of
         the operation printed are not printed again.
@@ -194,8 +196,9 @@ def policy_configs(stack: automation.Stack) -> list[str] | None:
 
 
 def _print_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Print an error in garbage collection as Python does, but not that of a coroutine: after the
-    engine aborted a program, the event loop of its coroutines is closed.
+    """Print an error in garbage collection as Python does, but not that of a coroutine.
+
+    After the engine aborted a program, the event loop of its coroutines is closed.
     """
     if not isinstance(unraisable.object, CoroutineType):
         sys.__unraisablehook__(unraisable)

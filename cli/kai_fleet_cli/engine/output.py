@@ -54,7 +54,12 @@ class Output:
         engine_line(line)
 
     def _is_repeated(self, plain: str) -> bool:
-        """Whether a line's words were shown before; if not, note that they are shown now."""
+        """Whether a line's words were shown before; if not, note that they are shown now.
+
+        False for a line with neither a label (`error:`, `warning:`), a time, nor a finding. That of
+        a finding also counts if it contains words that were shown. Words of at most 20 characters
+        are not noted.
+        """
         words = _LABEL.sub("", _TIME.sub("", plain)).strip()
         # The line of a finding ends with its rule; the pack has printed only its beginning.
         is_finding = plain.endswith("]")

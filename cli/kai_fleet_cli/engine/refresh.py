@@ -30,8 +30,9 @@ def refresh(operation: Operation, state: State) -> None:
     would refresh nothing otherwise. Removals of Helm releases that were cut off are finished.
 
     Raises:
-        CommandError: The refresh failed, and not for a vCluster that does not answer.
-        Interrupted: A signal came.
+        CommandError: The refresh failed, and not for a vCluster that does not answer; or an
+            uninstall did; or another run holds the stack's lock; or the state cannot be read.
+        Interrupted: A signal came during the imports, or while no engine ran.
     """
     for pending in state.pending:
         if _may_be_imported(pending, state):
@@ -74,7 +75,9 @@ def _may_be_imported(pending: PendingOperation, state: State) -> bool:
 def _silent_clusters(
     error: automation.errors.CommandError, report: Report, state: State
 ) -> set[str]:
-    """The URNs of resources that stand for vClusters, those that made a refresh fail."""
+    """The vClusters in which a refresh failed, each by the URN of a resource that stands for it, as
+    `clusters_of` has them. Empty if nothing in a vCluster failed.
+    """
     silent: set[str] = set()
     for urn in report.causes():
         silent |= stack_state.clusters_of(state.resources.get(urn, {}))
@@ -101,7 +104,8 @@ def _finish_uninstalls(operation: Operation) -> None:
 
     Helm upgrades no release that is `uninstalling`, and how many of its objects are left is
     unknown. A release that others depend on is skipped: the engine deletes those first, so this
-    uninstall was not the engine's. Raises CommandError.
+    uninstall was not the engine's. Raises CommandError if the state cannot be read, or an uninstall
+    fails.
     """
     stack = operation.stack
     resources = stack_state.exported(stack.workspace, stack.name).resources
@@ -117,9 +121,10 @@ def _finish_uninstalls(operation: Operation) -> None:
 
 
 def _import(operation: Operation, resource: Resource) -> None:
-    """Import an object into the state, and print whether it existed.
+    """Import an object into the state, and print on stderr whether it existed.
 
-    Raises ConcurrentUpdateError if another run holds the stack's lock.
+    Any failure of Pulumi's CLI counts as that it did not exist, but for one: raises
+    ConcurrentUpdateError, a CommandError, if another run holds the stack's lock.
     """
     name = read_urn(str(resource["urn"])).name
     metadata = pairs(get(resource, "inputs", "metadata"))

@@ -56,7 +56,7 @@ class Report:
         failed: State (URN, type, parent, provider, inputs) of each resource whose step failed, by
             URN; empty if the event had none.
         parents: The URN of each resource's parent, by URN.
-        outputs: Outputs of the stack, without those that hold a secret.
+        outputs: Outputs of the stack, without those that hold a secret; empty before its step ends.
         steps: All steps that the run began, in their order.
         stuck: URNs of resources that were to be deleted before their replacement and were not.
         in_flight: URN and operation of each step that has not ended.
@@ -213,7 +213,10 @@ def _show_unchanged(
 
 
 def _cells(team: str, about: TeamOutput) -> list[str]:
-    """The cells of a team below `_HEADINGS`; "-" for no scheduler and for no queue."""
+    """The cells of a team below `_HEADINGS`; "-" for no scheduler and for no queue.
+
+    Raises KeyError for a team without one of the fields that are always there.
+    """
     schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
     return [
         team,

@@ -51,6 +51,7 @@ def up(
     Raises:
         EngineError: The update failed, or a run before it was cut off and `refresh` is not set.
         Interrupted: A signal ended the update.
+        UserError: `agree` raised it.
     """
     resume_command = resume.up_command(stack.name, removed)
     with _running(Action.UPDATE, stack, resume_command) as operation:
@@ -76,6 +77,8 @@ def preview(stack: automation.Stack, before: Callable[[], None], *, details: boo
     Raises:
         EngineError: The preview failed.
         Interrupted: A signal ended the preview.
+
+    Whatever `before` raises passes.
     """
     with _running(Action.PREVIEW, stack, resume.up_command(stack.name)) as operation:
         before()
@@ -121,6 +124,7 @@ def _prepare(
         EngineError: A run before was cut off, and `refresh` is not set.
         CommandError: The state cannot be read or refreshed.
         Interrupted: A signal came.
+        UserError: `agree` raised it.
     """
     state = last_state(operation.stack)
     if state.pending and not refresh:
@@ -154,7 +158,7 @@ def _update(operation: Operation) -> None:
 
     Raises:
         EngineError: The update failed for teams alone.
-        CommandError: It failed for another reason.
+        CommandError: It failed for another reason, or the state cannot be read after it failed.
         Interrupted: A signal ended it.
     """
     left_out: dict[str, str] = {}
@@ -192,6 +196,7 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
 
     Raises:
         EngineError: Pulumi's CLI failed.
+        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the operation.
     """
     variables = variables_set(stack.workspace.env_vars)
@@ -216,7 +221,7 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
 
 def _explain(action: Action, operation: Operation, error: automation.errors.CommandError) -> str:
     """Why an operation failed and what to do: for a removal first of a host that does not answer,
-    then of single teams, then of the whole run.
+    then of single teams, then of the whole run. Raises CommandError if the state cannot be read.
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:
@@ -244,7 +249,10 @@ def _explain(action: Action, operation: Operation, error: automation.errors.Comm
 
 
 def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Mapping[str, str]]) -> str:
-    """A line for each team that failed: the cause and the repair. `teams` are errors by URN."""
+    """A line for each error of a team: the cause and the repair. `teams` has its errors by URN.
+
+    Raises CommandError if the state cannot be read.
+    """
     return held_up.explain(
         lead,
         operation.stack,

@@ -36,7 +36,10 @@ class Workspace(automation.LocalWorkspace):
     opened: State | None = None
 
     def select_stack(self, stack_name: str) -> None:
-        """Select a stack and read its state at the same time. Raises CommandError."""
+        """Select a stack, and at the same time read its state into `opened`.
+
+        Raises CommandError if there is no such stack, or its state cannot be read.
+        """
         with ThreadPoolExecutor() as pool:
             reading = pool.submit(state.exported, self, stack_name)
             super().select_stack(stack_name)
@@ -52,7 +55,7 @@ class Workspace(automation.LocalWorkspace):
 def open_stack(
     name: str, environment: Mapping[str, str], directory: Path = ROOT
 ) -> automation.Stack:
-    """Open a stack, and create it on first use.
+    """Open a stack, and create it on first use. From then on this process serves the provider.
 
     Args:
         name: The stack.
@@ -62,6 +65,8 @@ def open_stack(
 
     Raises:
         EngineError: The CLI cannot open or create the stack.
+        InvalidVersionError: The CLI on PATH is too old for the Automation API.
+        OSError, CalledProcessError: It is not on PATH, or does not run.
     """
     variables = {**_ENGINE_VARIABLES, **environment}
     # While the CLI starts. A provider in a process of its own would load the package once more.
@@ -86,7 +91,7 @@ def open_stack(
 def last_state(stack: automation.Stack) -> State:
     """The stack's state: at the first call as the stack was opened, then read anew.
 
-    Raises CommandError.
+    Raises CommandError if it cannot be read.
     """
     opened: State | None = vars(stack.workspace).pop("opened", None)
     return opened or state.exported(stack.workspace, stack.name)
@@ -94,7 +99,8 @@ def last_state(stack: automation.Stack) -> State:
 
 @contextmanager
 def variables_set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables in this process, and restore its environment at the end.
+    """Set variables in this process, and restore its environment at the end, also where others
+    changed it meanwhile.
 
     The program and the provider run in this process, and read KUBECONFIG from nowhere else.
     """

@@ -56,7 +56,8 @@ class Host:
         cluster: Its objects.
         context: The context.
         version: The version of its Kubernetes; "" if it does not say one.
-        unread: Why each kind that was refused was not read.
+        unread: Why each kind that was refused was not read; none of the kinds that the API server
+            does not have.
     """
 
     cluster: Cluster
@@ -83,11 +84,13 @@ class Pool:
 
 
 def read(context: str | None) -> Host:
-    """Read the cluster of a context, by default the current one.
+    """Read the cluster of a context; None is the current one.
+
+    All requests have SECONDS together, and all answers OPERATOR_BYTES.
 
     Raises:
-        UserError: The cluster does not answer, its nodes may not be listed, or the context is the
-            sandbox's, which does not run.
+        UserError: The cluster does not answer, the kubeconfig is of no use, the nodes may not be
+            listed, or the context is the sandbox's, which does not run or is not installed.
     """
     file = str(running_sandbox().kubeconfig) if context == SANDBOX_CONTEXT else None
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]}
@@ -117,7 +120,10 @@ def read(context: str | None) -> Host:
 
 
 def text(stack: str, context: str | None) -> tuple[str, str]:
-    """A stack file for the cluster of a context, and the next steps. Raises UserError as `read`."""
+    """A stack file for a context's cluster, and the next steps; nothing is written.
+
+    Raises UserError as `read`, one of MALFORMED for malformed objects.
+    """
     host = read(context)
     nodes = host.cluster.all("nodes")
     resource = _gpu_resource(nodes)
@@ -166,7 +172,9 @@ def _on_one_line(value: object) -> str:
 
 
 def _gpu_resource(nodes: Sequence[KubeObject]) -> str:
-    """The resource under which the nodes advertise most GPUs; the first known one for none."""
+    """The resource under which the nodes advertise most GPUs; of equals, also of none at all, the
+    first in GPU_RESOURCES.
+    """
     return max(GPU_RESOURCES, key=lambda resource: sum(node.gpus(resource) for node in nodes))
 
 
@@ -195,7 +203,10 @@ def _addresses(nodes: Sequence[KubeObject]) -> dict[str, str]:
 
 
 def _taints(nodes: Sequence[KubeObject]) -> list[str]:
-    """The keys of taints that teams on these nodes have to tolerate."""
+    """The keys of taints that teams on these nodes have to tolerate, sorted.
+
+    Not those of effect PreferNoSchedule, nor those that begin as `own_taints` of `known.yaml`.
+    """
     keys: set[str] = set()
     for node in nodes:
         for taint in node.spec.get("taints") or ():
@@ -222,7 +233,8 @@ def _pools(
 ) -> tuple[dict[str, Pool], list[str]]:
     """Pools of nodes with GPUs, by the team's name, and the names of nodes without a pool's label.
 
-    The label is the known one that most nodes have. If no node has it, all are one pool.
+    The label is the known one that most nodes have; of equals the first in `known.yaml`. If no node
+    has it, all are one pool, `ml`, which they are to get as the label's value.
     """
     label = max(
         _KNOWN["pools"],
@@ -246,7 +258,9 @@ def _pool(
     nodes: Sequence[KubeObject],
     resource: str,
 ) -> Pool:
-    """The pool of these nodes. Of a node that advertises no GPUs its labels count."""
+    """The pool of these nodes. If a node advertises no GPUs, its labels say how many it has of
+    `resource`. Its `gpus` are a number if all are of `resource`.
+    """
     counts: Counter[str] = Counter()
     for node in nodes:
         counts.update(_gpus(node, resource) or {resource: _labelled_gpus(node)})
@@ -262,7 +276,7 @@ def _pool(
 
 
 def _labelled_gpus(node: KubeObject) -> int:
-    """The number of GPUs by the first label of a node that says one; else 1."""
+    """The number of GPUs by the first known label of a node that has a number; else 1."""
     for label in _KNOWN["gpus"]:
         value = node.labels.get(label, "")
         if value.isdecimal():

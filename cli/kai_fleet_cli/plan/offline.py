@@ -127,7 +127,8 @@ def plan_settings(
         facts_of: Gives the facts of a team stack's platform, by the name of the platform's stack.
         more: Findings about the file itself.
 
-    A `pulumi.RunError` of the program is a finding. Raises any other exception of it.
+    A `pulumi.RunError` of the program is a finding. Raises any other exception of it. Sets Pulumi's
+    SDK for the whole process, as `recorder.record` does.
     """
     verdict = validation.validate(
         raw,
@@ -158,7 +159,8 @@ def plan_settings(
 def _problems_of_resources(
     resources: Iterable[Registered], verdict: validation.SettingsVerdict
 ) -> list[Finding]:
-    """The findings of the policy pack that the settings' verdict does not have.
+    """The findings of the policy pack that the settings' verdict does not have, at the keys of the
+    stack file.
 
     Findings about the same subject by the same check count as one. Undecided ones are left out:
     only an update decides them.

@@ -37,7 +37,11 @@ def picture(resources: Iterable[recorder.Registered]) -> Picture:
 
 
 def of_clusters(clusters: Sequence[ClusterModel]) -> Picture:
-    """The picture of a stack's clusters. The first one with teams is the host."""
+    """The picture of a stack's clusters. The first one with teams is the host.
+
+    If none has teams, it is the one of that name, else an empty one. The cluster of a team's
+    vCluster has the team's name.
+    """
     by_name = {str(cluster.name): cluster for cluster in clusters}
     with_teams = [cluster for cluster in clusters if cluster.teams]
     host = with_teams[0] if with_teams else by_name.get(HOST, ClusterModel(HOST))
@@ -64,7 +68,10 @@ def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueu
 
 
 def _scheduler(team: TeamModel, host: ClusterModel) -> str:
-    """What schedules a team's pods, with the version of KAI if that is known."""
+    """What schedules a team's pods, with the version of KAI if that is known.
+
+    `kube-scheduler` for every mode but virtual and host, and for an unknown one.
+    """
     if team.mode == "virtual":
         return f"KAI {known_or(team.inside.scheduler.version, None) or ''}".strip()
     if team.mode == "host":
@@ -94,7 +101,10 @@ def _gpus(team: TeamModel) -> str:
 
 
 def _guaranteed_gpus(queues: Iterable[DeclaredQueue]) -> str:
-    """The sum of the GPU quotas of top-level queues; children's are within those."""
+    """The sum of the GPU quotas of top-level queues; children's are within those.
+
+    "-" without queues, `unlimited` if one of the quotas is. Unknown quotas count as 0.
+    """
     quotas = [_gpu_quota(queue) for queue in queues if not queue.parent]
     if not quotas:
         return "-"
@@ -104,12 +114,13 @@ def _guaranteed_gpus(queues: Iterable[DeclaredQueue]) -> str:
 
 
 def _gpu_quota(queue: DeclaredQueue) -> float:
-    """The GPUs that a queue is guaranteed: 0 if unknown or not written."""
+    """The GPUs that a queue is guaranteed, or UNLIMITED; 0 if unknown or not written."""
     share = known_or(queue.shares, {}).get("gpu")
     return 0.0 if share is None else known_or(share.quota, 0.0)
 
 
 def _node_labels(team: TeamModel) -> str:
+    """The labels of a team's nodes, sorted; `any` without labels, and for unknown ones."""
     labels = sorted(pairs(team.node_pool).items())
     return ", ".join(f"{key}={value}" for key, value in labels) or "any"
 

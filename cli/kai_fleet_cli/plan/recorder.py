@@ -63,7 +63,10 @@ class _Recorder(mocks.MockMonitor):
         self.registered: dict[str, Registered] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The URN as the engine forms it, with the types of all parents except the stack's."""
+        """The URN as the engine forms it, with the types of all parents except the stack's.
+
+        `parent` is the parent's URN, "" for none.
+        """
         parent_types = [
             parent_type for parent_type in read_urn(parent).types if parent_type not in ("", STACK)
         ]
@@ -76,6 +79,7 @@ class _Recorder(mocks.MockMonitor):
     def Invoke(  # noqa: N802
         self, request: resource_pb2.ResourceInvokeRequest
     ) -> resource_pb2.ResourceInvokeResponse:
+        """Answer READ_OUTPUTS with the platform's outputs, every other function with nothing."""
         answer = self.stack_outputs if request.tok == READ_OUTPUTS else {}
         values = json_format.ParseDict(answer, struct_pb2.Struct())
         return resource_pb2.ResourceInvokeResponse(**{"return": values})  # a keyword of Python
@@ -164,7 +168,9 @@ def _as_config(settings: Mapping[str, object]) -> dict[str, str]:
 
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Set an event loop that runs on demand only; restore the previous one at the end."""
+    """Set an event loop of this thread that runs on demand only; restore the previous one, if any,
+    at the end.
+    """
     previous = None
     with suppress(RuntimeError):
         previous = asyncio.get_event_loop()

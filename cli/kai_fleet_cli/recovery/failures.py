@@ -46,15 +46,17 @@ class Failure:
     """A row of the table. All texts but `words`, and the commands, are templates for `str.format`.
 
     Attributes:
-        words: The pattern of the engine's output; NAME in it is a name that Kubernetes takes.
+        words: The pattern that `match` looks for in the engine's output; NAME in it is a name that
+            Kubernetes takes.
         cause: The cause.
         run: The command that repairs it.
         do: The repair as a sentence, if there is no command.
-        run_kai: The command in place of `run` if the failure is KAI's.
-        refreshed: The sentence in place of both if the run had refreshed the state.
-        anew: The sentence in place of both if the run had created KAI.
+        run_kai: The command in place of `run` if KAI serves the webhook that failed.
+        refreshed: The sentence in place of `run` and `do` if the run had refreshed the state.
+        anew: The sentence in place of a command that creates KAI if the run had created KAI.
         commands: The commands that `do`, `refreshed` and `anew` name: `{0}` is the first.
-        finds: What to read from the cluster to tell cause and repair in place of the row's.
+        finds: What to read from the cluster to tell cause and repair in place of the row's; it
+            counts in section TEAM alone.
         inside: The row is about what is in a vCluster.
         api: The API server fails for everybody.
         release: The row is about a Helm release on the host.
@@ -74,8 +76,10 @@ class Failure:
     release: bool = False
 
     def match(self, text: str) -> dict[str, str] | None:
-        """The named groups of `words` in a text, "" for one without a match; None if `words` do not
-        occur.
+        """The named groups of `words` at their first match anywhere in a text; a dot also matches a
+        line break.
+
+        A group that took no part in the match is "". None if `words` do not occur.
         """
         match = re.search(self.words.replace("NAME", NAME), text, re.DOTALL)
         if match is None:
@@ -83,12 +87,16 @@ class Failure:
         return {name: group or "" for name, group in match.groupdict().items()}
 
     def sentence(self, fields: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
-        """Cause and repair.
+        """The cause, and the first repair that there is: `refreshed`, the command, `do`.
+
+        The values of `fields` are in it as they are, also their control characters.
 
         Args:
             fields: Values for the templates.
-            run: A command in place of the row's.
+            run: The template of a command in place of the row's; "" for the row's.
             refreshed: The run had refreshed the state.
+
+        Raises KeyError if a template names a field that `fields` lack.
         """
         cause = self.cause.format(**fields)
         if refreshed and self.refreshed:
@@ -99,13 +107,13 @@ class Failure:
         return f"{cause}: {self.text(self.do, fields)}" if self.do else cause
 
     def text(self, template: str, fields: Mapping[str, str]) -> str:
-        """One of the texts, with the commands that it names."""
+        """One of the texts, with the commands that it names. Raises KeyError as `sentence`."""
         commands = [command.format(**fields) for command in self.commands]
         return template.format(*commands, **fields)
 
 
 def repaired(cause: str, command: str = "") -> str:
-    """The sentence with a cause and the command that repairs it; "" for no command."""
+    """The sentence with a cause and the command that repairs it; `command` is "" for none."""
     repair = f". Repair it with: {command}" if command else ""
     return f"{cause}{repair}, then run the same command again"
 
@@ -116,9 +124,11 @@ def release_fields(
     """The fields of a row about the Helm release with these inputs.
 
     `kubectl` is the command for its cluster, `login` the one that has to run before, "" for none.
+    The field `reach` has both, `there` only `kubectl`. A name or namespace that the inputs lack is
+    the text `None`.
 
     A killed run leaves Jobs of KAI's hooks, which Helm does not replace: `and_jobs` deletes them.
-    Only hooks have Jobs in KAI's namespace.
+    It is "" in other namespaces. Only hooks have Jobs in KAI's namespace.
     """
     namespace = str(inputs.get("namespace"))
     delete_jobs = f" && {kubectl} -n {namespace} delete jobs --all"
@@ -132,14 +142,20 @@ def release_fields(
 
 
 def with_object(groups: Mapping[str, str]) -> dict[str, str]:
-    """The groups of a row and `object`: `jobs.batch "name"` in group `left` as kubectl takes it."""
+    """The groups of a row and `object`: `jobs.batch "name"` in group `left` as kubectl takes it.
+
+    Without that group `object` is only a slash.
+    """
     kind, _, name = groups.get("left", "").partition(" ")
     return {**groups, "object": f"{kind}/{name.strip(QUOTE)}"}
 
 
 @cache
 def table() -> dict[Section, list[Failure]]:
-    """The rows of each section in the order of the file: the first row that matches counts."""
+    """The rows of each section in the order of the file: the first row that matches counts.
+
+    The file is read once; every call returns the same lists.
+    """
     text = Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8")
     rows = yaml.safe_load(text)
     return {section: _failures(rows[section]) for section in Section}
@@ -168,8 +184,10 @@ def explain(
         error: The failure of the CLI.
         environment: Variables that the engine had besides those of this process.
         resume_command: The command that refreshes and updates.
-        failed: Errors of resources by URN. If there are any, the CLI's own output does not count.
-        resources: The resources whose step failed, by URN.
+        failed: Errors of resources by URN. If there are any, they stand for the CLI's standard
+            output; its exit code and standard error count as well.
+        resources: The resources whose step failed, by URN. Rows about a Helm release count only if
+            exactly one is among them.
         refreshed: The run had refreshed the state.
     """
     text = str(error)
@@ -217,7 +235,10 @@ def _last_error(text: str) -> str:
 
 
 def removal_repair(text: str, stack: str, resume_command: str, *, refreshed: bool = False) -> str:
-    """Cause and repair of a removal for which a cluster does not answer; "" for another failure."""
+    """Cause and repair of a removal for which a cluster does not answer; "" for another failure.
+
+    The arguments are those of `cause_and_repair`, which looks in section REMOVAL.
+    """
     return cause_and_repair(
         text, stack, resume_command, {}, section=Section.REMOVAL, refreshed=refreshed
     )
@@ -235,8 +256,10 @@ def cause_and_repair(
 ) -> str:
     """Cause and repair by the first row of a section that matches; "" if none does.
 
+    What the row quotes of the engine's output may have control characters.
+
     Args:
-        text: The engine's output.
+        text: The engine's output; `\\"` in it counts as a quote.
         stack: The stack.
         resume_command: The command that refreshes and updates.
         environment: Variables that the engine had besides those of this process.
@@ -264,7 +287,10 @@ def cause_and_repair(
 
 
 def is_of_api(text: str) -> bool:
-    """Whether the first row about a whole run that matches says that an API server fails."""
+    """Whether the first row about a whole run that matches says that an API server fails.
+
+    False if no row matches.
+    """
     for row in table()[Section.STACK]:
         if row.match(text) is not None:
             return row.api
@@ -273,7 +299,10 @@ def is_of_api(text: str) -> bool:
 
 def _backend_fields(stack: str, environment: Mapping[str, str]) -> dict[str, str]:
     """`restore`, the command that restores the state before the engine's last write, and `folder`
-    of a file backend, "" for others.
+    of a file backend as a shell takes it, "" for others.
+
+    The backend is PULUMI_BACKEND_URL in `environment`, else in this process. For another backend
+    than a file one the user fills in `<number>` in `restore`.
     """
     url = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
     if not url.startswith("file://"):

@@ -22,7 +22,7 @@ _PKI: Final = "/run/config/pki"  # where the chart's etcd mounts Secret NAME-cer
 
 
 def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, str]:
-    """Cause and command for a full store; "" if no command repairs it.
+    """Cause and command for a full store; the command is "" if none repairs it.
 
     Args:
         api: The host's API server.
@@ -40,9 +40,10 @@ def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, s
 
 
 def _repair_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
-    """Cause and command: compact and defragment etcd.
+    """Cause and command: compact and defragment etcd, also if its use cannot be read.
 
-    If its data alone fill the quota, the cause tells to double it, and there is no command.
+    If its data alone take more than NEARLY of the quota, the cause tells to double the quota, and
+    the command is "". Raises IndexError for a store with no members.
     """
     first_member = members(team, store)[0]
     use = etcd_use(api, team, first_member)
@@ -60,9 +61,10 @@ def larger_quota(quota: float) -> str:
 
 
 def compaction(team: str, kubectl: str = "kubectl") -> str:
-    """The command that compacts a vCluster's etcd, defragments it and disarms its alarm.
+    """The command that compacts a vCluster's etcd, defragments all members and disarms the alarm.
 
-    Etcd's image has no shell, so each step is a `kubectl exec`. `kubectl` is the one for the host.
+    Etcd's image has no shell, so each step is a `kubectl exec` in the first member. `kubectl` is
+    the one for the host.
     """
     member = f"{team}-etcd-0"
     # The certificate is for this name, not for the pod's address.
@@ -115,7 +117,10 @@ def _repair_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
 
 
 def _await_growth(team: str, claim: KubeObject) -> str:
-    """The cause that a claim is to grow and has not grown yet, with its first condition."""
+    """The cause that a claim is to grow and has not grown yet, with its first condition's message.
+
+    It ends in a command that only shows the claim. Raises one of MALFORMED.
+    """
     capacity = claim.status["capacity"]["storage"]
     cause = f"claim {claim.name} of its full store is to grow and has {capacity} still"
     conditions = claim.status.get("conditions") or []
@@ -126,9 +131,10 @@ def _await_growth(team: str, claim: KubeObject) -> str:
 
 
 def growth(team: str, full_claims: Sequence[KubeObject], kubectl: str = "kubectl") -> str:
-    """The command that grows the volumes of claims to twice the size of the largest, in GiB.
+    """The command that makes claims request twice what the largest requests, rounded up to GiB.
 
-    `kubectl` is the one for the host.
+    `kubectl` is the one for the host. Raises ValueError without claims, or if one requests what is
+    no quantity.
     """
     largest_bytes = max(size_of(claim) for claim in full_claims)
     size = f"{math.ceil(2 * largest_bytes / _GIB)}Gi"
@@ -138,7 +144,10 @@ def growth(team: str, full_claims: Sequence[KubeObject], kubectl: str = "kubectl
 
 
 def _restart(team: str, store: ChartStore) -> str:
-    """The command that restarts the workload that has the store open, and waits for it."""
+    """The command that restarts the workload that has the store open, and waits for it.
+
+    That is the chart's etcd, or for another store the control plane.
+    """
     workload = f"{store.workload}/{team}"
     if store.type == "etcd":
         workload = f"statefulset/{team}-etcd"
@@ -147,7 +156,11 @@ def _restart(team: str, store: ChartStore) -> str:
 
 
 def _has_room(api: Api, team: str, store: ChartStore) -> bool:
-    """Whether each volume of the store is known to have room."""
+    """Whether each volume of the store is known to be used to less than NEARLY.
+
+    False if a kubelet does not tell. Raises KubeError if the pods cannot be listed, one of
+    MALFORMED for a malformed pod, and ValueError for a store without a volume.
+    """
     labels = {"labelSelector": f"app in (vcluster,vcluster-etcd),release={team}"}
     nodes: set[str] = set()
     for item in api.list(f"/api/v1/namespaces/team-{team}/pods", **labels):
@@ -159,7 +172,10 @@ def _has_room(api: Api, team: str, store: ChartStore) -> bool:
 
 
 def _fixed_classes(api: Api, full_claims: Sequence[KubeObject]) -> list[str]:
-    """The StorageClasses of claims whose volumes do not grow; empty if they may not be read."""
+    """The names of the claims' StorageClasses whose volumes do not grow, sorted.
+
+    Empty if the classes cannot be read. A class that is gone is left out. Raises one of MALFORMED.
+    """
     try:
         items = api.list("/apis/storage.k8s.io/v1/storageclasses")
     except KubeError:

@@ -47,7 +47,7 @@ def by_team(
     """Errors grouped by team, each group by URN.
 
     Empty if anything outside a team, or the host's API server, failed as well. Errors of the stack
-    itself do not count: it fails with its resources.
+    itself and of the engine do not count: the stack fails with its resources.
 
     Args:
         errors: Errors by the URN of their resource.
@@ -68,7 +68,10 @@ def by_team(
 
 
 def _is_of_host_api(urn: str, message: str, resource: Resource) -> bool:
-    """Whether the host's API server failed, and not only for this resource."""
+    """Whether the host's API server failed, and not only for this resource.
+
+    `resource` is empty if it is not known; then only the error of a wait can tell.
+    """
     # The error of a Helm release may be about its registry.
     is_object = _is_on_host(resource) and resource.get("type") != RELEASE
     if is_object and failures.is_of_api(message):
@@ -90,7 +93,10 @@ def _is_on_host(resource: Resource) -> bool:
 
 
 def with_same_vclusters(urns: Iterable[str], resources: Resources) -> set[str]:
-    """These URNs, and those of all resources in the same vClusters."""
+    """These URNs, and those of all resources in the same vClusters.
+
+    A URN that `resources` lack is in the result alone: its vCluster is not known.
+    """
     excluded = set(urns)
     clusters: set[str] = set()
     for urn in excluded:
@@ -132,7 +138,7 @@ class _Error:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the resource is in the team's vCluster."""
+        """Whether the resource is in the team's vCluster; False if it is not known."""
         return bool(clusters_of(self.resource))
 
     @property
@@ -152,11 +158,18 @@ class _Error:
         return f"kubectl --kubeconfig {self.team}.kubeconfig"
 
     def open_cluster(self) -> Api:
-        """The API server of the cluster that has the resource. Raises one of CLUSTER_ERRORS."""
+        """The API server of the cluster that has the resource; the caller closes it.
+
+        Raises one of CLUSTER_ERRORS.
+        """
         return cluster_of_stack(self.stack, self.team if self.is_inside else "")
 
     def fields(self) -> dict[str, str]:
-        """The fields that every row's template may name."""
+        """The fields that every row's template may name.
+
+        `login` and `kubectl` are for the team's vCluster, `reach` and `there` for the cluster that
+        has the resource.
+        """
         fields = {
             "team": self.team,
             "again": self.resume_command,
@@ -177,7 +190,11 @@ class _Error:
 
     @property
     def created_kai(self) -> bool:
-        """Whether this run created the team's KAI, so that creating it once more is of no use."""
+        """Whether this run created the team's KAI, so that creating it once more is of no use.
+
+        The state's time stamp of its release is not before the start of this process. False
+        without a release or a time stamp.
+        """
         created = moment(self.release(f"{self.team}-kai-release").get("created"))
         started = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
         return created is not None and created >= started
@@ -192,14 +209,16 @@ def explain(
     *,
     refreshed: bool = False,
 ) -> str:
-    """A line for each team: what failed, why, and the repair.
+    """The lead with the teams' names, and a line for each error: team, cause and repair.
+
+    Equal lines are there once.
 
     Args:
         lead: The words before the names of the teams, on the first line.
         stack: The stack.
         resume_command: The command that refreshes and updates.
         teams: The errors of each team, by URN.
-        failed: The resources whose step failed, by URN.
+        failed: The resources whose step failed, by URN. What the state has counts before them.
         refreshed: The run had refreshed the state.
 
     Raises CommandError if the state cannot be read.
@@ -218,9 +237,12 @@ def explain(
 
 
 def _cause_and_repair(error: _Error) -> str:
-    """Cause and repair by the first row about teams that matches and whose cluster has answered.
+    """Cause and repair by the first row about teams that matches.
 
-    Then by a row about whole runs if the resource is on the host, then in the engine's words.
+    A row with `finds` reads the cluster. If that raises one of CLUSTER_ERRORS, the row's own texts
+    count; if they raise one, too, the next row counts. Without any, cause and repair are those of a
+    row about whole runs if the resource is on the host, else the engine's words, of at most 300
+    characters and without control characters.
     """
     is_on_host = _is_on_host(error.resource)
     message = error.message.replace(f"\\{failures.QUOTE}", failures.QUOTE)
@@ -280,9 +302,10 @@ def _row_sentence(
 
 def _held_objects(error: _Error, queues: str) -> str:
     """The objects that finalizers keep, as kubectl takes them: `queues` (names with ", " between)
-    or the resource.
+    or, if that is "", the resource.
 
-    Raises KeyError for a namespace, and for a name that Kubernetes would not take.
+    Raises KeyError for a namespace, for a name that Kubernetes would not take, and for inputs
+    without a kind, `metadata` or a name.
     """
     if queues:
         return " ".join(_object(f"queue/{name}") for name in queues.split(", "))
@@ -295,7 +318,11 @@ def _held_objects(error: _Error, queues: str) -> str:
 
 
 def _find_store(error: _Error) -> str:
-    """Cause and repair of a full store of a vCluster. Raises one of CLUSTER_ERRORS."""
+    """Cause and repair of a full store of a vCluster, by what the host has now.
+
+    If the state has no release of the vCluster, the store counts as embedded. Raises one of
+    CLUSTER_ERRORS.
+    """
     values = get(error.release(f"{error.team}-release"), "inputs", "values")
     store = store_of(values)
     with closing(cluster_of_stack(error.stack)) as api:
@@ -306,7 +333,8 @@ def _find_namespace(error: _Error) -> str:
     """Cause and repair of a namespace that is not deleted: the resource itself, or the namespace in
     which it is to be created.
 
-    Raises KeyError if the error is about something else, or another of CLUSTER_ERRORS.
+    No command if nothing that keeps the namespace can be ended by one. Raises KeyError if the error
+    is about something else, or another of CLUSTER_ERRORS: AbsentError if the namespace is gone.
     """
     metadata = error.inputs["metadata"]
     if error.is_namespace:
@@ -330,7 +358,7 @@ def _find_namespace(error: _Error) -> str:
 def _find_release(error: _Error) -> str:
     """Cause and repair of a Helm release that was deleted with its namespace.
 
-    Raises KeyError if the namespace is there, or another of CLUSTER_ERRORS.
+    Raises KeyError if the namespace is there or the inputs name none, or another of CLUSTER_ERRORS.
     """
     name = error.inputs["namespace"]
     with closing(error.open_cluster()) as api:
@@ -345,8 +373,9 @@ def _find_release(error: _Error) -> str:
 def _find_record(error: _Error) -> str:
     """Cause and repair of a Helm release that has our name and another chart: somebody else's.
 
-    No command repairs it. If its records cannot be read, the cause says so. Raises KeyError if the
-    chart is ours, or if there is no record; or another of CLUSTER_ERRORS.
+    No command repairs it. If its records cannot be read, as when the cluster does not answer or has
+    no usable kubeconfig, the cause says so. Raises KeyError if the chart is ours, or if there is no
+    record; or CommandError, or another of MALFORMED than ValueError.
     """
     release = error.inputs["name"]
     namespace = error.inputs["namespace"]
@@ -374,10 +403,11 @@ _FINDS: Final = {
 
 
 def _webhook(error: _Error, name: str) -> tuple[str, bool]:
-    """The object that has the vCluster's webhook of that name, as `kind/name`, and whether KAI
-    serves the webhook.
+    """The first object that has the vCluster's webhook of that name, as `kind/name`, and whether
+    KAI serves the webhook. Validating webhooks are before mutating ones.
 
-    Raises KeyError if there is none, or another of CLUSTER_ERRORS.
+    The name is the tenant's: `_object` checks it for a command. Raises KeyError if there is no such
+    webhook, or another of CLUSTER_ERRORS.
     """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
@@ -393,7 +423,9 @@ def _webhook(error: _Error, name: str) -> tuple[str, bool]:
 
 
 def _object(name: str) -> str:
-    """`kind/name` for a command. Raises KeyError for one that Kubernetes would not take."""
+    """`kind/name` for a command, as given. Raises KeyError for one that Kubernetes would not take:
+    it could contain more commands.
+    """
     if not _OBJECT.fullmatch(name):
         raise KeyError(name)
     return name

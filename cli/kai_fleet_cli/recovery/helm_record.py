@@ -18,9 +18,11 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 def charts_of(api: Api, release: str, namespace: str) -> set[str]:
     """The names of the charts in the records of a release; empty without a record.
 
+    Records are the Secrets in its namespace, which a tenant may write; a name is safe to show.
+
     Raises:
-        KubeError: the records cannot be read.
-        ValueError: a record is none that Helm writes.
+        KubeError: The records cannot be read.
+        ValueError: A record is not as Helm writes it.
     """
     path = f"/api/v1/namespaces/{namespace}/secrets"
     records = api.list(path, labelSelector=f"owner=helm,name={release}")
@@ -28,7 +30,10 @@ def charts_of(api: Api, release: str, namespace: str) -> set[str]:
 
 
 def _chart(record: Object) -> str:
-    """The name of the chart in a record. Raises ValueError if the record is none of Helm's."""
+    """The name of the chart in a record. Only its first 8 MiB are decompressed.
+
+    Raises ValueError if the record is not as Helm writes it, or is larger than that.
+    """
     encoded = value_at(record, "data.release")
     if not isinstance(encoded, str):
         raise ValueError("has no release")

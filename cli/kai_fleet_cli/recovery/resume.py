@@ -32,7 +32,7 @@ class Signals:
     """The signal that came while the engine ran.
 
     Attributes:
-        number: The signal; 0 for none.
+        number: The signal; 0 for none. Later signals do not change it.
         received: Set once the engine has the signal, too.
     """
 
@@ -55,8 +55,10 @@ class Signals:
             self.received.clear()
 
     def end_engine(self) -> None:
-        """Send the engine SIGINT, unless it has a signal already: at a second one it drops its
+        """Send each engine SIGINT, unless `received` is set: at a second signal an engine drops its
         state.
+
+        Raises psutil.NoSuchProcess if one ends meanwhile.
         """
         if not self.received.is_set():
             for engine in _engines():
@@ -68,7 +70,8 @@ def graceful_shutdown() -> Iterator[Signals]:
     """On SIGINT or SIGTERM have the engine end its steps and save its state, then end the command.
 
     Without an engine the signal raises Interrupted at once. With one, the run fails and
-    `Signals.check` raises it.
+    `Signals.check` raises it. Further signals are ignored. At the end the handlers are those of
+    before. In another thread than the main one no signal is handled.
 
     A terminal, and a CI runner that cancels a job, send the signal to the engine as well, which
     acknowledges it. At a second signal the engine drops its state, so it gets ours only if it has
@@ -80,6 +83,7 @@ def graceful_shutdown() -> Iterator[Signals]:
         return
 
     def end(number: int, frame: FrameType | None) -> None:
+        """Note the first signal and end the engine; raise Interrupted if none runs."""
         if signals.number:
             return
         signals.number = number
@@ -98,8 +102,8 @@ def graceful_shutdown() -> Iterator[Signals]:
 
 
 def _engines() -> list[psutil.Process]:
-    """The processes of Pulumi's CLI among this process's children; servers of the sandbox may be
-    others.
+    """The children of this process that run Pulumi's CLI; servers of the sandbox may be children,
+    too. A process that ends meanwhile is left out.
     """
     engines: list[psutil.Process] = []
     for child in psutil.Process().children():

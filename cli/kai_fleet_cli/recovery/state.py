@@ -71,7 +71,10 @@ class State:
     def vclusters(self) -> dict[str, KnownVcluster]:
         """The vClusters for whose API an update waited, by name.
 
-        Not those whose last update was one of kai-fleet before 0.5, which kept no environment.
+        Not those whose last update was one of kai-fleet before 0.5, which kept no environment, nor
+        old ones that are still to be deleted after their replacement.
+
+        Raises KeyError or ValueError for a wait that kai-fleet did not write.
         """
         vclusters: dict[str, KnownVcluster] = {}
         for urn, resource in self.resources.items():
@@ -98,7 +101,7 @@ def exported(
     workspace: automation.Workspace,
     stack: str,
 ) -> State:
-    """Read a stack's state with its secrets encrypted. Raises CommandError.
+    """Read a stack's state with its secrets encrypted. Raises CommandError if it cannot be read.
 
     The Automation API's own export decrypts them, and takes twice as long.
     """
@@ -106,7 +109,10 @@ def exported(
 
 
 def of_export(document: Mapping[str, Any]) -> State:
-    """The state in the JSON of `pulumi stack export`."""
+    """The state in the JSON of `pulumi stack export`; an empty one before the first update.
+
+    Raises KeyError or TypeError for JSON of another form.
+    """
     deployment = document.get("deployment") or {}
     resources = deployment.get("resources") or []
     pending = deployment.get("pending_operations") or []
@@ -117,8 +123,9 @@ def of_export(document: Mapping[str, Any]) -> State:
 
 
 def kubeconfig(stack: automation.Stack, team: str) -> str:
-    """The kubeconfig of a team's vCluster that the last update exported, built anew because a team
-    may write the state of its own stack.
+    """The kubeconfig of a team's vCluster that the last update exported, with its private key.
+
+    It is built anew, because a team may write the state of its own stack.
 
     Raises:
         TenantKubeconfigError: There is none, or vCluster did not write it.
@@ -134,7 +141,7 @@ def _stack_json(
     stack: str,
     *arguments: str,
 ) -> Any:
-    """The parsed JSON of a `pulumi stack` command. Raises CommandError."""
+    """The parsed JSON of a `pulumi stack` command. Raises CommandError if the command fails."""
     command = ["stack", *arguments, "--stack", stack]
     variables = dict(workspace.env_vars)
     result = workspace.pulumi_command.run(command, workspace.work_dir, variables)
@@ -145,6 +152,7 @@ def clusters_of(resource: Resource) -> set[str]:
     """The vClusters that a resource is in or is deleted with.
 
     Each is the URN of a resource that stands for it: a provider, or one in a `VirtualCluster`.
+    Empty for a resource on the host. What `of_step` returns does not say what it is deleted with.
     """
     urns = [
         provider_of(resource),
@@ -164,12 +172,14 @@ def parent_of(resource: Resource) -> str:
 
 
 def provider_of(resource: Resource) -> str:
-    """The URN of a resource's provider; "" for none."""
+    """The URN of a resource's provider, without the provider's ID; "" for none."""
     return provider_urn(str(resource.get("provider", "")))
 
 
 def of_step(state: automation.StepEventStateMetadata) -> Resource:
-    """A resource as an event of the engine has it, like one in a state."""
+    """A resource as an event of the engine has it, like one in a state, but without its outputs,
+    its ID and what it is deleted with.
+    """
     return {
         "urn": state.urn,
         "type": state.type,

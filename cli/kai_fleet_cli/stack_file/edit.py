@@ -35,6 +35,7 @@ def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     Raises:
         UserError: Other keys would change as well, because they share values by YAML anchors.
         KeyError: The key to remove is not there.
+        AttributeError: A key above it has a value that is no mapping.
     """
     expected = _parsed(text)
     _put(expected, keys, value)
@@ -63,13 +64,16 @@ def _round_trip() -> YAML:
 
 
 def _lines(yaml: YAML, document: object) -> list[str]:
+    """The lines that ruamel writes of a document, each with its line break."""
     out = io.StringIO()
     yaml.dump(document, out)
     return out.getvalue().splitlines(keepends=True)
 
 
 def _parsed(text: str) -> Any:
-    """The value of a YAML text, in which no two keys share an object; None for another text."""
+    """The value of a YAML text, in which no two keys share an object; None if it is no YAML, or
+    empty.
+    """
     try:
         return json.loads(json.dumps(yaml_file.load(text), default=str))
     except ValueError:
@@ -77,9 +81,10 @@ def _parsed(text: str) -> Any:
 
 
 def _put(document: Any, keys: Keys, value: object) -> None:
-    """Set or remove a value in a document. Mappings that are missing above it are added.
+    """Set or remove a value in a document, in place. Mappings that are missing above it are added.
 
-    A text keeps the quotes of the one before. Raises KeyError if the key to remove is not there.
+    A text keeps the quotes of the one before. Raises KeyError if the key to remove is not there,
+    AttributeError if a key above it has a value that is no mapping.
     """
     mapping = document
     *above, last = keys
@@ -151,7 +156,8 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
         mode: Its new mode; None keeps the one that it has, so the file has to exist.
 
     Raises:
-        UserError: The file cannot be written, or is missing and `mode` is None.
+        UserError: The file cannot be written, or is missing and `mode` is None; or its folder is
+            missing.
     """
     target = Path(os.path.realpath(path))
     try:

@@ -44,7 +44,7 @@ def path_of(stack: str) -> Path:
 
 
 def stacks() -> list[str]:
-    """The names of the stacks that have a file."""
+    """The names of the stacks that have a file in the project's folder, sorted."""
     return sorted(path.stem.removeprefix("Pulumi.") for path in ROOT.glob("Pulumi.*.yaml"))
 
 
@@ -183,7 +183,11 @@ def _verdict_of_keys(path: Path, stack: str) -> validation.SettingsVerdict:
 
 
 def _usable(verdict: validation.SettingsVerdict, path: Path) -> Settings:
-    """The settings of a verdict about a stack file. Raises UserError if it has none."""
+    """The settings of a verdict about a stack file.
+
+    Raises UserError if it has none. The message says what is wrong or, if the file takes values of
+    Pulumi ESC, that they are not read here.
+    """
     if verdict.settings is None:
         unread = esc_finding(path)
         raise UserError(str(unread) if unread else finding_report(verdict.refused))
@@ -220,7 +224,10 @@ def facts_beside(team_file: Path) -> FactsOf:
 
 
 def _platform_settings(raw: Mapping[str, Any]) -> Settings | None:
-    """A platform's settings; None for a team stack, and for mistakes that matter to team stacks."""
+    """A platform's settings, of which no rule is asked.
+
+    None for a team stack, for mistakes that matter to team stacks, and if too little is right.
+    """
     loaded = load(raw)
     mistakes = [
         mistake

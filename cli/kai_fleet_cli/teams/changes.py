@@ -163,7 +163,7 @@ class Change:
     def write(self) -> bool:
         """Write the file. False, and nothing is written, if something else changed it meanwhile.
 
-        Raises UserError if it cannot be written.
+        Raises UserError if it cannot be written, FileNotFoundError if it is gone.
         """
         return self._replace(self.file.text, self.after)
 
@@ -172,6 +172,7 @@ class Change:
         return self._replace(self.after, self.file.text)
 
     def _replace(self, expected: str, text: str) -> bool:
+        """Write a text if the file has the expected one; return and raise as `write`."""
         if self.file.path.read_bytes().decode() != expected:
             return False
         write_atomically(self.file.path, text)
@@ -184,7 +185,7 @@ def _edited(file: StackFile, keys: Keys, value: object) -> str:
 
 
 def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
-    """`KEY=VALUE` flags as a mapping.
+    """`KEY=VALUE` flags as a mapping. Of a key that is written twice the last value counts.
 
     Args:
         flags: What was written behind each flag.
@@ -253,7 +254,9 @@ def add(
 def _queue_tree(name: str, gpus: int, queues: Mapping[str, str]) -> dict[str, object]:
     """One queue with all GPUs, and the leaves below it: each version of KAI schedules two levels.
 
-    Without leaves the team gets one of its own name.
+    `queues` are the leaves with their GPUs as texts. Without leaves the team gets one of its own
+    name. The queue above is the first of `default`, NAME and NAME-all that is no leaf. Raises
+    StopIteration if all three are leaves.
     """
     leaves = queues or {name: str(gpus)}
     children = {leaf: {"gpu": _number_or_text(share)} for leaf, share in leaves.items()}
@@ -263,7 +266,9 @@ def _queue_tree(name: str, gpus: int, queues: Mapping[str, str]) -> dict[str, ob
 
 
 def _number_or_text(text: str) -> object:
-    """The JSON value in a text, such as a number; else the text, for the rules to refuse."""
+    """The JSON value in a text, such as a number; the text itself if it is no JSON. The rules
+    refuse what is no amount.
+    """
     try:
         return json.loads(text)
     except ValueError:
@@ -271,7 +276,7 @@ def _number_or_text(text: str) -> object:
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
-    """Give a team another version of KAI.
+    """Give a team another version of KAI, of whatever form: the rules judge it, not this function.
 
     Raises UserError if the team has no KAI of its own, or YAML anchors prevent the edit.
     """
@@ -358,7 +363,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
 
 
 def _judge(change: Change) -> None:
-    """Print what the rules say of a change: refusals, else the warnings that are new.
+    """Print on stdout what the rules say of a change: refusals, else the warnings that are new.
 
     A team stack whose platform's file is missing here is judged by the program instead. Raises
     UserError if the rules or `reading.parse` refuse the file as it will be, or if its platform is
@@ -381,7 +386,7 @@ def _judge(change: Change) -> None:
 
 
 def _show(change: Change) -> None:
-    """Print the lines that change, and what that means."""
+    """Print on stdout the lines that change, and what that means."""
     console = Console()
     for line in change.lines():
         colour = "green" if line.startswith("+") else "red"

@@ -39,7 +39,8 @@ def read(stack: str) -> object:
 def versions_of(outputs: object) -> dict[str, str | None]:
     """The KAI version of each team in a stack's outputs; None if it runs no KAI of its own.
 
-    A text that is no version counts as none, and a team whose name is no team's is left out.
+    A text that is no version counts as none, and a team whose name is no team's is left out: both
+    are safe to show and to put into a command. Empty for outputs without teams.
     """
     versions: dict[str, str | None] = {}
     for team, output in pairs(get(outputs, "teams")).items():
@@ -52,8 +53,8 @@ def versions_of(outputs: object) -> dict[str, str | None]:
 def kubeconfig_of(outputs: object, team: str) -> str | None:
     """A team's kubeconfig in a stack's outputs, built anew from its certificates and keys.
 
-    None if the outputs do not have the team. Raises UserError if they have no kubeconfig of it, or
-    one that vCluster did not write.
+    It is the administrator's, so a secret. None if the outputs do not have the team. Raises
+    UserError if they have no kubeconfig of it, or one that vCluster did not write.
     """
     if team not in versions_of(outputs):
         return None
@@ -108,8 +109,9 @@ def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
 def for_people(administrators: str, oidc: Oidc) -> str:
     """A kubeconfig without credentials: each person logs in at the team's identity provider.
 
-    It has the server and the authority of the administrator's kubeconfig. `kubectl oidc-login`
-    takes the place of its certificate, opens a browser and keeps the token.
+    `administrators` is the text that `kubeconfig_of` returns: the result has its server and its
+    authority. `kubectl oidc-login` takes the place of its certificate, opens a browser and keeps
+    the token.
     """
     document: dict[str, Any] = yaml.safe_load(administrators)
     arguments = [
@@ -145,6 +147,7 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
 
     Raises:
         UserError: The cluster refuses a token or does not answer, or the kubeconfig is of no use.
+        KeyError: The answer has no token.
     """
     body = {
         "apiVersion": "authentication.k8s.io/v1",
