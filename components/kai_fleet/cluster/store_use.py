@@ -133,6 +133,9 @@ def size_of(claim: KubeObject) -> float:
 
 
 def grows(claim: KubeObject) -> bool:
-    """Whether a claim requests more bytes than its volume has yet. Raises ValueError."""
+    """Whether a claim requests more bytes than its volume has yet; False without a volume.
+
+    Raises ValueError.
+    """
     capacity = value_at(claim.status, "capacity.storage")
     return capacity is not None and size_of(claim) > float(parse_quantity(capacity))

@@ -21,7 +21,10 @@ from kai_fleet.cluster.probes.wait import (
 
 
 def _kind(verb: str) -> None:
-    """Replace this process by a script for kind clusters; it finds Python in KIND_PYTHON."""
+    """Replace this process by a script for kind clusters: `create` or `delete`.
+
+    The script finds Python in KIND_PYTHON, which is this one unless the environment has another.
+    """
     # With bash: files in a wheel are not executable.
     command = ["bash", str(SCRIPTS / f"{verb}.sh")]
     os.execvpe(command[0], command, {"KIND_PYTHON": sys.executable, **os.environ})
