@@ -45,7 +45,10 @@ def python_properties(properties: Mapping[str, PropertyValue]) -> dict[str, Any]
 
 
 def property_values(content: Mapping[str, object]) -> Values:
-    """Plain Python as the SDK's values: its own class takes neither an int nor a nested value."""
+    """Plain Python as the SDK's values: its own class takes neither an int nor a nested value.
+
+    Raises ValueError for a value that JSON does not have.
+    """
     return dict(PropertyValue.unmarshal_map(values.struct(content)))
 
 
