@@ -162,7 +162,7 @@ def _ipv4_ranges(cidrs: Iterable[str]) -> str:
     """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
 
     All versions of Kubernetes with ValidatingAdmissionPolicies can compare numbers in CEL, but only
-    newer ones networks.
+    newer ones networks. IPv6 networks are left out. Raises ValueError for what is no network.
     """
     ranges = []
     for cidr in cidrs:
@@ -293,7 +293,7 @@ def _flag(on: object) -> str:
 
 
 def amount(quantity: pulumi.Input[float | str]) -> Text:
-    """A quantity as it is, a number without a fraction.
+    """A quantity as text: a text as it is, of a number the whole part.
 
     Languages other than Python send every number as a float.
     """

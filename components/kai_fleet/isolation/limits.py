@@ -206,6 +206,9 @@ def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:
 
 
 def _nat64(cidr: str) -> str:
-    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052)."""
+    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052).
+
+    Raises ValueError for what is no IPv4 network.
+    """
     ipv4 = ip_network(cidr, strict=False)
     return f"{_NAT64 + int(ipv4.network_address)}/{96 + ipv4.prefixlen}"

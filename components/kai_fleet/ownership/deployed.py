@@ -101,8 +101,8 @@ class Deployed:
     def next_wait_number(self, component: str, name: str) -> int:
         """The number for the triggers of a component's wait in this run.
 
-        It rises by one if the release was uninstalled by hand. The new release has the id of the
-        old one, so the id alone would not run the wait again.
+        It is 0 if the wait never ran. It rises by one if the release was uninstalled by hand: the
+        new release has the id of the old one, so the id alone would not run the wait again.
         """
         last = self.last_wait_number(component, name)
         if last is None:

@@ -35,7 +35,10 @@ Values: TypeAlias = dict[str, Any]
 def vcluster_values(
     name: str, args: VirtualClusterArgs, namespace: Input[str], release: VclusterRelease
 ) -> Values:
-    """Chart values of this version for the arguments, with `values` of the arguments over all."""
+    """Chart values of this version for the arguments, with `values` of the arguments over all.
+
+    What `oidc` adds to a list comes in front of the list in `values`.
+    """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
     computed = {
