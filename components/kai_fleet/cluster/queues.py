@@ -280,6 +280,7 @@ class Queues:
         """
 
         def attempt(name: str) -> Failure | None:
+            """Call `act`; return a refusal, None without one. Raises ClusterAwayError."""
             try:
                 self._patient(lambda: act(name))
             except RefusedError as error:

@@ -263,6 +263,7 @@ def _content(response: BaseHTTPResponse, limits: AnswerLimits) -> bytes:
 
 
 def _refusal(response: BaseHTTPResponse, body: bytes) -> RefusedError:
+    """The error for a status: AbsentError for 404, BusyError for 429, RefusedError for others."""
     reason = response.reason or ""
     if response.status == HTTPStatus.NOT_FOUND:
         return AbsentError(response.status, reason, body)

@@ -97,6 +97,7 @@ class Connection:
 
 
 def _tls(loaded: Configuration) -> ssl.SSLContext:
+    """Certificates and checks of TLS; none is checked if the kubeconfig says so. Raises OSError."""
     tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
     if not loaded.verify_ssl:
         tls.check_hostname = False

@@ -45,7 +45,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
 def main() -> None:
     """Run the probe that the arguments name. If it fails, print one sentence and exit with 1.
 
-    With HOST_FAILED if the host's API server has failed for too long.
+    Exit with HOST_FAILED if the host's API server has failed for too long. A missing variable of
+    the environment reads like a malformed object: both are a KeyError.
     """
     probe = PROBES.get(" ".join(sys.argv[1:]))
     if probe is None:

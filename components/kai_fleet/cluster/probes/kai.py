@@ -253,6 +253,7 @@ def _apply(api: Api, plural: str, name: str, spec: Object) -> None:
     }
 
     def missing() -> list[str]:
+        """Apply the spec, or say which object of the chart is still missing. Raises KubeError."""
         if name == _OF_THE_CHART[plural] and api.find(path) is None:
             return [f"{plural}.kai.scheduler/{name}, which KAI's chart makes"]
         api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
