@@ -36,7 +36,10 @@ def registry_secrets(
 
 
 def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:
-    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry."""
+    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry.
+
+    It contains the passwords. Raises KeyError for an account without a name or password.
+    """
     auths = {}
     for registry, account in accounts.items():
         username = account["username"]

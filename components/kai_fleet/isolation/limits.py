@@ -77,7 +77,8 @@ def _device_amounts(
 ) -> Amounts:
     """The quota of devices and of ResourceClaims.
 
-    GPUs of another vendor and ResourceClaims are 0 unless granted.
+    GPUs of another vendor and ResourceClaims are 0 unless granted. With a DeviceClass granted,
+    `max_claims` bounds the ResourceClaims.
     """
     amounts = _requests(dict.fromkeys(GPU_RESOURCES, 0))
     amounts |= _requests(granted_gpus)

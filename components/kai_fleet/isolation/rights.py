@@ -70,7 +70,10 @@ def _in_namespace(
     version: str | None,
     values: Mapping[str, object] | None,
 ) -> list[Rule]:
-    """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown."""
+    """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown.
+
+    A version without values has none set. Raises IndexError for a version without a minor number.
+    """
     minor = _ANY_MINOR
     if version is not None:
         minor = version_key(version)[1]
@@ -98,7 +101,7 @@ def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
 
 
 def _is_on(value: object) -> bool:
-    """Whether a chart value switches a feature on: true, or a number of replicas above one."""
+    """Whether a chart value switches a feature on: true, or an integer, of replicas, above one."""
     if value is True or value == "true":
         return True
     return isinstance(value, int) and value > 1

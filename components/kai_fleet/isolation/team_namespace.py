@@ -119,6 +119,7 @@ class TeamNamespace(ComponentResource):
         self.register_outputs({"name": self._namespace})
 
     def _declare_namespace(self, name: str, opts: ResourceOptions) -> Resource:
+        """Declare the namespace; of one that exists only our labels and annotations, which stay."""
         metadata: Any = namespace_metadata(name, self._args)
         if not self._args.get("use_existing"):
             return core.v1.Namespace(

@@ -104,6 +104,7 @@ def _parent_queues(args: MonitoringArgs, scheduler: str, **labels: str) -> list[
 
 
 def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rule:
+    """A rule that records the metric `kai_fleet:NAME` with these labels, by default the value 1."""
     return {
         "record": f"kai_fleet:{name}",
         "labels": labels,

@@ -109,7 +109,10 @@ def _cause(error: Exception, method: str) -> BaseException:
 
 
 def announce(port: int) -> None:
-    """Tell the engine the port. From then on the process ends with the engine, or by Ctrl-C."""
+    """Tell the engine the port, on stdout. Only the main thread may call this.
+
+    From then on Ctrl-C ends the process, and so does the end of the engine within a second.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise asyncio prints a traceback
 
     def watch(parent: int) -> NoReturn:

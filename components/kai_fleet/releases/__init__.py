@@ -211,7 +211,8 @@ def instead(releases: Mapping[str, Release], version: str) -> str:
 
     The first of these: the version with the `v` that it lacks, the newest of its line, the
     recommended one, the newest of all. None but the first may have a caveat. For a version that is
-    newer than the known ones the text offers `untested: true` as well.
+    newer than the known ones the text offers `untested: true` as well. `releases` are in ascending
+    order, as in the table.
     """
     if f"v{version}" in releases:
         return f"v{version}"
@@ -229,7 +230,8 @@ def taken_for(releases: Mapping[str, object], version: str) -> str | None:
     """The known version whose entry serves for a newer one that was not tried here.
 
     That is the newest of its line, or of all if the line is unknown. None for a version that is
-    known, retracted, or older than that one.
+    known, retracted, or not newer than that one. `releases` are in ascending order, as in the
+    table.
     """
     if version in releases or version == RETRACTED:
         return None
