@@ -25,7 +25,7 @@ class ClusterConnection:
     context: str | None = None
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
-        """PROBE_KUBECONFIG or PROBE_CONTEXT for a probe, which reads no command line."""
+        """The variable by which a probe finds the cluster: PROBE_KUBECONFIG or PROBE_CONTEXT."""
         return {f"PROBE_{key.upper()}": value for key, value in self.properties().items()}
 
     def properties(self) -> dict[str, pulumi.Input[str]]:

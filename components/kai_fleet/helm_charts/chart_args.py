@@ -33,8 +33,8 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
 
     The chart is the first of: `chart` of the component's arguments, with the login of
     `chart_account`; the package in the folder that the environment variable of `MIRROR` names; and
-    `home`, an OCI reference or the URL of a repository. A URL and not a local alias of the
-    repository, because aliases differ by machine.
+    `home`, an OCI reference or the URL of a repository. It is no local alias of a repository:
+    aliases differ by machine.
 
     Raises:
         pulumi.RunError: the chart's location or the Chart.yaml of a local package names another

@@ -225,8 +225,8 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
     - If the team has no pool, they bar the pools of other teams.
     - Any other team needs none: the node selector of its pods keeps them in its pool.
     """
-    # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
-    # selector of the pool, and those of the control plane that of the control pool.
+    # Where a scheduler puts a pod is judged only in a team without a pool. In other teams pods have
+    # the node selector of the pool, or as control plane that of the control pool.
     match = {"resourceRules": _NAMING_A_NODE} if args.get("node_pool") else None
     bindings = {}
     for number, selector in enumerate(_barred_nodes(args)):

@@ -132,7 +132,7 @@ class TeamNamespace(ComponentResource):
         return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
 
     def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
-        """Declare that the team's queue is as declared, if it is one of a shared tree."""
+        """Declare the check of the team's queue, if that is one of a shared tree."""
         refusal = self._args.get("queue_refusal")
         if refusal is None:
             return []

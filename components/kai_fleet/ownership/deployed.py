@@ -112,7 +112,10 @@ class Deployed:
 
 
 def full_name(stack: str) -> str:
-    """The stack as `organization/project/stack`; a bare name is a stack of this project."""
+    """The stack as `organization/project/stack`; a bare name is a stack of this project.
+
+    A name with a slash is returned as it is.
+    """
     if "/" in stack:
         return stack
     organization = pulumi.get_organization()

@@ -129,7 +129,7 @@ def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
     """Labels of the Queue objects, by the queue's name, for those that need one.
 
     A shard selects its queues by the label `kai.scheduler/node-pool`; the default shard takes the
-    queues without it. A top-level queue's shard holds for all queues below.
+    queues without it. A top-level queue's shard holds for all queues below, whose own is not read.
     """
     labels = {}
     for top_name, top_queue in queues.items():

@@ -23,7 +23,8 @@ def nested(dotted: str, value: object) -> dict[str, object]:
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Layers merged, later ones over earlier ones.
 
-    Mappings are merged key by key; lists and scalars are replaced, also by None.
+    Mappings are merged key by key; lists and scalars are replaced, also by None. The layers stay as
+    they are.
     """
     result: dict[str, Any] = {}
     for layer in layers:

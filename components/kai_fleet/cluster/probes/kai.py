@@ -104,7 +104,10 @@ def _names(variable: str) -> list[str]:
 
 
 def _keys() -> _Keys:
-    """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's."""
+    """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's.
+
+    Raises KeyError for a team without PROBE_PLACE.
+    """
     team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
     if not team:
         return _Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
