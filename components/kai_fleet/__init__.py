@@ -47,6 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    """Import a component, or the arguments of one. Raises AttributeError for any other name."""
     module = _MODULES.get(name.removesuffix("Args"))
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

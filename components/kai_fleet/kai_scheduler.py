@@ -102,13 +102,19 @@ class KaiScheduler(ComponentResource):
         self.register_outputs({"version": args["version"]})
 
     def _probe_environment(self) -> ProbeEnvironment:
-        """Environment variables by which the probes reach KAI's cluster."""
+        """Environment variables by which the probes reach KAI's cluster.
+
+        Raises pulumi.RunError as `connection_of` does.
+        """
         if self._is_inside:
             return self._args["probe_environment"]
         return connection_of(self._title, self._args).environment()
 
     def _refuse_wrong_cluster(self, name: str, provider: ProviderResource | None) -> None:
-        """Refuse KAI for a vCluster without the vCluster's provider, and a second KAI on a host."""
+        """Refuse KAI for a vCluster without the vCluster's provider, and a second KAI on a host.
+
+        A host on which this stack has a release of KAI is not read. Raises pulumi.RunError.
+        """
         if self._is_inside:
             if provider is None and self.get_provider(NAMESPACE) is None:
                 # Without a provider it would be created on the host.
@@ -146,8 +152,8 @@ class KaiScheduler(ComponentResource):
     def _cluster_policy_crd(self, opts: ResourceOptions) -> Resource:
         """Declare the CRD of NVIDIA's ClusterPolicy, without which some KAI operators crash-loop.
 
-        On a host, where KAI is in no vCluster, deleting the resource leaves
-        the CRD in the cluster, and no update changes its `spec`.
+        On a host, where KAI is in no vCluster, deleting the resource leaves the CRD in the cluster,
+        and no update changes its `spec`.
         """
         if not self._is_inside:
             # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
@@ -162,7 +168,10 @@ class KaiScheduler(ComponentResource):
         )
 
     def _release(self, child: ResourceOptions, dependencies: list[Resource]) -> Release:
-        """Declare KAI's Helm release, which a new version upgrades or replaces."""
+        """Declare KAI's Helm release, which a new version upgrades or replaces.
+
+        Raises pulumi.RunError as `chart_args` does.
+        """
         name = f"{self._prefix}-release"
         installed = deployed.read().versions.get(deployed.resource_key(KAI_SCHEDULER, name))
         replacing = ResourceOptions(

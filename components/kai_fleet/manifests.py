@@ -23,6 +23,9 @@ def declare_manifests(
     that a preview shows it, rules check it, and removing it from a file deletes it. Not by
     `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline plan and a new
     vCluster have none.
+
+    `files` has the objects by file; the files' names do not matter. Raises KeyError for an object
+    without `apiVersion`, `kind` or `metadata.name`.
     """
     manifests = list(chain.from_iterable(files.values()))
     declared_first = [
@@ -45,13 +48,19 @@ def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
 
 
 def type_of(manifest: Manifest) -> str:
-    """The type of the object's resource; Pulumi calls the group of `v1` core."""
+    """The type of the object's resource: `kubernetes:apps/v1:Deployment`.
+
+    Pulumi calls the group of `v1` core. Raises KeyError without `apiVersion` or `kind`.
+    """
     group, _, version = manifest["apiVersion"].rpartition("/")
     return f"kubernetes:{group or 'core'}/{version}:{manifest['kind']}"
 
 
 def name_of(team: str, manifest: Manifest) -> str:
-    """The name of the object's resource: TEAM/NAMESPACE/NAME, or TEAM/NAME without a namespace."""
+    """The name of the object's resource: TEAM/NAMESPACE/NAME, or TEAM/NAME without a namespace.
+
+    The kind is not part of it: the resource's type tells it. Raises KeyError without a name.
+    """
     metadata = manifest["metadata"]
     parts = [team]
     if "namespace" in metadata:

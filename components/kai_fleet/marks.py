@@ -51,7 +51,7 @@ def has_mark(text: str) -> bool:
 
 
 def paths_of_marks(value: object) -> Iterator[Path]:
-    """Paths in a plain value to texts and keys that contain a mark.
+    """Paths in a plain value to texts and keys that contain a mark, in no particular order.
 
     A mapping or list that several paths reach, or that contains itself, as YAML's aliases allow, is
     searched only once, at one of its paths. Nothing below a marked key is searched.

@@ -130,7 +130,7 @@ class QueueTree(ComponentResource):
     All queues are one resource of `kai_fleet.provider`, because the engine writes its
     complete state at each step: a thousand resources would take minutes. A preview still shows each
     queue's change, and a refresh finds changes by hand. Let it depend on the KaiScheduler: KAI's
-    webhook refuses Queues until it runs.
+    webhook refuses Queues until it runs. Without queues nothing is declared.
 
     Raises:
         pulumi.RunError: an argument is not one that it takes, two queues have one name, a quantity

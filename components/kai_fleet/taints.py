@@ -39,9 +39,10 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def closing_taint(
     tolerations: Sequence[Toleration], nodes: Sequence[Iterable[Taint]]
 ) -> Taint | None:
-    """A taint, if there is one on each node, that keeps off pods with only these tolerations.
+    """The first node's taint that keeps pods off if each node has one; else None.
 
-    It is the first node's; None without nodes. `nodes` has the taints of each node.
+    Pods have only these tolerations, and `nodes` has the taints of each node. PreferNoSchedule and
+    taints that Kubernetes sets itself keep nothing off. None without nodes.
     """
     closing = [_untolerated(tolerations, taints) for taints in nodes]
     if not closing or None in closing:
@@ -61,7 +62,10 @@ def _untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> 
 
 
 def toleration_to_write(taint: Taint) -> str:
-    """A toleration of the taint as a stack file has it: `{key: "gpu", effect: "NoSchedule"}`."""
+    """A toleration of the taint as a stack file has it: `{key: "gpu", effect: "NoSchedule"}`.
+
+    A value or effect that is empty is left out.
+    """
     parts = [key for key in ("key", "value", "effect") if taint.get(key)]
     fields = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in parts)
     return f"{{{fields}}}"

@@ -55,7 +55,10 @@ def text(value: Any) -> Maybe[str] | None:
 
 
 def quoted(value: object) -> str:
-    """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number."""
+    """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number.
+
+    Quotes and backslashes in a text are not escaped.
+    """
     if isinstance(value, bool):
         value = str(value).lower()
     return f'"{text(value)}"'

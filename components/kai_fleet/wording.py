@@ -83,7 +83,8 @@ def _one_ends_with_other(one: str, other: str) -> bool:
 def number_in(value: object, *, whole: bool = True) -> str:
     """The text itself if it is a number without a sign; "" for every other value.
 
-    The number may have decimals only if it need not be `whole`.
+    It has at most 18 digits, without zeros in front. Only if it need not be `whole` it may have
+    decimals, at most 17.
     """
     form = _WHOLE if whole else _DECIMAL
     if isinstance(value, str) and form.fullmatch(value):

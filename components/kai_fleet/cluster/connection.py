@@ -25,11 +25,14 @@ class ClusterConnection:
     context: str | None = None
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
-        """PROBE_KUBECONFIG or PROBE_CONTEXT for a probe, which reads no command line."""
+        """The variable by which a probe finds the cluster: PROBE_KUBECONFIG or PROBE_CONTEXT."""
         return {f"PROBE_{key.upper()}": value for key, value in self.properties().items()}
 
     def properties(self) -> dict[str, pulumi.Input[str]]:
-        """`kubeconfig` or `context`, as components and the package's provider take them."""
+        """`kubeconfig` or `context`, as components and the package's provider take them.
+
+        Without either `context` is "", which means the current one.
+        """
         if self.kubeconfig is not None:
             return {"kubeconfig": self.kubeconfig}
         return {"context": self.context or ""}
@@ -37,7 +40,8 @@ class ClusterConnection:
     def identity(self) -> pulumi.Input[str]:
         """What identifies the cluster: the context, or a hash of the kubeconfig's CA.
 
-        The CA stays when credentials or addresses change. A recreated vCluster has another one.
+        The CA stays when credentials or addresses change. A recreated vCluster has another one. The
+        hash is no secret.
         """
         if self.kubeconfig is None:
             return self.context or ""
@@ -45,7 +49,10 @@ class ClusterConnection:
 
 
 def _authority(kubeconfig: str) -> str:
-    """A hash of the CA in a kubeconfig, else of the server's address, else of a constant."""
+    """A hash, of 16 characters, of the CA in a kubeconfig, else of the server's URL.
+
+    A text without either, such as a comment, has the hash of a constant.
+    """
     found = _AUTHORITY.search(kubeconfig) or _SERVER.search(kubeconfig)
     identity = found[1] if found else "None"
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -110,7 +117,8 @@ def kubernetes_provider(
     """A Kubernetes provider for a cluster.
 
     `inside` is true for a vCluster: each request has a timeout of 15 seconds, and declared objects
-    that exist already are updated.
+    that exist already are updated. While `cluster_identifier` stays, another kubeconfig only
+    updates the provider; without one another cluster replaces it.
     """
     return kubernetes.Provider(
         name,

@@ -84,6 +84,8 @@ Failures = list[Failure]
 class Queues:
     """The queues of one tree in one cluster.
 
+    Each method sets the limits of `api` anew: 30 seconds for the list, then `total_seconds`.
+
     Args:
         api: The cluster.
         tree: The name of the tree, which is the value of the label.
@@ -118,7 +120,8 @@ class Queues:
         A default queue of KAI's chart with the declared spec is left as it is. These fail, and are
         left as they are: queues that somebody else created under a declared name, the chart's
         default queues with another spec among them; queues below one of these; and queues that the
-        cluster refuses. All other queues are as declared afterwards.
+        cluster refuses. All other queues are as declared afterwards, unless the cluster stops
+        answering: then a failure with the name "" says so, and later levels are left out.
 
         Args:
             specs: The spec of each queue.
@@ -271,10 +274,13 @@ class Queues:
     ) -> Failures:
         """Call `act` with each name, the names of a level at the same time; return the failures.
 
-        If the cluster stops answering, that is a failure, and later levels are skipped.
+        A refusal that is not about one queue has the name "", and other queues are still tried. If
+        the cluster stops answering, that is a failure with the name "", too, and later levels are
+        skipped.
         """
 
         def attempt(name: str) -> Failure | None:
+            """Call `act`; return a refusal, None without one. Raises ClusterAwayError."""
             try:
                 self._patient(lambda: act(name))
             except RefusedError as error:
@@ -363,7 +369,7 @@ def _levels(specs: Specs) -> list[list[str]]:
 
 
 def _tree_of(queue: KubeObject) -> str | None:
-    """The tree that a queue's label names."""
+    """The tree that a queue's label names; None without the label."""
     return queue.labels.get(TREE)
 
 

@@ -44,7 +44,10 @@ class StoreUse:
 
 
 def claims(team: str, store: ChartStore) -> list[str]:
-    """The names of the claims of a vCluster's store; none for a store without a volume."""
+    """The names of the claims of a vCluster's store; none for a store without a volume.
+
+    Of `embeddedEtcd` only that of the first replica.
+    """
     if store.type == "etcd":
         return [f"data-{member}" for member in members(team, store)]
     if store.workload == "statefulset":
@@ -60,7 +63,7 @@ def members(team: str, store: ChartStore) -> list[str]:
 
 
 def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> StoreUse:
-    """How full a store is. Whatever cannot be read, or is malformed, is left out.
+    """How full a store is. What cannot be read, or is malformed, is left out.
 
     Args:
         api: The host.
@@ -133,6 +136,9 @@ def size_of(claim: KubeObject) -> float:
 
 
 def grows(claim: KubeObject) -> bool:
-    """Whether a claim requests more bytes than its volume has yet. Raises ValueError."""
+    """Whether a claim requests more bytes than its volume has yet; False without a volume.
+
+    Raises ValueError.
+    """
     capacity = value_at(claim.status, "capacity.storage")
     return capacity is not None and size_of(claim) > float(parse_quantity(capacity))

@@ -71,7 +71,10 @@ class TenantKubeconfigError(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Pieces:
-    """A CA, a client certificate and its key, as PEM. `expires` is when the certificate expires."""
+    """A CA, a client certificate and its key, as PEM.
+
+    `expires` is when the client certificate expires, in UTC.
+    """
 
     authority: str
     certificate: str
@@ -89,7 +92,10 @@ class Pieces:
 
 
 def kubeconfig_text(context: str, cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
-    """A kubeconfig with one cluster and one user, which are named like the context."""
+    """A kubeconfig with one cluster and one user, which are named like the context.
+
+    The fields of both are taken as they are.
+    """
     built = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -106,7 +112,7 @@ def explain(
 ) -> str:
     """Sentences about a vCluster's Secret, with the commands that repair it.
 
-    `workload` is what kubectl calls its control plane.
+    They contain no value of the Secret. `workload` is what kubectl calls its control plane.
     """
     commands = " and ".join(repair_commands(name, namespace, workload=workload))
     return (
@@ -125,7 +131,10 @@ def name_writer(name: str) -> str:
 def repair_commands(
     name: str, namespace: str, kubectl: str = "kubectl", workload: str = "statefulset"
 ) -> tuple[str, ...]:
-    """Commands that make vCluster write its Secret again: it does so when it starts."""
+    """Commands that make vCluster write its Secret again: it does so when it starts.
+
+    They have to run in this order. `kubectl` begins each: the program, with options if needed.
+    """
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
         f"{kubectl} -n {namespace} rollout restart {workload} {name}",
@@ -209,6 +218,7 @@ def _parsed(match: re.Match[str]) -> Pieces:
 
 
 def _decoded(text: str) -> bytes:
+    """The bytes of a base64 text. Raises ValueError."""
     return base64.b64decode(text, validate=True)
 
 
@@ -227,9 +237,10 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
 
     Args:
         service: The vCluster's Service.
-        access: Ingress, Gateway, NodePort, LoadBalancer or ClusterIP.
+        access: Ingress, Gateway, NodePort or LoadBalancer; any other text means ClusterIP.
         host: With Ingress and Gateway the complete result; with NodePort the nodes' address; with
-            LoadBalancer it replaces the balancer's address, which must exist all the same.
+            LoadBalancer it replaces the balancer's address, which must exist all the same. With
+            ClusterIP it is ignored.
 
     Raises one of MALFORMED for a malformed Service.
     """
@@ -252,7 +263,10 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
 
 
 def _balancer(service: Fields) -> str:
-    """The host name or address of a Service's first load balancer; "" while it has none."""
+    """The host name or address of a Service's first load balancer; "" while it has none.
+
+    Raises one of MALFORMED.
+    """
     balancers = value_at(service, "status.loadBalancer.ingress")
     if not balancers:
         return ""

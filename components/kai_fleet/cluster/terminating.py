@@ -47,7 +47,7 @@ class Cause:
 def live(api: Api) -> Read:
     """A function that reads objects from an API server; no objects of a kind that does not exist.
 
-    The function raises KubeError.
+    The function raises KubeError, also for a group that does not exist, and one of MALFORMED.
     """
 
     def read(group: str, plural: str, namespace: str) -> Sequence[KubeObject]:
@@ -129,7 +129,7 @@ def _silent_groups(space: KubeObject, read: Read) -> Iterator[Cause]:
 
 
 def is_silent(item: KubeObject) -> bool:
-    """Whether an APIService does not answer."""
+    """Whether an APIService does not answer; one whose state is unknown counts as answering."""
     return item.condition("Available").get("status") == "False"
 
 
@@ -205,7 +205,10 @@ def _kept_by_itself(space: KubeObject, now: datetime) -> Iterator[Cause]:
 
 
 def has_finalizer(item: KubeObject) -> bool:
-    """Whether an object has a finalizer that Kubernetes does not remove itself."""
+    """Whether an object has a finalizer that Kubernetes does not remove itself.
+
+    Kubernetes removes those without a domain, and those of `kubernetes.io` and domains below it.
+    """
     return any("kubernetes.io/" not in name and "/" in name for name in item.finalizers)
 
 

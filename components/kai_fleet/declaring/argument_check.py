@@ -76,7 +76,7 @@ def check(
     Args:
         component: type and name, for messages: `KaiScheduler ml`.
         kind: the TypedDict of `args`; only its fields of type pulumi.Input may be Outputs.
-        more: gives further mistakes; called only if there are none of types.
+        more: gives further mistakes; called only if this check finds none.
 
     Raises:
         pulumi.RunError: arguments are unknown, missing, contradicting, of another type or none of
@@ -272,7 +272,7 @@ def _is_union(kind: Hint) -> bool:
 
 
 def _plain(kind: Hint) -> Hint:
-    """The type `T` of `pulumi.Input[T]`, also of one beside components; another type unchanged."""
+    """The type `T` of `pulumi.Input[T]`, alone or beside components; another type unchanged."""
     return typing.get_args(kind)[0] if _is_union(kind) else kind
 
 

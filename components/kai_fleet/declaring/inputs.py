@@ -33,7 +33,8 @@ class TolerationArgs(TypedDict):
 def plain_spec(toleration: Mapping[str, object]) -> Toleration:
     """Arguments without Outputs as an entry of a pod's spec, with the operator filled in.
 
-    With operator Exists a value is left out, with Equal an absent one is "".
+    With operator Exists a value is left out, with Equal an absent one is "". Raises KeyError
+    without a key.
     """
     operator = toleration.get("operator")
     if not operator:

@@ -126,7 +126,10 @@ def adding_labels(
 def hide_values(
     args: ResourceTransformationArgs,
 ) -> ResourceTransformationResult | None:
-    """A transformation that makes the values of a Helm release secret; None for other resources."""
+    """A transformation that makes the values of a Helm release secret; None for other resources.
+
+    Raises KeyError for a release without values; each of ours has some.
+    """
     if args.type_ != RELEASE:
         return None
     props = {**args.props, "values": Output.secret(args.props["values"])}

@@ -17,9 +17,10 @@ def registry_secrets(
     registries: Mapping[str, RegistryArgs] | None,
     opts: ResourceOptions,
 ) -> list[Resource]:
-    """Declare the image pull Secret `secret` in a namespace; none without registries. The
-    resource's name begins with `prefix`. The Secret is updated in place: the next pull uses a new
-    password.
+    """Declare the image pull Secret `secret` in a namespace; none without registries.
+
+    The resource's name is `prefix` with the Secret's name without `kai-fleet-`. The Secret is
+    updated in place: the next pull uses a new password.
     """
     if not registries:
         return []
@@ -35,7 +36,10 @@ def registry_secrets(
 
 
 def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:
-    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry."""
+    """The base64 text of `.dockerconfigjson` with the accounts' names and passwords by registry.
+
+    It contains the passwords. Raises KeyError for an account without a name or password.
+    """
     auths = {}
     for registry, account in accounts.items():
         username = account["username"]

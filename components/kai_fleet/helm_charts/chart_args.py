@@ -33,8 +33,8 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
 
     The chart is the first of: `chart` of the component's arguments, with the login of
     `chart_account`; the package in the folder that the environment variable of `MIRROR` names; and
-    `home`, an OCI reference or the URL of a repository. A URL and not a local alias of the
-    repository, because aliases differ by machine.
+    `home`, an OCI reference or the URL of a repository. It is no local alias of a repository:
+    aliases differ by machine.
 
     Raises:
         pulumi.RunError: the chart's location or the Chart.yaml of a local package names another
@@ -67,7 +67,10 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
 
 
 def _refuse_other_file(chart: str, name: str, version: str, home: str) -> None:
-    """Refuse a URL that Helm would read as a file, and a local package of another chart."""
+    """Refuse a URL that Helm would read as a file, and a local package of another chart.
+
+    Raises pulumi.RunError.
+    """
     if "://" in chart:
         _refuse_beside(chart, name, home)
     else:
@@ -76,7 +79,7 @@ def _refuse_other_file(chart: str, name: str, version: str, home: str) -> None:
 
 def _refuse_beside(chart: str, name: str, home: str) -> None:
     """Refuse a chart that is also a file: Helm looks for a file of a chart's name first, and for
-    `oci://…` in a folder `oci:`.
+    `oci://…` in a folder `oci:`. Raises pulumi.RunError.
     """
     if (file := Path(chart)).exists():
         raise pulumi.RunError(
@@ -99,6 +102,7 @@ def _wrong_content(chart: str, name: str, version: str) -> str | None:
 
 
 def _refuse_if(why: str | None, name: str, version: str) -> None:
+    """Raise pulumi.RunError unless `why`, the rest of "the chart", is None."""
     if why is not None:
         raise pulumi.RunError(
             f"the chart for {name} {version} {why}; write oci://…/{name},"

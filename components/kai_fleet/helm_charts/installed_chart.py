@@ -43,14 +43,20 @@ def hold_to(
 def _refuse_version(
     component: str, name: str, expected: str, excluded: str | None, version: object
 ) -> None:
-    """Raise pulumi.RunError for another version than the expected one and the excluded one."""
+    """Raise pulumi.RunError for another version than the expected one and the excluded one.
+
+    A version that is absent passes.
+    """
     if not version or version == excluded or same_version(str(version), expected):
         return
     _refuse(component, f"has a chart whose version is {version}, and not {expected} of {name}")
 
 
 def _refuse_name(component: str, expected: str, version: str, status: object) -> None:
-    """Raise pulumi.RunError if a release's status has a chart with another name."""
+    """Raise pulumi.RunError if a release's status has a chart with another name.
+
+    A status without a chart passes: nothing is installed yet.
+    """
     name = status.get("chart") if isinstance(status, Mapping) else getattr(status, "chart", None)
     if name and name != expected:
         _refuse(component, f"has the chart {name}, and not {expected} {version}")

@@ -162,7 +162,7 @@ def _ipv4_ranges(cidrs: Iterable[str]) -> str:
     """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
 
     All versions of Kubernetes with ValidatingAdmissionPolicies can compare numbers in CEL, but only
-    newer ones networks.
+    newer ones networks. IPv6 networks are left out. Raises ValueError for what is no network.
     """
     ranges = []
     for cidr in cidrs:
@@ -225,8 +225,8 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
     - If the team has no pool, they bar the pools of other teams.
     - Any other team needs none: the node selector of its pods keeps them in its pool.
     """
-    # Bindings by a scheduler are judged only in a team without a pool. Other pods have the node
-    # selector of the pool, and those of the control plane that of the control pool.
+    # Where a scheduler puts a pod is judged only in a team without a pool. In other teams pods have
+    # the node selector of the pool, or as control plane that of the control pool.
     match = {"resourceRules": _NAMING_A_NODE} if args.get("node_pool") else None
     bindings = {}
     for number, selector in enumerate(_barred_nodes(args)):
@@ -293,7 +293,7 @@ def _flag(on: object) -> str:
 
 
 def amount(quantity: pulumi.Input[float | str]) -> Text:
-    """A quantity as it is, a number without a fraction.
+    """A quantity as text: a text as it is, of a number the whole part.
 
     Languages other than Python send every number as a float.
     """

@@ -77,7 +77,8 @@ def _device_amounts(
 ) -> Amounts:
     """The quota of devices and of ResourceClaims.
 
-    GPUs of another vendor and ResourceClaims are 0 unless granted.
+    GPUs of another vendor and ResourceClaims are 0 unless granted. With a DeviceClass granted,
+    `max_claims` bounds the ResourceClaims.
     """
     amounts = _requests(dict.fromkeys(GPU_RESOURCES, 0))
     amounts |= _requests(granted_gpus)
@@ -206,6 +207,9 @@ def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:
 
 
 def _nat64(cidr: str) -> str:
-    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052)."""
+    """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052).
+
+    Raises ValueError for what is no IPv4 network.
+    """
     ipv4 = ip_network(cidr, strict=False)
     return f"{_NAT64 + int(ipv4.network_address)}/{96 + ipv4.prefixlen}"

@@ -48,7 +48,10 @@ _EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
 
 
 def content(name: str) -> Any:
-    """The YAML file `name`.yaml beside this module, parsed. Do not change it: it is cached."""
+    """The YAML file `name`.yaml beside this module, parsed. Do not change it: it is cached.
+
+    Raises FileNotFoundError.
+    """
     return table(name, package=__package__)
 
 
@@ -108,7 +111,7 @@ def binding(
     Args:
         name: Its name.
         bound_policy: The name of the policy in the cluster.
-        mode: `deny`, `audit` or `warn`.
+        mode: `deny`, `audit` or `warn`; any other text raises KeyError.
         namespace: The only namespace where the policy applies. Default: all.
         match: Further fields of `matchResources`.
         param_ref: Its `paramRef`.

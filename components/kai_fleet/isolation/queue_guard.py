@@ -158,7 +158,8 @@ def queue_bounds(
 def _allowed_queues(queues: Iterable[str], prefix: str) -> str:
     """The queues that pods may name, for a message.
 
-    They are sorted: the engine hands a program its queues in another order than the file has.
+    They are sorted: the engine hands a program its queues in another order than the file has. At
+    most twelve are named.
     """
     names = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
     if not names:

@@ -45,9 +45,9 @@ def vcluster_on_host(args: TeamNamespaceArgs) -> list[Rule]:
 def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[list[Rule]]:
     """The rules of the vCluster's Role in the team's namespace.
 
-    Without `vcluster_version` they are the rules of all versions.
-    Without it and `vcluster_values`, as for a team with a stack of its own, they are those of all
-    objects that a vCluster may sync without a grant of the platform.
+    Without `vcluster_version` they are the rules of all versions. If `vcluster_values` are absent,
+    too, as for a team with a stack of its own, the values are unknown: then the rules allow every
+    object that a vCluster may sync without a grant of the platform.
     """
     version = args.get("vcluster_version")
     return resolved(_in_namespace, team, version, args.get("vcluster_values"))
@@ -70,7 +70,10 @@ def _in_namespace(
     version: str | None,
     values: Mapping[str, object] | None,
 ) -> list[Rule]:
-    """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown."""
+    """The rules of a vCluster's Role. Without a version `values` may be None: they are unknown.
+
+    A version without values has none set. Raises IndexError for a version without a minor number.
+    """
     minor = _ANY_MINOR
     if version is not None:
         minor = version_key(version)[1]
@@ -83,7 +86,11 @@ def _in_namespace(
 
 
 def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
-    """Whether a vCluster with these chart values gets a right; None: the values are unknown."""
+    """Whether a vCluster with these chart values gets a right; None: the values are unknown.
+
+    It does not if the value at `unless` is false. If the right has `when`, one of the values there
+    has to be on, or the values unknown and the right `unasked`.
+    """
     if "unless" in right and value_at(values, right["unless"]) is False:
         return False
     if "when" not in right:
@@ -94,7 +101,7 @@ def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
 
 
 def _is_on(value: object) -> bool:
-    """Whether a chart value switches a feature on: true, or a number of replicas above one."""
+    """Whether a chart value switches a feature on: true, or an integer, of replicas, above one."""
     if value is True or value == "true":
         return True
     return isinstance(value, int) and value > 1

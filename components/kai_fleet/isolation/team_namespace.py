@@ -119,6 +119,7 @@ class TeamNamespace(ComponentResource):
         self.register_outputs({"name": self._namespace})
 
     def _declare_namespace(self, name: str, opts: ResourceOptions) -> Resource:
+        """Declare the namespace; of one that exists only our labels and annotations, which stay."""
         metadata: Any = namespace_metadata(name, self._args)
         if not self._args.get("use_existing"):
             return core.v1.Namespace(
@@ -131,7 +132,7 @@ class TeamNamespace(ComponentResource):
         return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
 
     def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
-        """Declare that the team's queue is as declared, if it is one of a shared tree."""
+        """Declare the check of the team's queue, if that is one of a shared tree."""
         refusal = self._args.get("queue_refusal")
         if refusal is None:
             return []

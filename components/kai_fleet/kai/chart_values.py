@@ -87,7 +87,10 @@ def kai_objects(release: KaiRelease, args: KaiSchedulerArgs) -> dict[str, dict[s
 
 
 def _shard_spec(name: str, shard: ShardArgs) -> Values:
-    """The `spec` of a SchedulingShard; the chart's own `default` selects nodes without a label."""
+    """The `spec` of a SchedulingShard, without what its arguments lack.
+
+    The chart's own `default` selects nodes without a label.
+    """
     # KAI takes integers; other languages send every number as a fraction.
     queue_depth = {
         action: resolved(int, jobs) for action, jobs in shard.get("queue_depth", {}).items()

@@ -8,10 +8,10 @@ from kai_fleet.releases import KAI, KaiRelease, why_replaced
 def replacing_properties(
     version: KaiRelease, installed: str | None, component: pulumi.Resource
 ) -> list[str]:
-    """Properties of the release whose change replaces it.
+    """Properties of the release whose change replaces it; none if Helm upgrades it in place.
 
     Log, if the version changes, whether the release is upgraded in place or replaced, and why.
-    `installed` is the version that the stack has.
+    `installed` is the version that the stack has; None if it has no release.
     """
     if installed is not None and installed != version.version:
         why = _log_switch(version, installed, component)

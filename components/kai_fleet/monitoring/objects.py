@@ -20,7 +20,11 @@ def declare_object(
     spec: Input[Spec],
     opts: ResourceOptions,
 ) -> None:
-    """Declare object `kai-fleet` of the Prometheus operator."""
+    """Declare an object of the Prometheus operator as a resource called `resource`.
+
+    The object is called `kai-fleet`, so a namespace has one of each `kind`: PodMonitor,
+    ServiceMonitor, PrometheusRule. It has the labels of `args`, and nothing else of these.
+    """
     CustomResource(
         resource,
         api_version="monitoring.coreos.com/v1",

@@ -71,7 +71,7 @@ def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
 
 
 def dashboards() -> dict[str, str]:
-    """JSON of each Grafana dashboard by name."""
+    """JSON of each Grafana dashboard by its name in dashboards.yaml."""
     by_name = filled("dashboards.yaml")["dashboards"]
     return {name: json.dumps(dashboard, indent=1) for name, dashboard in by_name.items()}
 
@@ -104,6 +104,7 @@ def _parent_queues(args: MonitoringArgs, scheduler: str, **labels: str) -> list[
 
 
 def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rule:
+    """A rule that records the metric `kai_fleet:NAME` with these labels, by default the value 1."""
     return {
         "record": f"kai_fleet:{name}",
         "labels": labels,
@@ -112,7 +113,11 @@ def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rul
 
 
 def filled(file: str, **values: object) -> Any:
-    """The content of a YAML file beside this module, with its {{Placeholders}} replaced."""
+    """The content of a YAML file beside this module, with its {{Placeholders}} replaced.
+
+    Each is replaced by the text of the value of its name, which may be no Output, without quotes of
+    YAML. Raises KeyError for a placeholder without a value.
+    """
 
     def value_of(placeholder: re.Match[str]) -> str:
         return str(values[placeholder[1]])

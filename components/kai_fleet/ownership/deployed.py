@@ -101,8 +101,8 @@ class Deployed:
     def next_wait_number(self, component: str, name: str) -> int:
         """The number for the triggers of a component's wait in this run.
 
-        It rises by one if the release was uninstalled by hand. The new release has the id of the
-        old one, so the id alone would not run the wait again.
+        It is 0 if the wait never ran. It rises by one if the release was uninstalled by hand: the
+        new release has the id of the old one, so the id alone would not run the wait again.
         """
         last = self.last_wait_number(component, name)
         if last is None:
@@ -112,7 +112,10 @@ class Deployed:
 
 
 def full_name(stack: str) -> str:
-    """The stack as `organization/project/stack`; a bare name is a stack of this project."""
+    """The stack as `organization/project/stack`; a bare name is a stack of this project.
+
+    A name with a slash is returned as it is.
+    """
     if "/" in stack:
         return stack
     organization = pulumi.get_organization()

@@ -121,7 +121,10 @@ def require(
 
 
 def _undecided(name: str, host_object: HostObject, problem: str) -> None:
-    """Warn in a preview and refuse in an update, because the host could not be read."""
+    """Warn in a preview and refuse in an update, because the host could not be read.
+
+    Raises pulumi.RunError in an update.
+    """
     subject = host_object.subject
     cause = f"{name}: cannot decide whether another program has made {subject}: {problem}"
     if not is_dry_run():

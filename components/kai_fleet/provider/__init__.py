@@ -10,7 +10,10 @@ from kai_fleet.names import PACKAGE
 
 
 def version() -> str:
-    """The version of the installed package, such as `0.4.0`."""
+    """The version of the installed package, such as `0.4.0`.
+
+    Raises importlib.metadata.PackageNotFoundError.
+    """
     return metadata.version(PACKAGE)
 
 

@@ -75,7 +75,8 @@ def in_python(hint: object, value: object) -> object:
     """A value from another language as a type hint of Python describes it, at any depth.
 
     Keys of a TypedDict get Python's spelling; unknown keys keep theirs, and keys with a null are
-    dropped. A number becomes an int if the hint says so. Any other value is returned as it is.
+    dropped. A number becomes an int if the hint says so, without its decimals. Any other value is
+    returned as it is, also one of another type than the hint's.
     """
     container = typing.get_origin(hint) or hint
     arguments = typing.get_args(hint)

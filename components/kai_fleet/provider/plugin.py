@@ -70,7 +70,10 @@ class KaiFleet(provider.Provider):
         return provider.GetSchemaResponse(Components().schema)
 
     async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
-        """Name each queue that differs, at its own path. Another cluster replaces the tree."""
+        """Name each queue that differs, at its own path. Another cluster replaces the tree.
+
+        Another kubeconfig or context is no difference. A QueueCheck is compared in the same way.
+        """
         kinds = dict(_differences(_tree(request.old_state), _tree(request.new_inputs)))
         replaces = []
         if "cluster" in kinds:
@@ -89,7 +92,7 @@ class KaiFleet(provider.Provider):
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
         """Create the whole tree, or check queues; a preview does neither.
 
-        Raises PluginError, with the partial state if there is one.
+        Raises SomeQueuesError and KubeError as `_make` and `_checked` do.
         """
         if _is_check(request.urn):
             inputs = _checked(request.properties, preview=request.preview)
@@ -105,7 +108,7 @@ class KaiFleet(provider.Provider):
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Change the queues that differ, or check queues; a preview does neither.
 
-        Raises PluginError, with the partial state if there is one.
+        Raises SomeQueuesError and KubeError as `_make` and `_checked` do.
         """
         if _is_check(request.urn):
             return provider.UpdateResponse(_checked(request.news, preview=request.preview))
@@ -120,8 +123,8 @@ class KaiFleet(provider.Provider):
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are in the cluster; without any, the response has no id.
 
-        So has one of a cluster that does not answer, if _DELETE_UNREACHABLE gives it up. Raises
-        PluginError.
+        So has one of a cluster that does not answer, if _DELETE_UNREACHABLE gives it up. Returns a
+        QueueCheck as it is. Raises PluginError, and QueuesError if the list is refused.
         """
         if _is_check(request.urn):
             return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
@@ -138,7 +141,7 @@ class KaiFleet(provider.Provider):
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree, except in a cluster that _DELETE_UNREACHABLE gives up.
 
-        Raises PluginError.
+        Raises PluginError, and SomeQueuesError and QueuesError as `Queues.remove` does.
         """
         if _is_check(request.urn):
             return
@@ -146,7 +149,10 @@ class KaiFleet(provider.Provider):
         await asyncio.to_thread(_if_reachable, properties, "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
-        """Read a Secret's content, which stays secret, or any other object."""
+        """Read a Secret's content, which stays secret, or any other object.
+
+        Errors of the cluster are part of the answer: see `_answer`.
+        """
         answer = await asyncio.to_thread(_answer, request.tok, python_properties(request.args))
         values = property_values(answer)
         if "data" in answer:
@@ -193,7 +199,9 @@ def _make(declared: Values, identity: str, old_queues: Properties) -> State:
     Raises:
         SomeQueuesError: The tree failed. The error's `partial` keeps `old_queues` in the state; the
             label finds queues that were created.
-        PluginError: The cluster does not answer, or refuses to list the queues.
+        ClusterAwayError: The cluster does not answer when the queues are listed.
+        QueuesError: It refuses to list them.
+        UnusableKubeconfigError: Its kubeconfig cannot be used.
     """
     inputs = python_properties(declared)
     tree = _tree(declared)
@@ -241,7 +249,8 @@ def _if_reachable(
 ) -> Answer | None:
     """The result of `ask`; None if PULUMI_K8S_DELETE_UNREACHABLE gives up an unreachable cluster.
 
-    Raises PluginError otherwise; for an unreachable cluster it names the variable and `command`.
+    Raises PluginError for an unreachable cluster or an unusable kubeconfig otherwise, with the
+    variable and `command`. Other errors of `ask` are raised as they are.
     """
     try:
         return ask(_queues(inputs))
@@ -278,7 +287,10 @@ def _tree(properties: Values) -> State:
 def _differences(
     old: Properties, new: Properties, path: str = ""
 ) -> Iterator[tuple[str, provider.PropertyDiffKind]]:
-    """The property path and the kind of each difference. A null counts as an absent value."""
+    """The property path and the kind of each difference: `queues["ml"]["priority"]`.
+
+    A null counts as an absent value. Lists are compared as a whole.
+    """
     for key in {**old, **new}:
         key_path = f'{path}["{key}"]' if path else key
         before = old.get(key)
@@ -302,7 +314,10 @@ def _connection_in(inputs: Properties) -> Connection:
 
 @lru_cache
 def _opened(content: str, context: str) -> Connection:
-    """Connect to each cluster once: it may take a second. Raises UnusableKubeconfigError."""
+    """Connect to each cluster once in this process: it may take a second.
+
+    Raises UnusableKubeconfigError, which is not cached.
+    """
     return connection(content, context=context)
 
 
@@ -311,6 +326,8 @@ def _answer(function: str, arguments: Properties) -> State:
 
     Errors are part of it, because the engine would reword an exception: `problem` is the message,
     `denied` says that this user may not read the object, `away` that the cluster did not answer.
+    Otherwise SECRET has the result of `_secret`; any other function says whether the object at
+    `path` is `there`, with what `_about` tells of it.
     """
     if function == SECRET:
         path = "/api/v1/namespaces/{namespace}/secrets/{name}".format_map(arguments)
@@ -372,7 +389,8 @@ def _about(item: Properties) -> State:
     """What a program needs to know about an object, or about a list of nodes.
 
     Of an object `labels`, `spec`, a RuntimeClass' `handler`, a PriorityClass' `value`, and the
-    `release` of Helm that owns it. Of a list the `nodes`, each with its `labels` and `taints`.
+    `release` of Helm that owns it as NAMESPACE/NAME: `None/None` without one. Of a list the
+    `nodes`, each with its `labels` and `taints`.
     """
     if "items" in item:
         nodes = map(KubeObject, item["items"])
@@ -396,7 +414,8 @@ def _about(item: Properties) -> State:
 def serve_here() -> dict[str, str]:
     """Serve in a thread of this process, which has loaded most of the provider already.
 
-    Returns the environment variable that makes the engine attach to it, and start no plugin.
+    Returns, once it can be reached, the environment variable that makes the engine attach to it,
+    and start no plugin. Providers that the variable has already stay in it.
     """
     port = Future[int]()
     serving = partial(serve, KaiFleet(), version(), _Servicer, port.set_result)

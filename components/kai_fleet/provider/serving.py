@@ -45,7 +45,10 @@ def python_properties(properties: Mapping[str, PropertyValue]) -> dict[str, Any]
 
 
 def property_values(content: Mapping[str, object]) -> Values:
-    """Plain Python as the SDK's values: its own class takes neither an int nor a nested value."""
+    """Plain Python as the SDK's values: its own class takes neither an int nor a nested value.
+
+    Raises ValueError for a value that JSON does not have.
+    """
     return dict(PropertyValue.unmarshal_map(values.struct(content)))
 
 
@@ -106,7 +109,10 @@ def _cause(error: Exception, method: str) -> BaseException:
 
 
 def announce(port: int) -> None:
-    """Tell the engine the port. From then on the process ends with the engine, or by Ctrl-C."""
+    """Tell the engine the port, on stdout. Only the main thread may call this.
+
+    From then on Ctrl-C ends the process, and so does the end of the engine within a second.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise asyncio prints a traceback
 
     def watch(parent: int) -> NoReturn:

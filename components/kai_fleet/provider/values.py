@@ -64,7 +64,7 @@ class _Reader(NamedTuple):
 
 
 def struct(values: Mapping[str, object]) -> Struct:
-    """Plain values as the engine takes them."""
+    """Plain values as the engine takes them. Raises ValueError for what JSON does not have."""
     message = Struct()
     message.update(values)
     return message

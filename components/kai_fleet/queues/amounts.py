@@ -20,7 +20,7 @@ def means_unlimited(written: object) -> bool:
 
 
 def is_unlimited_in_spec(amount: object) -> bool:
-    """Whether an amount of a Queue's `spec` is unlimited."""
+    """Whether an amount of a Queue's `spec` is unlimited: -1."""
     return amount == _IN_SPEC
 
 

@@ -15,9 +15,9 @@ def check_queues(
     refusal: Input[str],
     opts: ResourceOptions,
 ) -> Resource:
-    """Declare that these queues of a shared tree are as declared.
+    """Declare the check that these queues of a shared tree are as declared.
 
-    The update fails here, with `refusal`, unless that is empty.
+    The update fails here, with `refusal`, unless that is empty. A preview does not.
     """
     properties: dict[str, Any] = {"queues": list(queues), "refusal": refusal}
     return pulumi.CustomResource(QUEUE_CHECK, name, properties, opts)

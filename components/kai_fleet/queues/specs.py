@@ -129,7 +129,7 @@ def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
     """Labels of the Queue objects, by the queue's name, for those that need one.
 
     A shard selects its queues by the label `kai.scheduler/node-pool`; the default shard takes the
-    queues without it. A top-level queue's shard holds for all queues below.
+    queues without it. A top-level queue's shard holds for all queues below, whose own is not read.
     """
     labels = {}
     for top_name, top_queue in queues.items():
@@ -236,6 +236,7 @@ def _read(name: str, queue: Queue, parent: str | None) -> _QueueNode:
 
 
 def _read_share(queue: Queue, resource: str) -> _Share:
+    """The share of a resource as it is written. Raises ValueError for an invalid quantity."""
     share = share_of(queue, resource)
     quota = _amount(resource, share.get("quota"))
     limit = _amount(resource, share.get("limit"))
@@ -247,10 +248,12 @@ def _read_share(queue: Queue, resource: str) -> _Share:
 
 
 def _amount(resource: str, quantity: object) -> float | None:
-    """The quantity in KAI's units; None if there is none.
+    """The quantity in KAI's units, UNLIMITED for `unlimited` and -1; None if there is none.
+
+    It is rounded: CPU to a thousandth of a millicore, memory to 10^6 bytes, GPUs to a millionth.
 
     Raises:
-        ValueError: it is no Kubernetes quantity.
+        ValueError: `parse_quantity` refuses it.
     """
     if quantity is None:
         return None

@@ -82,7 +82,10 @@ class KaiRelease(Release):
     """Values of the chart that this version needs."""
 
     def resources_key(self, deployment: str) -> str:
-        """The dotted chart value for the resources of a Deployment; "" if the chart has none."""
+        """The dotted chart value for the resources of a Deployment.
+
+        "" if the chart has none for it, or if the name is "".
+        """
         name = deployment
         if deployment.startswith("kai-scheduler"):  # of a shard: kai-scheduler-default
             name = "scheduler"
@@ -147,7 +150,10 @@ class GpuProvider:
 
 @cache
 def table(name: str, package: str = __package__) -> Any:
-    """The YAML file `name`.yaml of a package, parsed. Do not change it: it is cached."""
+    """The YAML file `name`.yaml of a package, parsed. Do not change it: it is cached.
+
+    Raises FileNotFoundError.
+    """
     return yaml.load((files(package) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
 
 
@@ -177,12 +183,18 @@ class UnknownVersionError(LookupError):
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """The numbers in a version, to compare versions by; a text without numbers is the lowest."""
+    """The numbers in a version, to compare versions by; a text without numbers is the lowest.
+
+    Numbers of a suffix count, too: `v0.16.0-rc.1` is above `v0.16.0`.
+    """
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def takes_external_pod_groups(version: str) -> bool:
-    """Whether a KAI takes a pod's queue from a PodGroup that it did not create itself."""
+    """Whether a KAI takes a pod's queue from a PodGroup that it did not create itself.
+
+    False for the version "", which stands for no KAI.
+    """
     return version_key(version) >= (0, 15)
 
 
@@ -199,7 +211,8 @@ def instead(releases: Mapping[str, Release], version: str) -> str:
 
     The first of these: the version with the `v` that it lacks, the newest of its line, the
     recommended one, the newest of all. None but the first may have a caveat. For a version that is
-    newer than the known ones the text offers `untested: true` as well.
+    newer than the known ones the text offers `untested: true` as well. `releases` are in ascending
+    order, as in the table.
     """
     if f"v{version}" in releases:
         return f"v{version}"
@@ -217,7 +230,8 @@ def taken_for(releases: Mapping[str, object], version: str) -> str | None:
     """The known version whose entry serves for a newer one that was not tried here.
 
     That is the newest of its line, or of all if the line is unknown. None for a version that is
-    known, retracted, or older than that one.
+    known, retracted, or not newer than that one. `releases` are in ascending order, as in the
+    table.
     """
     if version in releases or version == RETRACTED:
         return None
@@ -297,7 +311,7 @@ def support(
 ) -> Support:
     """The support of a version of KAI or vCluster on a day, by default today.
 
-    The version may be outside the table.
+    A version outside the table is not maintained, and a caveat does not count: see `standing`.
     """
     release = releases.get(version)
     if release is not None:
@@ -310,7 +324,10 @@ def support(
 
 
 def _support_on(release: Release, today: date) -> Support:
-    """The support of a version of the table on a day; the last day counts as supported."""
+    """The support of a version of the table on a day; the last day counts as supported.
+
+    A line without published dates counts as not maintained.
+    """
     if release.support_end is None:
         return Support(False, f"no support dates are published for line {release.line}")
     if release.support_end < today:

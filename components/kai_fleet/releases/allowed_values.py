@@ -33,6 +33,9 @@ def refusals(
     - is a null, with which Helm drops the chart's default,
     - is a text with `{{`, which Helm would run with the rights of whoever installs the chart,
     - is a text of several lines, which could add an object to the chart's manifests.
+
+    A key of a mapping counts as a text. Texts at the keys that the table has at `texts` may be any.
+    A value that only the update knows yields a refusal without cause and fix.
     """
     yield from _refused(chart, values, _allowed(chart, version), key="")
 
@@ -41,7 +44,7 @@ def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
     """The values that the chart of a KAI version ignores.
 
     Those are values that only charts of other versions read, and settings of a component, such as
-    `podgruper.resources`, that no version has.
+    `podgruper.resources`, that no version has. Of the former those that are null are left out.
     """
     for path in _KAI_SPANS:
         if value_at(values, path) is not None and not _is_read(path, version):

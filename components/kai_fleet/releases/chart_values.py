@@ -23,7 +23,8 @@ def nested(dotted: str, value: object) -> dict[str, object]:
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Layers merged, later ones over earlier ones.
 
-    Mappings are merged key by key; lists and scalars are replaced, also by None.
+    Mappings are merged key by key; lists and scalars are replaced, also by None. The layers stay as
+    they are.
     """
     result: dict[str, Any] = {}
     for layer in layers:
@@ -44,7 +45,8 @@ def values_of(
     """Layers of a chart in chart-values.yaml, with these arguments filled in.
 
     Keys with an empty value (None, "", an empty mapping or list) are left out. If several layers
-    have a key, the last one that is not empty counts.
+    have a key, the last one that is not empty counts. Raises KeyError for a chart or layer that is
+    not in the table.
     """
     tables = table("chart-values")[chart]
     by_key = {}
@@ -58,7 +60,10 @@ def values_of(
 
 
 def _filled(written: object, args: Mapping[str, object]) -> Any:
-    """A value of the table; for `$argument` and `$argument|default` the argument in its place."""
+    """A value of the table; for `$argument` and `$argument|default` the argument in its place.
+
+    An argument is a dotted key. One that is absent or None gives the default, in YAML, else None.
+    """
     if not isinstance(written, str) or not written.startswith("$"):
         return written
     argument, _, default = written.removeprefix("$").partition("|")

@@ -55,8 +55,8 @@ def chart_in(location: str) -> NamedChart:
 def mismatch(location: str, names: tuple[str, ...], version: str) -> str | None:
     """What is wrong with the location of a chart, as the rest of "a chart which"; None if nothing.
 
-    It has to name a chart of one of these names, at this version; "" stands for any version. The
-    text repeats nothing of the location, which may contain a password.
+    It has to name a chart of one of these names, at this version; "" stands for any version. Only a
+    URL has to say a version. The text repeats nothing of the location, which may have a password.
     """
     chart = chart_in(location)
     if chart.name not in names:
@@ -107,7 +107,7 @@ def packaged(path: str) -> NamedChart | None:
 def _metadata_in_archive(package: Path) -> Iterator[bytes]:
     """The content of every file that Helm takes for the Chart.yaml, up to 10^6 bytes of each.
 
-    Helm drops the first segment of each path.
+    Helm drops the first segment of each path. Raises OSError, EOFError, tarfile.TarError.
     """
     with tarfile.open(package) as archive:
         for member in archive:

@@ -67,8 +67,8 @@ def right_key(key: str) -> str | None:
 def right_field(key: str, written: str) -> str:
     """The field of a pod where KAI reads this key: `label` or `annotation`.
 
-    KAI reads queues from labels, and shares of GPUs from annotations. For other keys this is the
-    field where the key is `written`.
+    KAI reads queues from labels. A key in KAI's domain that KAI reads stays in the field where it
+    is `written`. Every other key, such as that of a share of a GPU, belongs in the annotations.
     """
     if key == QUEUE_LABEL:
         return "label"

@@ -28,12 +28,15 @@ def mode_of_switch(on: bool) -> SharingMode:
 
 
 def has_mode(version: str, mode: str) -> bool:
-    """Whether a KAI version can share GPUs in a mode."""
+    """Whether a KAI version can share GPUs in a mode; True for a text that is no mode."""
     return mode not in SINCE or version_key(version) >= version_key(SINCE[mode])
 
 
 def sharing_values(version: str, mode: SharingMode) -> dict[str, object]:
-    """The values of KAI's chart for a mode. `Disabled` has some too: v0.18 shares by default."""
+    """The values of KAI's chart for a mode. `Disabled` has some too: v0.18 shares by default.
+
+    Whether the version has the mode is not checked: `has_mode` tells it.
+    """
     if not has_sharing_modes(version):
         values: dict[str, object] = {"global": {"gpuSharing": mode != DISABLED}}
         if mode == HAMI_CORE:
@@ -53,7 +56,7 @@ def mode_in(version: str, values: object) -> Any:
     """The mode that values of KAI's chart choose; None if they choose none.
 
     It is as written there, which may be no mode at all. From v0.18 on it is UNKNOWN if only the
-    update knows it.
+    update knows it. Before, HamiCore alone counts as chosen: `global.gpuSharing` is not read.
     """
     if not has_sharing_modes(version):
         return HAMI_CORE if value_at(values, _HAMI_SWITCH) is True else None

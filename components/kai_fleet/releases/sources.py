@@ -80,7 +80,10 @@ class KnownSources:
 
     @property
     def kai_images(self) -> list[str]:
-        """Prefixes that names of KAI's images may have, without a slash at the end."""
+        """Prefixes that names of KAI's images may have, without a slash at the end.
+
+        They are not checked, and not completed with Docker Hub.
+        """
         prefixes = [*KAI_IMAGES]
         prefixes += [name.removesuffix("/") for name in self.images]
         for registry in self.mirror:
@@ -128,7 +131,10 @@ def registry_place(name: str) -> str:
 
 
 def mirrored(mirror: str, place: str) -> str:
-    """The place of images in a mirror: below it, at the path that they have in their registry."""
+    """The place of images in a mirror: below it, at the path that they have in their registry.
+
+    It is the mirror itself for a `place` that is only a host.
+    """
     path = place.partition("/")[2]
     return f"{mirror}/{path}".removesuffix("/")
 

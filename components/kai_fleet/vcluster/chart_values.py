@@ -35,7 +35,10 @@ Values: TypeAlias = dict[str, Any]
 def vcluster_values(
     name: str, args: VirtualClusterArgs, namespace: Input[str], release: VclusterRelease
 ) -> Values:
-    """Chart values of this version for the arguments, with `values` of the arguments over all."""
+    """Chart values of this version for the arguments, with `values` of the arguments over all.
+
+    What `oidc` adds to a list comes in front of the list in `values`.
+    """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
     computed = {
@@ -68,7 +71,10 @@ def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
 
 
 def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Values | None:
-    """The selector of the host's nodes to sync; None leaves the chart's default."""
+    """The selector of the host's nodes to sync: the pool's, all in mode `virtual`, else None.
+
+    None leaves the chart's default.
+    """
     if node_pool:
         return {"labels": dict(node_pool)}
     if mode == "virtual":
@@ -119,7 +125,7 @@ def argument_values(args: VirtualClusterArgs) -> Values:
 
 
 def _parent_ref(gateway: str) -> dict[str, str]:
-    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`."""
+    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`; it is not checked."""
     return dict(zip(("namespace", "name"), gateway.split("/"), strict=False))
 
 

@@ -50,7 +50,9 @@ class SecretAnswer(TypedDict, total=False):
     data: dict[str, str]
     """Data of the Secret, base64 by key."""
     problem: str
-    """Why the Secret cannot be used: of the provider a predicate, then sentences; "" if it can."""
+    """Why the Secret cannot be used; "" if it can. The provider sends a predicate, as in `is not
+    there`; `_read` puts sentences in its place.
+    """
     cluster: str
     """UID of the vCluster that answers at the server that was asked."""
     server: str

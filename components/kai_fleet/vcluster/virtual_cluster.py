@@ -305,7 +305,7 @@ def _printed(
 
     In a preview it is what the last wait printed, with the UID of the vCluster that is there now. A
     wait that runs again prints only in the update: with an unknown address the preview would show
-    everything inside as replaced, which is so only for another vCluster.
+    everything inside as replaced, although only another vCluster replaces it.
     """
     last = secret.last_printed()
     if last and is_dry_run():

@@ -81,12 +81,16 @@ class AnswerLimits:
 
 
 def _require_not_exceeded(left: int, limit: str) -> None:
+    """Raise UnreachableError if `left` is negative; `limit` names the limit in words."""
     if left < 0:
         raise UnreachableError(f"it answers more than {limit}, which is more than is read of it")
 
 
 def require_shallow(content: Container) -> None:
-    """Raise UnreachableError for a JSON value nested deeper than any object of Kubernetes."""
+    """Raise UnreachableError for JSON of more than 100 levels: no object of Kubernetes has so many.
+
+    Recursive functions may read the value afterwards.
+    """
     level = [content]
     for _ in range(_MOST_LEVELS):
         level = _containers_below(level)

@@ -42,7 +42,7 @@ _NETWORK_ERRORS: Final = (ApiException, HTTPError, http.client.HTTPException, OS
 
 
 class Limits(TypedDict, total=False):
-    """What `Api` allows an API server: seconds of time, and bytes of answers."""
+    """What `Api` allows an API server: its arguments of the same names."""
 
     seconds: float
     total_seconds: float
@@ -51,6 +51,9 @@ class Limits(TypedDict, total=False):
 
 class Api:
     """A client of one API server. Its requests raise RefusedError or UnreachableError.
+
+    A path begins with a slash: `/api/v1/pods`. `query` has the parameters of a URL, unescaped.
+    `host` is the server's URL, `context` the context in the kubeconfig.
 
     Control characters in answers are removed, except tabs and line breaks: tenants choose the
     texts. A GET that a busy server refuses (429) is repeated after the time that the server names,
@@ -98,7 +101,10 @@ class Api:
         self._answer_limits = AnswerLimits(total_seconds, self._most_bytes)
 
     def get(self, path: str, **query: str) -> Object:
-        """GET an object, or a list of objects. Raises AbsentError if it does not exist."""
+        """GET an object, or a list of objects; {} if the answer is JSON but no mapping.
+
+        Raises AbsentError if it, or its kind, does not exist.
+        """
         limits = self._limits()
         while True:
             try:
@@ -116,7 +122,7 @@ class Api:
         return self._ask("GET", path, {}).decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
-        """GET an object; None if it does not exist."""
+        """GET an object; None if it, or its kind, does not exist."""
         with suppress(AbsentError):
             return self.get(path)
         return None
@@ -124,8 +130,9 @@ class Api:
     def list(self, path: str, **query: str) -> list[Object]:
         """All objects of a collection, in one response: pages cost more than they save.
 
-        Raises UnreachableError if the answer is no list, RefusedError if it is incomplete. Items
-        that are no objects are left out.
+        Empty if the answer has no `items`. Items that are no mappings are left out. Raises
+        UnreachableError if `items` is no list, RefusedError if the list is incomplete, AbsentError
+        if the kind does not exist.
         """
         items = _items(self.get(path, **query))
         if not isinstance(items, list):
@@ -163,7 +170,7 @@ class Api:
         return objects, refused
 
     def post(self, path: str, body: Object, **query: str) -> Object:
-        """Create an object, and return it. Sent once, as are `patch` and `delete`."""
+        """Create an object, and return it. Writes are sent once, also to a busy server."""
         return _parsed(self._ask("POST", path, query, body), self._limits())
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
@@ -218,7 +225,10 @@ class Api:
 
 
 def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
-    """Start `work` in a thread that does not keep the process alive."""
+    """Start `work` in a thread that does not keep the process alive.
+
+    The Future gets its result, or its exception.
+    """
     outcome: Future[bytes] = Future()
 
     def run() -> None:
@@ -232,9 +242,11 @@ def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
 
 
 def _content(response: BaseHTTPResponse, limits: AnswerLimits) -> bytes:
-    """The body of an answer. Raises UnreachableError beyond the limits, RefusedError for an error.
+    """The body of an answer.
 
-    Compressed data was not requested, and is not decompressed: it could expand to gigabytes.
+    Raises UnreachableError beyond the limits, RefusedError for a status other than 2xx, and errors
+    of the network. Compressed data was not requested, and is not decompressed: it could expand to
+    gigabytes.
     """
     body = bytearray()
     try:
@@ -251,6 +263,7 @@ def _content(response: BaseHTTPResponse, limits: AnswerLimits) -> bytes:
 
 
 def _refusal(response: BaseHTTPResponse, body: bytes) -> RefusedError:
+    """The error for a status: AbsentError for 404, BusyError for 429, RefusedError for others."""
     reason = response.reason or ""
     if response.status == HTTPStatus.NOT_FOUND:
         return AbsentError(response.status, reason, body)

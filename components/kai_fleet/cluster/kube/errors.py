@@ -32,6 +32,7 @@ class RefusedError(KubeError):
     """The API server answered a request with an error.
 
     `status` and `reason` are those of HTTP. `message` is the server's own text, "" without one.
+    Both texts are safe to show: one line without control characters, of at most 2000 characters.
     """
 
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
@@ -67,7 +68,7 @@ def _retry_seconds(retry_after: str) -> float:
 
 
 def complaint(why: KubeError) -> str:
-    """A phrase for messages about an API server's error."""
+    """A phrase for messages about an API server's error, which is safe to show."""
     if isinstance(why, RefusedError):
         phrase = f"the API answers {why}"
         return f"{phrase}: {why.message}" if why.message else phrase
@@ -91,8 +92,7 @@ def short(why: object) -> str:
     """The innermost cause in an error's text, on one line of at most 200 characters.
 
     It stands in the last line, where urllib3 chains causes with ">: ". An error without a text
-    becomes the name of its class.
-    Give it no error that quotes a kubeconfig.
+    becomes the name of its class. No secret is hidden: give it no error that quotes a kubeconfig.
     """
     lines = str(why).strip().splitlines()
     last_line = lines[-1] if lines else type(why).__name__

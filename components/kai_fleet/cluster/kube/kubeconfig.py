@@ -32,14 +32,17 @@ _IMPERSONATION: Final = {"as", "as-groups", "as-uid", "as-user-extra"}
 
 
 class Connection:
-    """An API server's address, and the official client with the credentials for it.
+    """An API server's URL in `host`, and the official client with the credentials for it.
 
     `context` is the context's name in the kubeconfig. `authority` is the certificate authority in
     the kubeconfig, as PEM; None if it names none.
     """
 
     def __init__(self, loaded: Configuration, context: str) -> None:
-        """Read the certificates and keys at once: the caller may delete their files."""
+        """Read the certificates and keys at once: the caller may delete their files.
+
+        Raises OSError for a file that cannot be used.
+        """
         self.host = str(loaded.host)
         self.context = context
         self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
@@ -94,6 +97,7 @@ class Connection:
 
 
 def _tls(loaded: Configuration) -> ssl.SSLContext:
+    """Certificates and checks of TLS; none is checked if the kubeconfig says so. Raises OSError."""
     tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
     if not loaded.verify_ssl:
         tls.check_hostname = False
@@ -118,8 +122,8 @@ def connection(
     """Connect with a kubeconfig. A credential plugin that it names is run.
 
     Args:
-        content: The kubeconfig itself; without it `file` is read.
-        context: By default the current context.
+        content: The kubeconfig itself; for None and "" `file` is read.
+        context: None and "" mean the current context.
         file: One path or several, as in KUBECONFIG; by default $KUBECONFIG, else ~/.kube/config.
 
     Raises:
@@ -154,7 +158,8 @@ def _read(content: str | None, file: str | None) -> ConfigNode:
 def _loaded(kubeconfig: ConfigNode, login: _Login, folder: str) -> Configuration:
     """The client's configuration, with certificates and keys as files in `folder`.
 
-    Raises ValueError if a credential plugin returns neither a token nor a certificate.
+    Runs the credential plugin. Raises ValueError if it returns neither a token nor a certificate,
+    and what the loader raises.
     """
     loaded = Configuration()
     loaded.retries = False  # and no redirects: a refusal is an answer here

@@ -43,7 +43,11 @@ class Killed(NamedTuple):
 
 
 class KubeObject(dict[str, Any]):
-    """One object. A property raises one of MALFORMED if the object is malformed."""
+    """One object. Properties and methods raise one of MALFORMED if the object is malformed.
+
+    Texts of a tenant's object are the tenant's: `Api` removes control characters, and only
+    `well_named` checks names and labels.
+    """
 
     @property
     def name(self) -> str:
@@ -82,7 +86,10 @@ class KubeObject(dict[str, Any]):
 
     @property
     def phase(self) -> str | None:
-        """The phase in the status: of a pod Pending, Running, Succeeded or Failed."""
+        """The phase in the status: of a pod Pending, Running, Succeeded or Failed.
+
+        None without one.
+        """
         return self.status.get("phase")
 
     @property
@@ -191,9 +198,10 @@ class KubeObject(dict[str, Any]):
 
     @property
     def rolled_out(self) -> bool:
-        """Whether a workload's rollout is complete: stricter than kubectl, 0 replicas are not.
+        """Whether a workload's rollout is complete.
 
-        All replicas, at least one, are updated and available, and no old replica is left.
+        All replicas are updated and available, and no old replica is left. Other than for kubectl,
+        a workload with 0 replicas is not rolled out.
         """
         status = self.status
         if status.get("observedGeneration", 0) < self["metadata"].get("generation", 0):
@@ -214,7 +222,10 @@ class KubeObject(dict[str, Any]):
         return objects.takes_pods(self)
 
     def gpus(self, resource: str) -> float:
-        """The allocatable amount of a GPU resource, such as `nvidia.com/gpu`, on a node."""
+        """The allocatable number of a GPU resource, such as `nvidia.com/gpu`, on a node.
+
+        0 if the node does not have it.
+        """
         allocatable = self.status.get("allocatable") or {}
         return float(parse_quantity(allocatable.get(resource, 0)))
 
@@ -228,8 +239,8 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     """The objects of a list whose names Kubernetes allows, with only their valid labels.
 
     Of several objects with one name and namespace only the first counts. Anything but a list gives
-    no objects. A tenant controls the API server of its vCluster, and operators copy commands with
-    names from it into a shell.
+    no objects. Other fields, annotations among them, are unchecked. A tenant controls the API
+    server of its vCluster, and operators copy commands with names from it into a shell.
     """
     if not isinstance(items, list):
         return

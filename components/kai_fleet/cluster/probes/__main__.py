@@ -21,7 +21,10 @@ from kai_fleet.cluster.probes.wait import (
 
 
 def _kind(verb: str) -> None:
-    """Replace this process by a script for kind clusters; it finds Python in KIND_PYTHON."""
+    """Replace this process by a script for kind clusters: `create` or `delete`.
+
+    The script finds Python in KIND_PYTHON, which is this one unless the environment has another.
+    """
     # With bash: files in a wheel are not executable.
     command = ["bash", str(SCRIPTS / f"{verb}.sh")]
     os.execvpe(command[0], command, {"KIND_PYTHON": sys.executable, **os.environ})
@@ -42,7 +45,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
 def main() -> None:
     """Run the probe that the arguments name. If it fails, print one sentence and exit with 1.
 
-    With HOST_FAILED if the host's API server has failed for too long.
+    Exit with HOST_FAILED if the host's API server has failed for too long. A missing variable of
+    the environment reads like a malformed object: both are a KeyError.
     """
     probe = PROBES.get(" ".join(sys.argv[1:]))
     if probe is None:

@@ -57,9 +57,9 @@ def wait() -> None:
 
     KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready.
 
-    Raises:
-        NotReadyError: The chart in KAI_CHART is for another version; or KAI_TIMEOUT seconds are
-            over; or KAI is gone, or a ConfigMap that one of its pods mounts.
+    Raises UnusableKubeconfigError, and NotReadyError if the chart in KAI_CHART is for another
+    version, if KAI_TIMEOUT seconds are over, if KAI or a ConfigMap of its pods is gone, or as
+    `cluster` does.
     """
     version = os.environ["KAI_VERSION"]
     chart = os.environ.get("KAI_CHART")
@@ -71,7 +71,7 @@ def wait() -> None:
     keys = _keys()
 
     def memory_key(pod: KubeObject) -> str:
-        """The key of a pod's memory limit; that of all values if the chart has none for it."""
+        """The key of a pod's memory limit, else of all values. Raises UnknownVersionError."""
         part = kai(version).resources_key(pod.made_by(deployments))
         return f"{keys.values}.{part}" if part else keys.values
 
@@ -99,12 +99,15 @@ def wait() -> None:
 
 
 def _names(variable: str) -> list[str]:
-    """The names in an environment variable, separated by commas."""
+    """The names in an environment variable, separated by commas; none if it is absent."""
     return [name for name in os.environ.get(variable, "").split(",") if name]
 
 
 def _keys() -> _Keys:
-    """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's."""
+    """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's.
+
+    Raises KeyError for a team without PROBE_PLACE.
+    """
     team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
     if not team:
         return _Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
@@ -112,9 +115,10 @@ def _keys() -> _Keys:
 
 
 def _missing(api: Api, deployments: list[str], conditions: list[str]) -> list[str]:
-    """What KAI still lacks, a phrase each. First its Deployments, then its conditions.
+    """What KAI still lacks, a phrase each: Deployments, and conditions once these are rolled out.
 
-    Raises NotReadyError if the Helm release is gone, KubeError also if its webhook refuses a queue.
+    Raises NotReadyError if the Helm release is gone, KubeError also if nothing is lacking but KAI's
+    webhook refuses a queue, which is sent as a dry run.
     """
     deployments_missing = _not_rolled_out(api, deployments)
     if deployments_missing:
@@ -154,7 +158,7 @@ def clean_up() -> None:
 
 
 def _webhooks(api: Api) -> Iterator[str]:
-    """A phrase for each webhook of KAI."""
+    """A phrase for each webhook whose Service is in KAI's namespace. Raises KubeError."""
     for kind in ("validating", "mutating"):
         for item in api.list(_WEBHOOKS.format(kind)):
             for hook in item.get("webhooks", []):
@@ -164,7 +168,10 @@ def _webhooks(api: Api) -> Iterator[str]:
 
 
 def _owned_deployments(api: Api) -> Iterator[str]:
-    """A phrase for each deployment that is deleted with its owner, not with the Helm release."""
+    """A phrase for each deployment that is deleted with its owner, not with the Helm release.
+
+    Raises KubeError.
+    """
     for item in api.list(_DEPLOYMENTS):
         for owner in item["metadata"].get("ownerReferences", []):
             is_of_kai = owner["apiVersion"].startswith("kai.scheduler/")
@@ -188,7 +195,10 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
 
 
 def _is_ready(api: Api, reference: str) -> bool:
-    """Whether the object `plural.group/name` exists and is Ready at its newest generation."""
+    """Whether the object `plural.group/name` exists and is Ready at its newest generation.
+
+    It is read in version v1 of its group. Raises KubeError.
+    """
     resource, name = reference.split("/")
     plural, group = resource.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
@@ -206,10 +216,11 @@ def remove_fields() -> None:
 
 
 def set_fields(api: Api, objects: Mapping[str, Mapping[str, Object]]) -> None:
-    """Set the fields in `objects`: specs by plural kind and name.
+    """Set the fields in `objects`: specs by plural kind (`schedulingshards`, `configs`) and name.
 
-    Fields and shards of an earlier call that are not in `objects` are dropped and deleted. Raises
-    NotReadyError if an object of the chart does not exist within a minute, KubeError.
+    What an earlier call set and `objects` lacks is dropped: fields of the chart's objects, and
+    whole shards of ours. Sets the limits of `api` anew. Raises NotReadyError if for a minute an
+    object of the chart does not exist, or the cluster refuses a spec; KubeError.
     """
     for plural, chart_object in _OF_THE_CHART.items():
         specs = dict(objects.get(plural, {}))
@@ -245,6 +256,7 @@ def _apply(api: Api, plural: str, name: str, spec: Object) -> None:
     }
 
     def missing() -> list[str]:
+        """Apply the spec, or say which object of the chart is still missing. Raises KubeError."""
         if name == _OF_THE_CHART[plural] and api.find(path) is None:
             return [f"{plural}.kai.scheduler/{name}, which KAI's chart makes"]
         api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")

@@ -41,7 +41,8 @@ def key(team: str, at: str = "") -> str:
 
     PROBE_PLACE is the team's own key. In a program without a stack file it is the component's name,
     which is returned as it is. In a team's own stack file only keys of vcluster and scheduler
-    exist; all other keys are in the platform's stack file, at teamStacks.
+    exist; all other keys are in the platform's stack file, at teamStacks. Raises KeyError without
+    PROBE_PLACE.
     """
     place = os.environ["PROBE_PLACE"]
     if ":" not in place:
@@ -52,7 +53,10 @@ def key(team: str, at: str = "") -> str:
 
 
 def pool_key(team: str, at: str = "") -> str:
-    """The key of the labels of nodes, as `key` writes it: a team's, or in the section `at`."""
+    """The key of the labels of nodes, as `key` writes it: the team's, or that of a section.
+
+    `at` is the section with a dot: `vcluster.`.
+    """
     return key(team, f"{at}nodePool")
 
 
@@ -76,7 +80,8 @@ def reasons(
 
     Raises:
         NotReadyError: A ConfigMap that a pod mounts is gone.
-        KubeError: The cluster does not answer.
+        KubeError: The cluster does not answer, or does not let a ConfigMap be read.
+        Exception: What `memory_key` raises.
     """
     pods_by_cause: dict[str, list[str]] = {}
     for pod in pods:
@@ -95,7 +100,7 @@ def reasons(
 
 
 def selector(labels: Labels) -> str:
-    """A label selector as kubectl writes it: `a=b,c=d`."""
+    """A label selector as kubectl writes it: `a=b,c=d`; "" for no labels."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
@@ -141,7 +146,8 @@ def refusals(api: Api, namespace: str) -> list[str]:
 def _require_mounts(api: Api, pod: KubeObject) -> None:
     """Raise NotReadyError if a ConfigMap that a pod mounts is gone: its release created it.
 
-    Optional ConfigMaps and pods younger than 30 seconds are left out. Raises KubeError.
+    Optional ConfigMaps are left out, and pods that began less than 30 seconds ago or at an unknown
+    time. Raises KubeError.
     """
     if seconds_since(pod.status.get("startTime"), datetime.now(UTC)) < _MOUNT_SECONDS:
         return
@@ -154,6 +160,7 @@ def _require_mounts(api: Api, pod: KubeObject) -> None:
 
 
 def _required_config_maps(pod: KubeObject) -> Iterator[str]:
+    """The ConfigMaps that volumes of a pod need; not those of projected volumes and variables."""
     for volume in pod.spec.get("volumes") or ():
         source = volume.get("configMap")
         if source and not source.get("optional"):
@@ -163,13 +170,13 @@ def _required_config_maps(pod: KubeObject) -> Iterator[str]:
 def _no_node(
     api: Api, pod: KubeObject, tolerations_key: str, pool_key: str, requests_key: str
 ) -> str:
-    """Why a pod has no node. The first that applies:
+    """Why a pod has no node. The first that applies; 2 to 4 need the right to list nodes:
 
     1. nodes or volumes explain it by their names: cordoned nodes, or a volume on a lost node;
-    2. no node with the pod's labels is Ready and uncordoned;
-    3. all these nodes have a taint that the pod does not tolerate;
+    2. no node that the pod's nodeSelector selects is Ready and uncordoned;
+    3. each of these nodes has a taint that the pod does not tolerate;
     4. they lack CPU, memory or GPUs;
-    5. the meaning of the scheduler's message; 6. the message itself, whose counts keep changing.
+    5. the meaning of the scheduler's message; 6. the message itself. Raises UnreachableError.
     """
     surroundings = _surroundings(api, pod)
     known = row_of_scheduler(pod.unscheduled, surroundings)

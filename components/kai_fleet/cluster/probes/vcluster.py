@@ -59,7 +59,8 @@ def wait() -> None:
 
     Prints `{"server": "https://…", "uid": "…", "kubernetes": "v1.…"}` on stdout, and all else on
     stderr. `uid` is that of the namespace `kube-system`: a new vCluster has another. Warns if no
-    Ready node has the labels in VCLUSTER_NODE_POOL.
+    Ready node has the labels in VCLUSTER_NODE_POOL. VCLUSTER_ACCESS and VCLUSTER_HOST say how it is
+    reached: see `address_of`.
 
     Raises:
         NotReadyError: VCLUSTER_REFUSAL says why it cannot be ready; VCLUSTER_TIMEOUT seconds are
@@ -126,6 +127,7 @@ class _Wait:
                 forged, or its namespace `kube-system` has no UID.
             HostFailedError: The host's API server has failed for a minute.
             KubeError: The host or the vCluster does not answer, or refuses.
+            One of MALFORMED: The Service is malformed.
         """
         address = address_of(self._service(), self.access, self.access_host)
         if address is None:
@@ -211,9 +213,8 @@ class _Wait:
     def _not_restarted(self) -> list[str]:
         """A phrase if the control plane is still restarting. Adds its version to `result`.
 
-        Raises KubeError.
-
         Only for a single replica: its old pod may still answer. Of several, one always answers.
+        Raises KubeError.
         """
         workload = self._workload()
         path = f"/apis/apps/v1/namespaces/{self.namespace}/{workload}s/{self.name}"
@@ -313,7 +314,10 @@ def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[
 
 
 def _require_class(api: Api, class_name: str, claim: str, setting: str) -> None:
-    """Raise NotReadyError if neither a StorageClass nor a volume has this class's name."""
+    """Raise NotReadyError if neither a StorageClass nor a volume has this class's name.
+
+    Raises KubeError.
+    """
     classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
     volume_classes = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
     if class_name in classes or class_name in volume_classes:
@@ -329,7 +333,9 @@ def clean_up() -> None:
 
     Without pods Kubernetes deletes a namespace at once, else after half of a grace period. In a
     namespace that stays, an old volume would bring the old state back. Pods and volumes of others
-    stay. Returns without waiting until the objects are gone; errors are only warnings on stderr.
+    stay, unless the platform made the namespace for the team: then all pods and claims go. Returns
+    without waiting until the objects are gone. A KubeError is only a warning on stderr, and what is
+    left is not deleted.
     """
     namespace = os.environ["PODS_NAMESPACE"]
     try:
@@ -360,7 +366,7 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
 def _is_of_team_alone(api: Api, space: str, team: str) -> bool:
     """Whether the platform created the namespace for the team, so that all in it is the team's.
 
-    False if this account may not read the namespace.
+    False if this account may not read the namespace. Raises UnreachableError.
     """
     with suppress(RefusedError):
         labels = KubeObject(api.get(space)).labels

@@ -36,9 +36,9 @@ class HostFailedError(NotReadyError):
 def cluster() -> Api:
     """A client of the cluster that the environment names.
 
-    PROBE_KUBECONFIG is a kubeconfig's content, PROBE_CONTEXT a context's name. With PROBE_SECRET,
-    `NAMESPACE/NAME`, they give the host: the client is that of the vCluster at PROBE_SERVER, with
-    the kubeconfig in that Secret.
+    PROBE_KUBECONFIG is a kubeconfig's content, PROBE_CONTEXT a context's name; the user's defaults
+    replace what is absent. With PROBE_SECRET, `NAMESPACE/vc-TEAM`, they give the host: the client
+    is that of the vCluster at PROBE_SERVER, with the kubeconfig in that Secret.
 
     Raises:
         NotReadyError: The Secret cannot be read, or was forged.
@@ -120,7 +120,10 @@ def _say_nothing_left(team: str, why: str) -> None:
 
 
 def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
-    """Whether the Service of a vCluster has the port of PROBE_SERVER. Raises KubeError."""
+    """Whether the Service of a vCluster has the port of PROBE_SERVER, as port or node port.
+
+    It is 443 for a URL without one. Raises KubeError.
+    """
     server_port = urlsplit(os.environ["PROBE_SERVER"]).port or 443
     service = host.find(f"/api/v1/namespaces/{namespace}/services/{name}") or {}
     for port in value_at(service, "spec.ports") or []:
@@ -151,8 +154,8 @@ def control_plane(host: Api, name: str, namespace: str) -> str | None:
 def require_release(api: Api, part: str, namespace: str, release: str) -> None:
     """Raise NotReadyError if the Helm release of a missing part is gone, or its namespace.
 
-    An account that may not read the namespace gets a message about the release alone. Raises
-    KubeError if the release cannot be read.
+    Only a release that Helm calls `deployed` is there. An account that may not read the namespace
+    gets a message about the release alone. Raises KubeError if the release cannot be read.
     """
     labels = f"owner=helm,name={release},status=deployed"  # an uninstalling release has another
     if api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
@@ -179,15 +182,15 @@ def until_ready(
     """Poll until nothing is missing. Progress goes to stderr, where the engine shows it.
 
     Args:
-        api: The polled cluster. Its answers to one poll have limits together: a tenant's API server
-            may go on and on.
+        api: The polled cluster. Its answers to one poll get 60 s: a tenant's may go on and on.
         what: The name of the thing, for messages.
-        missing: What it lacks; it is ready if the list is empty.
+        missing: What it lacks; it is ready if the list is empty. A KubeError counts as a phrase.
         timeout_seconds: How long to poll.
         how_to_look: Commands for the message after the timeout.
-        why: Further reasons, looked for when they are printed: first after five seconds.
+        why: Further reasons, looked for when they are printed: first after five seconds. After a
+            KubeError there are none.
 
-    Raises NotReadyError after the timeout, and what `missing` and `why` raise but KubeError.
+    Raises NotReadyError after the timeout, and what else `missing` and `why` raise.
     """
     began = time.monotonic()
     last_looked = began
