@@ -323,7 +323,8 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
-    update creates the rest. Raises one of MALFORMED for a malformed object.
+    update creates the rest. A malformed object of a vCluster is a fault of check `vcluster`. Raises
+    one of MALFORMED for one of the host.
     """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for required in snapshot.required:
@@ -338,6 +339,10 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
                 yield Judgement(check_and_cluster, list(_absent(required, cluster)))
         except UnreadError:
             yield Judgement(check_and_cluster, [], complete=False)
+        except MALFORMED as error:
+            if cluster.name == HOST:
+                raise
+            yield _not_judged(cluster, malformed(error))
 
 
 def _update_creates(required: Required, snapshot: Snapshot) -> bool:

@@ -141,7 +141,7 @@ def _not_placed(
             f"no node has the labels that it asks for: {labels}",
             "write a nodeSelector that nodes have",
         )
-    yield _too_large(use, cluster)
+    yield _too_large(use, cluster, snapshot)
     around = snapshot.around(pod, cluster)
     yield explain(subject, cluster.messages_of(pod), "pending", around)
     if cluster.age_seconds(pod) > _PATIENCE_SECONDS:
@@ -154,13 +154,13 @@ def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
     return pod.is_true("PodBound") or bound
 
 
-def _too_large(use: Pod, cluster: Cluster) -> Fault | None:
-    """Return a fault for a pod that asks for more GPUs than any Ready node that its cluster shows
-    has, even an empty one; else None. MIG devices do not count. A vCluster without a scheduler of
-    its own shows made-up nodes, and they count here.
+def _too_large(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+    """Return a fault for a pod that asks for more GPUs than any Ready node has; else None.
+
+    Empty nodes decide, as `_with_real_nodes` gives them. MIG devices do not count.
     """
     gpus = use.gpu.devices_on_node
-    most = cluster.most_gpus
+    most = _with_real_nodes(cluster, snapshot).most_gpus
     if gpus <= most:
         return None
     return _subject(use, cluster).tenants_fault(
@@ -195,8 +195,8 @@ def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
 def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> str:
     """Return the node selector of a pod if no node has its labels; else "".
 
-    A vCluster without a scheduler of its own shows made-up nodes: there the host's nodes decide.
-    Also "" if there are no nodes at all, or an autoscaler may add one.
+    The nodes are those of `_with_real_nodes`. Also "" if there are no nodes at all, or an
+    autoscaler may add one.
     """
     selector = pod.spec.get("nodeSelector") or {}
     if not selector:
@@ -204,11 +204,17 @@ def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) ->
     team = snapshot.team_of(cluster)
     if team is not None and snapshot.settings.team_or_grant(team.name).autoscaled:
         return ""
-    sees_real_nodes = team is None or team.mode == "virtual"
-    nodes = (cluster if sees_real_nodes else snapshot.host).all("nodes")
+    nodes = _with_real_nodes(cluster, snapshot).all("nodes")
     if not nodes or any(has_labels(node, selector) for node in nodes):
         return ""
     return ", ".join(f"{key}={value}" for key, value in selector.items())
+
+
+def _with_real_nodes(cluster: Cluster, snapshot: Snapshot) -> Cluster:
+    """The host for a vCluster without a scheduler of its own, whose nodes are made up."""
+    team = snapshot.team_of(cluster)
+    sees_real_nodes = team is None or team.mode == "virtual"
+    return cluster if sees_real_nodes else snapshot.host
 
 
 def _by_queue(

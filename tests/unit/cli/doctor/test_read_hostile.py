@@ -112,6 +112,14 @@ def test_more_queues_or_levels_than_anybody_has_are_not_judged(what):
     assert report.missing == [f"team ml: {unreached}"]
 
 
+def test_a_declared_queue_with_malformed_finalizers_is_that_teams_fault():
+    going = queue("train", "default")
+    going["metadata"] |= {"deletionTimestamp": "2026-11-01T00:00:00Z", "finalizers": 5}
+    with seen({QUEUES: {"items": [queue("default"), going]}}) as look:
+        _, findings, _ = reported(look)
+    assert [found for found in findings if "so not all of it was checked" in found.cause]
+
+
 def ring(length):
     return [queue(f"q{n}", f"q{(n + 1) % length}") for n in range(length)]
 
