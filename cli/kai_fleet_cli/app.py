@@ -7,6 +7,7 @@ import typer
 from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
 from kai_fleet_cli.display.terminal import pulumi_first, say
 from kai_fleet_cli.errors import UserError
+from kai_usage.words import without_controls
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(init.init)
@@ -36,7 +37,8 @@ def run() -> None:
     try:
         app()
     except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
+        message = without_controls(str(error))  # a tenant's server may have written a part of it
+        sys.stderr.write(f"error: {message}\n")
         if first := pulumi_first(str(error)):
             say(first)
         raise SystemExit(1) from None
