@@ -70,10 +70,11 @@ class PodSurroundings:
     def volumes_on_one_node(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
-        That is the node which the PersistentVolume's affinity to hostnames names. Else, also if the
-        volume is not among `volumes`, it is the one for which it was made, by an annotation of its
-        claim. A claim without a volume is left out. The node is None if it is gone; it is found by
-        its hostname label or its name. No volumes if no nodes are known.
+        That is the node which the PersistentVolume's affinity to hostnames names. If the volume is
+        not among `volumes`, it is the one for which it was made, by an annotation of its claim. A
+        claim without a volume, and a volume that several nodes reach, are left out. The node is
+        None if it is gone; it is found by its hostname label or its name. No volumes if no nodes
+        are known.
         """
         if not self.all_nodes:
             return
@@ -83,7 +84,10 @@ class PodSurroundings:
         volumes = {name_of(volume): volume for volume in self.volumes}
         for claim in self.claims:
             name = str(spec_of(claim).get("volumeName") or "")
-            host = _host_of(volumes.get(name)) or annotations_of(claim).get(_SELECTED_NODE, "")
+            if name in volumes:
+                host = _host_of(volumes[name])
+            else:
+                host = annotations_of(claim).get(_SELECTED_NODE, "")
             if name and host:
                 yield f"{name} of claim {name_of(claim)}", host, nodes.get(host)
 
@@ -218,12 +222,12 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     return first
 
 
-def _host_of(volume: Object | None) -> str:
+def _host_of(volume: Object) -> str:
     """The hostname label of the one node that a PersistentVolume is bound to.
 
-    "" without a volume, and for one that several nodes reach or that names no node by `In`.
+    "" for one that several nodes reach or that names no node by `In`.
     """
-    affinity = spec_of(volume or {}).get("nodeAffinity") or {}
+    affinity = spec_of(volume).get("nodeAffinity") or {}
     required = affinity.get("required") or {}
     hosts: list[object] = []
     for term in required.get("nodeSelectorTerms") or ():

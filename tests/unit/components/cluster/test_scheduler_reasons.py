@@ -208,6 +208,18 @@ def test_a_volume_that_is_kept_off_a_node_is_not_bound_to_it():
     assert "ml-9" not in sentence
 
 
+def test_a_volume_that_a_zone_reaches_is_on_no_node():
+    """The annotation says for which node it was made, and such a volume moves to another."""
+    term = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
+    volume = {"metadata": meta("pvc-7"), "spec": {"nodeAffinity": affinity}}
+    selected = {"annotations": {"volume.kubernetes.io/selected-node": "ml-9"}}
+    claim = {**CLAIM, "metadata": {**CLAIM["metadata"], **selected}}
+    cluster = Nodes([node("ml-0")], claim, volume)
+    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], "a", "b", "c")
+    assert "ml-9" not in sentence
+
+
 def test_who_submits_jobs_reads_of_cordoned_nodes_and_of_volumes(team):
     item = tenant_pod("w", "serve", gpu_fraction="0.5", pod_group_name="g")
     closed = tenant_node("ml-1")
