@@ -69,6 +69,8 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         return _client(kubeconfig, _context_name(kubeconfig, context))
     except yaml.YAMLError:  # its message may quote a token
         raise UserError("the kubeconfig can't be used: it is not YAML") from None
+    except RecursionError:
+        raise UserError("the kubeconfig can't be used: it is nested too deeply") from None
     except (ConfigError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"the kubeconfig can't be used: {error}") from None
 
@@ -133,7 +135,7 @@ def _with_known_plugin(user: Entry) -> Entry:
 def _read(paths: str) -> _Kubeconfig:
     """Merge files as kubectl does: of entries with the same name, the first one counts.
 
-    Files that are absent are skipped.
+    Files that are absent or empty are skipped.
 
     Args:
         paths: Paths as in $KUBECONFIG, separated by `os.pathsep`; the first file counts first.
@@ -152,7 +154,7 @@ def _read(paths: str) -> _Kubeconfig:
     merged = _Kubeconfig()
     for file in files:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        merged.add(document, file.absolute().parent)
+        merged.add(document or {}, file.absolute().parent)
     return merged
 
 

@@ -31,6 +31,16 @@ def test_several_files_are_one_kubeconfig_and_the_first_entry_counts(team, monke
     assert tokens(team) == {"Bearer mine"}
 
 
+def test_an_empty_file_is_skipped_and_a_deep_one_is_told(team, monkeypatch, tmp_path):
+    empty = tmp_path / "empty"
+    empty.touch()
+    monkeypatch.setenv("KUBECONFIG", f"{empty}:{team.file}")
+    assert "whole" in team.run("pods")
+    deep = tmp_path / "deep"
+    deep.write_text("[" * 3000)
+    assert "nested too deeply" in team.run("pods", "--kubeconfig", str(deep))
+
+
 def tokens(team):
     return {headers["Authorization"] for headers in team.handler.headers_seen}
 
