@@ -40,7 +40,8 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
     """The ways of sharing in a config, at any depth, also in texts of YAML.
 
     Only a section in which a resource has more than one replica shares GPUs: `mps` may also have
-    the settings of its daemon. A number of replicas that is absent or UNKNOWN counts as more.
+    the settings of its daemon. A number of replicas that is absent counts as more, and one that is
+    UNKNOWN decides nothing.
     """
     if isinstance(config, str):
         yield from _ways_in_text(config)
@@ -53,9 +54,9 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
 
 
 def _has_replicas(section: object) -> bool:
-    """Whether a resource has another number of replicas than 1; False without `resources`."""
+    """Whether a resource is known to have another number of replicas than 1."""
     resources = items(get(section, "resources"))
-    return any(get(resource, "replicas") != 1 for resource in resources)
+    return any(get(resource, "replicas") not in (1, UNKNOWN) for resource in resources)
 
 
 def _ways_in_text(text: str) -> Iterator[DeviceSharing]:

@@ -7,7 +7,7 @@ from operator import add
 from typing import Final, NamedTuple
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.values import UNKNOWN, Maybe
+from kai_fleet.values import UNKNOWN, Maybe, known_or
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.model.queues import (
@@ -280,19 +280,20 @@ def _quotas_above(
 ) -> Findings:
     """Refuse a sum of the queues' quotas above a bound; quotas that are not known count 0.
 
-    A bound that is not known refuses nothing. Of queues with the same name, and of those whose name
-    is not known, only the last counts.
+    A bound that is not known refuses nothing.
     """
     if bound is UNKNOWN:
         return
-    quotas = {name_in_words(queue.name): _share(queue, resource).quota for queue in queues}
-    amounts = [quota for quota in quotas.values() if quota is not UNKNOWN]
-    total = sum(amounts)
+    names = list[str]()
+    total = 0.0
+    for queue in queues:
+        names.append(name_in_words(queue.name))
+        total += known_or(_share(queue, resource).quota, 0)
     if _exceeds(total, bound):
         sum_of_quotas = as_written(resource, total, subject.path)
         most = as_written(resource, bound, subject.path)
         yield subject.refuse(
-            f"the {resource} quotas of {listed([*quotas], 'and')} add up to {sum_of_quotas}, above"
+            f"the {resource} quotas of {listed(names, 'and')} add up to {sum_of_quotas}, above"
             f" {bound_name} of {most}",
             f"lower them to {most} together, or raise that to {sum_of_quotas}",
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.releases.allowed_values import READ, Refusal, refusals
-from kai_fleet.values import UNKNOWN, get, items, pairs, value_at
+from kai_fleet.values import UNKNOWN, Maybe, get, items, pairs, value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mandatory, require_known
 
@@ -128,7 +128,7 @@ def _flags(arguments: object, key: str) -> dict[str, str]:
 def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
     """Values with which a vCluster does not start: a sync of podgroups, else what needs a licence.
 
-    With a licence only the former counts.
+    With a licence only the former counts. Raises UnknownValueError if a switch is UNKNOWN.
     """
     synced = "sync.fromHost.customResources"
     if "podgroups" in str(value_at(values, synced)):
@@ -141,7 +141,7 @@ def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
     if team.licensed:
         return
     for key in (*_READ["paid"], *_READ["free"]):
-        if _is_on(value_at(values, key)):
+        if require_known(_is_on(value_at(values, key)), f"{key} is known"):
             yield (
                 key,
                 f"has {key}, which needs a vCluster licence",
@@ -149,11 +149,14 @@ def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
             )
 
 
-def _is_on(value: object) -> bool:
-    """Whether a feature's section or switch turns it on, or is UNKNOWN.
+def _is_on(section: Maybe[object]) -> Maybe[bool]:
+    """Whether a feature's section or switch turns it on.
 
     A section without `enabled` turns it on unless it is empty.
     """
-    if isinstance(value, Mapping):
-        return bool(value) and value.get("enabled", True) not in (None, False)
-    return value not in (None, False)
+    switch = section
+    if isinstance(section, Mapping):
+        switch = section.get("enabled", True) if section else False
+    if switch is UNKNOWN:
+        return UNKNOWN
+    return switch not in (None, False)

@@ -192,6 +192,12 @@ def test_queue_rule_reports(rule, case, texts):
     case.reported_by(rule, texts)
 
 
+def test_queue_quota_counts_each_child_whose_name_is_not_known():
+    children = (gpu_queue(UNKNOWN, "p", 3), gpu_queue(UNKNOWN, "p", 3))
+    (problem,) = [each for each in found("queue-quota", of(P4, *children)) if not each.undecided]
+    assert "add up to 6, above its quota of 4" in problem.cause
+
+
 def test_queue_quota_known_excess_is_refused_beside_an_unknown_amount(texts):
     problems = found("queue-quota", of(P4, gpu_queue("a", "p", 5), gpu_queue("b", "p", UNKNOWN)))
     assert [each.undecided for each in problems].count(False) == 1

@@ -135,6 +135,7 @@ def test_team_gang_warns_of_mode_host(texts):
 
 
 SLICED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+UNKNOWN_REPLICAS = {"resources": [{"name": "nvidia.com/gpu", "replicas": UNKNOWN}]}
 MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
 
 
@@ -148,6 +149,7 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
         ({"devicePlugin": {"config": {"name": "somewhere", "default": "any"}}}, OF_OTHERS),
         ({"config": {"name": "somewhere"}}, OF_OTHERS),
         ({"config": {"map": {"d": UNKNOWN}}}, UNKNOWN),
+        ({"config": {"map": {"d": {"timeSlicing": UNKNOWN_REPLICAS}}}}, UNKNOWN),
         ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
         ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
         (UNKNOWN, UNKNOWN),

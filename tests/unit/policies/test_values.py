@@ -194,7 +194,16 @@ def test_vcluster_values_refuses_what_breaks_a_vcluster(key, value, by_licence, 
     texts(*refused(key, value, None).values())
 
 
-@pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])
+@pytest.mark.parametrize(
+    "value",
+    [
+        UNKNOWN,
+        nested(API, UNKNOWN),
+        nested(API, ["--v=2", UNKNOWN]),
+        nested("sleep", UNKNOWN),
+        nested("sleep.enabled", UNKNOWN),
+    ],
+)
 def test_vcluster_values_waits_for_unknown_ones(value):
     host = ClusterModel("host", teams=(TeamModel("ml", values=value),))
     assert open_question(RULE, host)
