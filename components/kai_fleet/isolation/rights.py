@@ -101,10 +101,13 @@ def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
 
 
 def _is_on(value: object) -> bool:
-    """Whether a chart value switches a feature on: true, or an integer, of replicas, above one."""
+    """Whether a chart value switches a feature on: true, or a number, of replicas, above one.
+
+    Programs in other languages have floats.
+    """
     if value is True or value == "true":
         return True
-    return isinstance(value, int) and value > 1
+    return isinstance(value, int | float) and value > 1
 
 
 def _rule(right: Right, team: str) -> Rule:

@@ -75,7 +75,7 @@ def in_python(hint: object, value: object) -> object:
     """A value from another language as a type hint of Python describes it, at any depth.
 
     Keys of a TypedDict get Python's spelling; unknown keys keep theirs, and keys with a null are
-    dropped. A number becomes an int if the hint says so, without its decimals. Any other value is
+    dropped. A whole number becomes an int if the hint says so. Any other value is
     returned as it is, also one of another type than the hint's.
     """
     container = typing.get_origin(hint) or hint
@@ -86,7 +86,7 @@ def in_python(hint: object, value: object) -> object:
         return {key: in_python(arguments[1], entry) for key, entry in value.items()}
     if container is Sequence and isinstance(value, list):
         return [in_python(arguments[0], entry) for entry in value]
-    if hint is int and isinstance(value, float):
+    if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
     return value
 

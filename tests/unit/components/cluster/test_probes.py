@@ -142,6 +142,29 @@ class Kai:
         return {"deployments": parts, "pods": pods, "nodes": nodes}.get(path.rpartition("/")[2], [])
 
 
+class KilledKai(Kai):
+    """A KAI whose binder was killed for memory."""
+
+    def list(self, path, **query):
+        if not path.endswith("/pods"):
+            return super().list(path, **query)
+        last = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+        container = {"name": "c", "restartCount": 3, "state": {"waiting": {}}, "lastState": last}
+        status = {"phase": "Running", "containerStatuses": [container]}
+        return [{"metadata": {"name": "binder-1"}, "status": status}]
+
+
+def test_a_version_that_nobody_tried_is_waited_for_like_others(monkeypatch):
+    values = {"DEPLOYMENTS": "binder", "VERSION": "v0.99.0", "TIMEOUT": "0.1"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"KAI_{name}", value)
+    monkeypatch.setenv("PROBE_SECRET", "team-ml/vc-ml")
+    monkeypatch.setenv("PROBE_PLACE", "kai-fleet:teams.ml")
+    monkeypatch.setattr(kai, "cluster", lambda: KilledKai("binder"))
+    with pytest.raises(wait.NotReadyError, match="killed for memory"):
+        kai.wait()
+
+
 @pytest.mark.parametrize(
     ("secret", "place", "key"),
     [

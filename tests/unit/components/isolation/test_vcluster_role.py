@@ -74,8 +74,9 @@ def test_what_a_team_syncs_besides_it_may(key):
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
 
 
-def test_several_control_planes_agree_by_a_lease():
-    several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
+@pytest.mark.parametrize("replicas", [3, 3.0], ids=["Python", "another language"])
+def test_several_control_planes_agree_by_a_lease(replicas):
+    several = nested("controlPlane.statefulSet.highAvailability.replicas", replicas)
     leases = [
         "leases" in {item[1] for item in granted(in_namespace("v0.36.1", values))}
         for values in ({}, several)

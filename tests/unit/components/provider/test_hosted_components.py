@@ -15,10 +15,17 @@ from pulumi.runtime.proto import (
 )
 
 from kai_fleet.names import COMMAND, SECRET
-from kai_fleet.provider.constructing import Components
+from kai_fleet.provider.constructing import Components, in_python
 from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.provider import plugin_process
+
+
+@pytest.mark.parametrize(("sent", "received"), [(2.0, 2), (1.5, 1.5)])
+def test_a_whole_number_is_an_int_and_another_is_left_to_be_refused(sent, received):
+    found = in_python(int, sent)
+    assert (found, type(found)) == (received, type(received))
+
 
 PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}
 
