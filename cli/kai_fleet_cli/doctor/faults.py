@@ -121,12 +121,12 @@ class Affected:
         if level is Level.INFO and self.cluster.name == HOST:
             level = Level.MANDATORY
         return Fault(
-            level,
-            self.cluster.name,
-            self.kind,
-            self.name,
-            cause,
-            fix,
+            level=level,
+            path=self.cluster.name,
+            kind=self.kind,
+            name=self.name,
+            cause=cause,
+            fix=fix,
             check=check,
             key=key,
             effect_of=effect_of,

@@ -266,7 +266,7 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             if cluster.name in snapshot.lost and not check.of_lost:
                 continue
             begun = time.monotonic()
-            judgement = _judge(check, cluster, run, begun + seconds_left[cluster.name])
+            judgement = _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
             if judgement is None:
                 continue
             yield judgement
@@ -278,7 +278,7 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
 
 
 def _judge(
-    check: Check,
+    check: str,
     cluster: Cluster,
     run: Callable[[], Faults],
     deadline: float,
@@ -304,7 +304,7 @@ def _judge(
         if cluster.name == HOST:
             raise
         return _not_judged(cluster, malformed(error))
-    return Judgement((check.name, cluster.name), faults, complete)
+    return Judgement((check, cluster.name), faults, complete)
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
@@ -323,8 +323,7 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
-    update creates the rest. A malformed object of a vCluster is a fault of check `vcluster`. Raises
-    one of MALFORMED for one of the host.
+    update creates the rest. Raises as `_judge`.
     """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for required in snapshot.required:
@@ -333,16 +332,10 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
             continue
         if _update_creates(required, snapshot):
             continue
-        check_and_cluster = (required.check, required.cluster)
-        try:
-            if not _reported_by_another(required, cluster, snapshot):
-                yield Judgement(check_and_cluster, list(_absent(required, cluster)))
-        except UnreadError:
-            yield Judgement(check_and_cluster, [], complete=False)
-        except MALFORMED as error:
-            if cluster.name == HOST:
-                raise
-            yield _not_judged(cluster, malformed(error))
+        run = partial(_absent, required, cluster, snapshot)
+        judgement = _judge(required.check, cluster, run, math.inf)
+        if judgement is not None:
+            yield judgement
 
 
 def _update_creates(required: Required, snapshot: Snapshot) -> bool:
@@ -362,11 +355,14 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
     return state is not None and cluster.find("namespaces", state.team.namespace) is None
 
 
-def _absent(required: Required, cluster: Cluster) -> Faults:
+def _absent(required: Required, cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield a required object that is absent or being deleted.
 
-    Raises UnreadError if its list was not read, and one of MALFORMED.
+    Raises NoSubjectError if another check reports it, UnreadError if its list was not read, and one
+    of MALFORMED.
     """
+    if _reported_by_another(required, cluster, snapshot):
+        raise NoSubjectError
     existing = cluster.find(required.resource, required.name, required.namespace)
     if existing is None and required.check == "runtime-class":
         yield gpu.no_runtime_class(cluster, required.effect)

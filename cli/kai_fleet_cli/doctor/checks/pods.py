@@ -71,9 +71,7 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
-    reasons = _not_placed(pod, use, cluster, snapshot)
-    if use.node:
-        reasons = _not_started(pod, cluster)
+    reasons = _not_started(pod, cluster) if use.node else _not_placed(pod, use, cluster, snapshot)
     return next(filter(None, reasons), None)
 
 
@@ -487,9 +485,9 @@ def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
     for event in oldest_first:
         involved: Mapping[str, Any] = event.get("involvedObject") or {}
         about = _Involved(
-            str(involved.get("kind", "")),
-            str(involved.get("namespace", "")),
-            str(involved.get("name", "")),
+            kind=str(involved.get("kind", "")),
+            namespace=str(involved.get("namespace", "")),
+            name=str(involved.get("name", "")),
         )
         if event.get("reason") in _REFUSED and not _is_over(cluster, about, event):
             messages[about] = str(event.get("message") or "")
