@@ -15,7 +15,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet.wording import listed, plural
 from kai_fleet_cli.diff.changes import SummaryLine
-from kai_fleet_cli.recovery.state import State, clusters_of
+from kai_fleet_cli.recovery.state import Resource, State, urns_within
 
 WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
 _ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
@@ -68,27 +68,45 @@ def contents_inside(state: State, vcluster: str) -> str:
     `vcluster` is the URN of the vCluster's component. The words end in "and all that its users
     made", which no state has.
     """
-    phrases = list[str]()
-    queues = set[str]()
-    workloads = list[str]()
-    # What is inside has a provider, or a `deletedWith`, that is a child of the component.
-    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
-    for resource in state.resources.values():
-        if not clusters_of(resource) & children:
-            continue
-        resource_type = resource["type"]
-        if resource_type == RELEASE:
-            phrases.append(f"KAI {get(resource, 'inputs', 'version')}")
-        if resource_type == QUEUES:
-            queues.update(map(str, pairs(get(resource, "inputs", "queues"))))
-        # Only the names of objects of manifests have a slash, behind the team.
-        _, slash, name = read_urn(resource["urn"]).name.partition("/")
-        if slash and resource_type.startswith("kubernetes:"):
-            kind = resource_type.rpartition(":")[2]
-            workloads.append(f"{kind} {name}")
+    inside = _resources_inside(state, vcluster)
+    phrases = [
+        f"KAI {get(resource, 'inputs', 'version')}"
+        for resource in inside
+        if resource["type"] == RELEASE
+    ]
+    queues = sorted(_queues_in(inside))
     if queues:
-        phrases.append(f"{plural(len(queues), 'queue')} {listed(sorted(queues), 'and')}")
+        phrases.append(f"{plural(len(queues), 'queue')} {listed(queues, 'and')}")
+    workloads = sorted(filter(None, map(_workload, inside)))
     if workloads:
-        phrases.append(listed(sorted(workloads), "and"))
+        phrases.append(listed(workloads, "and"))
     phrases.append("and all that its users made")
     return ", ".join(phrases)
+
+
+def _resources_inside(state: State, vcluster: str) -> list[Resource]:
+    """Resources whose provider, or whose `deletedWith`, is a child of a vCluster's component."""
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    return [state.resources[urn] for urn in urns_within(children, state.resources)]
+
+
+def _queues_in(resources: Iterable[Resource]) -> set[str]:
+    """The names of the queues in trees."""
+    names = set[str]()
+    for resource in resources:
+        if resource["type"] == QUEUES:
+            queues = pairs(get(resource, "inputs", "queues"))
+            names.update(map(str, queues))
+    return names
+
+
+def _workload(resource: Resource) -> str:
+    """Kind and name of an object of a manifest: `Deployment demo/web`; "" for another resource.
+
+    Only the names of these have a slash, behind the team.
+    """
+    _, slash, name = read_urn(resource["urn"]).name.partition("/")
+    if not slash or not resource["type"].startswith("kubernetes:"):
+        return ""
+    kind = resource["type"].rpartition(":")[2]
+    return f"{kind} {name}"
