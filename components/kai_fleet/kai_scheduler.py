@@ -13,7 +13,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.helm.v3 import Release
 
 from kai_fleet.cluster import probes
-from kai_fleet.cluster.connection import connection_of, provider_options
+from kai_fleet.cluster.connection import connection_of, provider_from_args
 from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.inputs import LEVELS, resolved
 from kai_fleet.declaring.options import child_options, component_options, depending_on
@@ -84,7 +84,7 @@ class KaiScheduler(ComponentResource):
         self._kai = kai(args["version"], untested=bool(args.get("untested")))
         self._is_inside = bool(args.get("probe_environment"))
         self._environment = self._probe_environment()
-        provider = provider_options(self, self._prefix, args).get("provider")
+        provider = provider_from_args(self, self._prefix, args)
         self._refuse_wrong_cluster(name, provider)
         first = child_options(self, opts, provider=provider)
         child = child_options(self, opts, ordered=False, provider=provider)

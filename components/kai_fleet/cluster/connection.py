@@ -84,26 +84,25 @@ def connection_of(component: str, args: Mapping[str, object]) -> ClusterConnecti
     )
 
 
-def provider_options(
+def provider_from_args(
     component: pulumi.ComponentResource, name: str, args: Mapping[str, object]
-) -> dict[str, pulumi.ProviderResource]:
+) -> pulumi.ProviderResource | None:
     """The option `provider` for a component's children.
 
     It is a new Kubernetes provider called `name` if `args` has `kubeconfig` or `context`, and the
-    component's options have no provider; otherwise there is no option. The new provider has no
+    component's options have no provider; otherwise None. The new provider has no
     `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new credentials only
     update it. Raises pulumi.RunError as `connection_of` does.
     """
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():
-        return {}
-    created = kubernetes_provider(
+        return None
+    return kubernetes_provider(
         name,
         connection_of(name, args),
         pulumi.ResourceOptions(parent=component),
-        inside="probe_environment" in args,
+        inside=bool(args.get("probe_environment")),
     )
-    return {"provider": created}
 
 
 def kubernetes_provider(

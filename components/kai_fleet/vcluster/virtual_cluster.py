@@ -16,7 +16,7 @@ from kai_fleet.cluster.connection import (
     ClusterConnection,
     connection_of,
     kubernetes_provider,
-    provider_options,
+    provider_from_args,
 )
 from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.inputs import LEVELS, joined, or_last, resolved
@@ -94,7 +94,7 @@ class VirtualCluster(ComponentResource):
         )
         self._namespace = _namespace(name, args)
         self._host = connection_of(self._title, args)
-        provider = provider_options(self, f"{name}-host", args).get("provider")
+        provider = provider_from_args(self, f"{name}-host", args)
         first = child_options(self, opts, provider=provider)
         child = child_options(self, opts, ordered=False, provider=provider)
         self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)

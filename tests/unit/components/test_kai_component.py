@@ -78,6 +78,14 @@ def test_on_a_host_the_crd_outlives_kai_and_inside_it_does_not():
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "taken_over"), [({"probe_environment": None}, False), (INSIDE, True)]
+)
+def test_objects_that_exist_are_taken_over_inside_only(more, taken_over):
+    provider = requests({"version": "v0.9.3", "kubeconfig": KUBECONFIG, **more})["ml-kai"]
+    assert ("upsertExistingObjects" in provider.object) is taken_over
+
+
 def test_a_release_that_was_uninstalled_by_hand_is_waited_for_again():
     step = {"type": COMMAND, "outputs": {"triggers": ["ml-kai-release-id"], "stdout": ""}}
     gone = {f"{BELOW}{COMMAND}::ml-kai-ready": step}
