@@ -72,7 +72,14 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     if creator is not None:
         kind, name = _controller(creator["metadata"], kind, name)
     since = event.get("firstTimestamp") or last_seen(event)
-    return Denial(kind, name, namespace, reason.cause, reason.fix, since)
+    return Denial(
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        cause=reason.cause,
+        fix=reason.fix,
+        since=since,
+    )
 
 
 def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:

@@ -61,14 +61,14 @@ def show(usage: Usage) -> RenderableType:
             _title(view.name_in_table(pod.name, pod.namespace), queue),
             "\n".join(_requests_in_words(pod)) or "-",
             view.age(pod.created),
-            Text(f"{reason.cause}\n→ {reason.fix}\n"),
+            _why(reason.cause, reason.fix),
         )
     for denial in denials_in(view):
         table.add_row(
             _title(view.name_in_table(denial.name, denial.namespace), denial.kind),
             "no pod",
             view.age(denial.since),
-            Text(f"{denial.cause}\n→ {denial.fix}\n"),
+            _why(denial.cause, denial.fix),
         )
     if table.row_count:
         return table
@@ -91,6 +91,11 @@ def _title(name: str, line_below: str) -> Text:
     if line_below:
         title.append(f"\n{line_below}", "dim")
     return title
+
+
+def _why(cause: str, fix: str) -> Text:
+    """A cause, and below it what to do."""
+    return Text(f"{cause}\n→ {fix}\n")
 
 
 def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
