@@ -33,12 +33,7 @@ def shown_parts(location: Location) -> list[str]:
 
 def overlaps(path: str, others: Iterable[str]) -> bool:
     """Whether a key path is one of the others, or is above or below one of them."""
-    for other in others:
-        if _is_at_or_below(path, other):
-            return True
-        if _is_at_or_below(other, path):
-            return True
-    return False
+    return any(_is_at_or_below(path, other) or _is_at_or_below(other, path) for other in others)
 
 
 def _is_at_or_below(path: str, above: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import UNKNOWN, Maybe, get, known_or, number, pairs, text
-from kai_fleet_policies.adapters.releases import KAI, VCLUSTER, HelmRelease
+from kai_fleet_policies.adapters.releases import KAI_CHART, VCLUSTER_CHART, HelmRelease
 from kai_fleet_policies.adapters.resource import DeclaredResource, Properties
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
@@ -111,9 +111,9 @@ def _identities(resources: list[DeclaredResource]) -> dict[str, object]:
         if command.type != COMMAND or not command.name.endswith(IDENTITY):
             continue
         name = command.name.removesuffix(IDENTITY)
-        triggers = command.props.get("triggers")
         if name not in identities:
             continue
+        triggers = command.props.get("triggers")
         if isinstance(triggers, list) and triggers:
             identities[name] = triggers[0]
     return identities
@@ -266,10 +266,10 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     release = HelmRelease.of(resource)
     if release.component:
         contents.charts.append(release.chart_of_component())
-    if release.chart == KAI:
+    if release.chart == KAI_CHART:
         contents.kai.append(release.kai())
         contents.made_queues += release.queues_of_kai()
-    elif release.chart == VCLUSTER:
+    elif release.chart == VCLUSTER_CHART:
         contents.teams.append(release.team())
     else:
         contents.objects.append(release.managed_object())

@@ -17,12 +17,12 @@ from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 
 _COMPONENT: Final = "kai-fleet:index:"
-KAI: Final = "kai-scheduler"
-VCLUSTER: Final = "vcluster"
+KAI_CHART: Final = "kai-scheduler"
+VCLUSTER_CHART: Final = "vcluster"
 # The charts that this program's components install; the other components install none.
 _CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "VirtualCluster": (VCLUSTER,),
-    "KaiScheduler": (KAI,),
+    "VirtualCluster": (VCLUSTER_CHART,),
+    "KaiScheduler": (KAI_CHART,),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
 _IMAGE: Final = "controlPlane.statefulSet.image.repository"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI, Release, version_key
+from kai_fleet.releases import KAI, KaiRelease, Release
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
 from kai_fleet_policies.key_paths import overlaps
@@ -98,7 +98,7 @@ def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Find
         )
 
 
-# The first line of KAI that has each of these fields of `Kai`.
+# The first line of KAI with each of these, for messages; the table of releases decides.
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
@@ -109,13 +109,18 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no
     scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.
     """
+    declared = {
+        "shards": kai.shards,
+        "fairshare": kai.fairshare,
+        "topologies": kai.topologies,
+    }
     for feature, since in _SINCE.items():
-        if not getattr(kai, feature):
+        if not declared[feature]:
             continue
         version = require_known(
             kai.version, f"the KAI version is known: {feature} come with {since}"
         )
-        if version not in KAI or version_key(str(version)) >= version_key(since):
+        if version not in KAI or _has_feature(KAI[version], feature):
             continue
         path = subject.at(feature).path
         if feature == "shards" and cluster.pools:  # a team's pools are what makes shards
@@ -125,6 +130,12 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
             f"needs KAI {since} or newer, and the version is {version}",
             f"write version: {advised}, or drop {feature}",
         )
+
+
+def _has_feature(release: KaiRelease, feature: str) -> bool:
+    if feature == "topologies":
+        return release.has_topologies
+    return release.has_shards  # fairness over time came with them
 
 
 # What the program sets for a reason, and what an override would bring back.
