@@ -122,21 +122,17 @@ def _serve(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]
     return [part.name for part, answers in probes if _bring_up(processes, part, answers, say)]
 
 
-def _ensure_host_objects(api: AdminApi) -> None:
-    """Make the host's nodes and its StorageClass.
+def _has_host_objects(api: AdminApi) -> bool:
+    """Make the host's nodes and its StorageClass; False if the API server drops the connection.
 
-    An API server whose etcd was away drops connections for a few seconds after it is ready again.
+    One whose etcd was away does so for a few seconds after it is ready again.
     """
-    until = time.monotonic() + _RECONNECT_SECONDS
-    while True:
-        try:
-            fake_nodes.ensure_host_nodes(api)
-            volumes.ensure_storage_class(api)
-            return
-        except UnreachableError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(1)
+    try:
+        fake_nodes.ensure_host_nodes(api)
+        volumes.ensure_storage_class(api)
+    except UnreachableError:
+        return False
+    return True
 
 
 def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
@@ -145,8 +141,9 @@ def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[s
     processes = Processes(where)
     others = list(host.others(tools))
     started = [part.name for part in others if processes.ensure(part)]
+    server = host.api_server(tools)
     try:
-        _ensure_host_objects(api)
+        processes.wait_for(server, lambda: _has_host_objects(api), say, _RECONNECT_SECONDS)
     except KubeError as why:
         log = where / "logs" / "kube-apiserver.log"
         raise SandboxError(
