@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kai_fleet.declaring.inputs import TolerationArgs, toleration_text
 from kai_fleet.queues.amounts import UNLIMITED, from_kai
@@ -11,10 +11,11 @@ from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
     chart_account,
     fields_in_clear,
-    in_clear,
     kai_args,
     parents,
     queue_args,
+    registries_args,
+    tolerations_args,
 )
 from kai_fleet_stack.settings import Settings
 
@@ -31,16 +32,16 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
     gpu = settings.gpu
     tolerations = dict[str, TolerationArgs]()
     for name in settings.all_teams:
-        for toleration in in_clear(settings.team_or_grant(name).tolerations):
+        for toleration in tolerations_args(settings.team_or_grant(name).tolerations):
             tolerations[str(toleration_text(toleration))] = toleration
     of_gpu = ("provider", "version", "chart", "system_priorities")
-    args: GpuStackArgs = fields_in_clear(gpu, of_gpu)
+    args = cast("GpuStackArgs", fields_in_clear(gpu, of_gpu))
     account = chart_account(settings, gpu.chart, {})
     if account is not None:
         args["chart_account"] = account
     args["values"] = gpu.values
     args["tolerations"] = list(tolerations.values())
-    args["registries"] = in_clear(settings.registries)
+    args["registries"] = registries_args(settings.registries)
     args["in_kind"] = settings.cluster.kind is not None
     return args
 
@@ -64,7 +65,7 @@ def kai(settings: Settings) -> KaiSchedulerArgs:
         **kai_args(settings, host_kai, host_kai, settings.registries),
         "labels": settings.labels,
         "isolation": settings.isolation.level,
-        "registries": in_clear(settings.registries),
+        "registries": registries_args(settings.registries),
         "use_existing": ["clusterPolicyCrd"] if has_crd else [],
     }
 
@@ -124,7 +125,7 @@ def monitoring(settings: Settings) -> FleetMonitoringArgs:
     """Arguments of the host's monitoring. Raises AssertionError if the settings have none."""
     assert settings.monitoring is not None
     of_monitoring = ("namespace", "labels", "interval")
-    args: FleetMonitoringArgs = fields_in_clear(settings.monitoring, of_monitoring)
+    args = cast("FleetMonitoringArgs", fields_in_clear(settings.monitoring, of_monitoring))
     args["gpu_resource"] = settings.gpu.resource
     args["host_kai"] = settings.kai is not None
     args["parent_queues"] = parents(settings.queues)

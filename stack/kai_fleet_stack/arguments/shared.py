@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.declaring.inputs import RegistryArgs, without_none
+from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs, without_none
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.sharing import MODES, mode_in
 from kai_fleet.releases.sources import in_any
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Registries
+from kai_fleet_stack.settings.sections.kubernetes import Toleration
 from kai_fleet_stack.settings.sections.platform import HostKai, KaiRelease
 from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import QueueArgs
 
 
-def in_clear(value: object) -> Any:
+def in_clear(value: object) -> object:
     """Settings as the arguments of the same names: plain values, without None, secrets in clear.
 
     Tuples become lists. None stays in a list, and where it is the whole value.
@@ -38,10 +39,20 @@ def in_clear(value: object) -> Any:
     return value
 
 
-def fields_in_clear(section: BaseModel, names: Iterable[str]) -> Any:
+def fields_in_clear(section: BaseModel, names: Iterable[str]) -> object:
     """Some fields of a section as the arguments of the same names, as `in_clear` writes them."""
     fields = {name: getattr(section, name) for name in names}
     return in_clear(fields)
+
+
+def tolerations_args(tolerations: list[Toleration]) -> list[TolerationArgs]:
+    """The tolerations as arguments."""
+    return cast("list[TolerationArgs]", in_clear(tolerations))
+
+
+def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
+    """The accounts as arguments, with passwords in clear text, by registry."""
+    return cast("dict[str, RegistryArgs]", in_clear(registries))
 
 
 def chart_account(
@@ -61,8 +72,7 @@ def chart_account(
     if not names:
         return None
     longest = max(names, key=len)
-    account: RegistryArgs = in_clear(accounts[longest])
-    return account
+    return cast("RegistryArgs", in_clear(accounts[longest]))
 
 
 def kai_args(
@@ -83,8 +93,9 @@ def kai_args(
     version = kai.version or ""
     in_values = mode_in(version, kai.values)
     mode = in_values if in_values in MODES else settings.sharing_of(kai)
-    args: KaiSchedulerArgs = fields_in_clear(kai, KaiRelease.model_fields)
-    args.update(fields_in_clear(pods, ("tolerations", "affinity")))
+    args = cast("KaiSchedulerArgs", fields_in_clear(kai, KaiRelease.model_fields))
+    of_pods = fields_in_clear(pods, ("tolerations", "affinity"))
+    args.update(cast("KaiSchedulerArgs", of_pods))
     account = chart_account(settings, kai.chart, registries)
     if account is not None:
         args["chart_account"] = account

@@ -6,7 +6,7 @@ of a team with a stack of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kai_fleet.declaring.inputs import without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
@@ -20,6 +20,8 @@ from kai_fleet_stack.arguments.shared import (
     kai_args,
     parents,
     queue_args,
+    registries_args,
+    tolerations_args,
 )
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.platform import Monitoring
@@ -34,6 +36,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs
+    from kai_fleet.vcluster.arguments import OidcArgs
     from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs
 
 
@@ -46,8 +49,8 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     team = settings.teams[name]
     vcluster = team.vcluster
     of_team = ("tolerations", "affinity", "registries", "labels", "annotations")
-    args: VirtualClusterArgs = in_clear(vcluster)
-    args.update(fields_in_clear(team, of_team))
+    args = cast("VirtualClusterArgs", in_clear(vcluster))
+    args.update(cast("VirtualClusterArgs", fields_in_clear(team, of_team)))
     account = chart_account(settings, vcluster.chart, team.registries)
     if account is not None:
         args["chart_account"] = account
@@ -66,7 +69,8 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
         }
     )
     if vcluster.oidc is not None:
-        args["oidc"] = in_clear(vcluster.oidc.model_copy(update={"scopes": None}))
+        without_scopes = vcluster.oidc.model_copy(update={"scopes": None})
+        args["oidc"] = cast("OidcArgs", in_clear(without_scopes))
     return args
 
 
@@ -179,7 +183,7 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
         "foreign_pools": settings.foreign_pools(name),
         "scheduler": scheduler,
         "isolation": _isolation(settings, name),
-        "tolerations": in_clear(team.tolerations),
+        "tolerations": tolerations_args(team.tolerations),
         "queues": [queue] if by_host and queue else [],
         "foreign_queues": settings.foreign_queues(name),
         "host_kai": kai is not None,
@@ -190,7 +194,7 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
         "kai_images": settings.known_sources.kai_images,
         "labels": team.labels,
         "annotations": team.annotations,
-        "registries": in_clear(settings.registries),
+        "registries": registries_args(settings.registries),
         "account": name in settings.team_stacks,
     }
 
@@ -199,7 +203,7 @@ def _isolation(settings: Settings, name: str) -> IsolationArgs:
     """Argument `isolation`; a team may use the storage class of vClusters, too."""
     isolation = settings.team_or_grant(name).isolation
     of_namespace = {"devices": None, "device_classes": None}
-    args: IsolationArgs = in_clear(isolation.model_copy(update=of_namespace))
+    args = cast("IsolationArgs", in_clear(isolation.model_copy(update=of_namespace)))
     args["volume_classes"] = settings.volume_classes(name)
     return args
 
@@ -212,7 +216,7 @@ def _monitoring(
     KAI and queues inside are monitored only for a team of this stack: those of a team stack are not
     known here.
     """
-    args: MonitoringArgs = in_clear(monitoring)
+    args = cast("MonitoringArgs", in_clear(monitoring))
     args["scheduler"] = False
     args["parent_queues"] = []
     if isinstance(team, TeamSettings) and scheduler == "inside":
