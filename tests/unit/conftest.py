@@ -1,5 +1,7 @@
 """What several unit tests share."""
 
+import asyncio
+
 import pytest
 from rich.prompt import PromptBase
 
@@ -9,6 +11,12 @@ from sandbox.tools import toolbox
 from tests.unit.cli.teams.team_project import Project
 from tests.unit.components.cluster.canned_api import serving
 from tests.unit.kubectl.team_cluster import Team
+
+
+@pytest.fixture(autouse=True)
+def no_event_loop():
+    """Have no event loop at the start, as after a test that has run one: order decides nothing."""
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture

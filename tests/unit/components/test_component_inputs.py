@@ -79,26 +79,34 @@ def test_component_unknown_values_declare_as_many_resources(name):
     assert run(component, args, kind, unknown).keys() == run(component, args).keys()
 
 
+# Arguments that decide about resources, so that they must be known when the program runs.
+DECIDING = [
+    ("GpuStack", GPU_STACK, "version"),
+    ("HostGuards", {}, "host_kai"),
+    ("TeamNamespace", NAMESPACE, "name"),
+    ("VirtualCluster", VCLUSTER, "mode"),
+    ("VirtualCluster", VCLUSTER, "groups"),
+    ("KaiScheduler", KAI, "use_existing"),
+    ("QueueTree", {"queues": {}}, "vcluster"),
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "field"),
-    [
-        ("GpuStack", "version"),
-        ("HostGuards", "host_kai"),
-        ("TeamNamespace", "name"),
-        ("VirtualCluster", "mode"),
-        ("VirtualCluster", "groups"),
-        ("KaiScheduler", "use_existing"),
-    ],
+    ("name", "args", "field"), DECIDING, ids=[f"{name}-{field}" for name, _, field in DECIDING]
 )
-def test_arguments_that_decide_about_resources_are_plain(name, field, texts):
-    component, _, args = COMPONENTS[name]
-    texts(*mistakes(component, {**args, field: known(args.get(field, True))}, field))
+def test_arguments_that_decide_about_resources_are_plain(name, args, field, texts):
+    component = COMPONENTS[name][0]
+
+    def program():
+        component("ml", {**args, field: known(args.get(field, True))})
+
+    texts(*mistakes(component, program, field))
 
 
-def mistakes(component, args, *fields):
-    """The lines of a refusal, which are about these fields in this order."""
+def mistakes(component, program, *fields):
+    """The lines of a program's refusal, which are about these fields in this order."""
     with pytest.raises(pulumi.RunError) as refused:
-        run(component, args)
+        declared(program)
     lines = str(refused.value).splitlines()
     starts = [f"{component.__name__} ml: {field}" for field in fields]
     assert [line[: len(start)] for line, start in zip(lines, starts, strict=True)] == starts
@@ -157,7 +165,6 @@ WRONG_ALONE = [
     ),
     ("TeamNamespace", {"guards": []}, ["guards"]),
     ("VirtualCluster", {"namespace": []}, ["namespace"]),
-    ("QueueTree", {"queues": {}, "vcluster": known("ml")}, ["vcluster"]),
     ("QueueTree", {"queues": {}, "vcluster": 1, "cluster": "a"}, ["cluster", "vcluster"]),
     ("Team", {"vcluster": {}, "kai": {"version": VERSION, "vcluster": 1}}, ["kai.vcluster"]),
     *(
@@ -177,7 +184,8 @@ CASES = [
     ids=[" ".join((name, *fields)) for name, _, fields in CASES],
 )
 def test_component_names_the_fields_and_what_to_write(name, args, fields, texts):
-    lines = mistakes(COMPONENTS[name][0], args, *fields)
+    component = COMPONENTS[name][0]
+    lines = mistakes(component, lambda: component("ml", args), *fields)
     assert "s3cret" not in str(lines)
     texts(*lines)
 
