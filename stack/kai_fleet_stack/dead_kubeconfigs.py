@@ -14,8 +14,14 @@ from kai_fleet.values import get
 def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
     """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
 
-    That is so if the vCluster's server or certificate authority has changed. Without a last
-    kubeconfig nothing is compared. The text shows the addresses of the server, and no credentials.
+    That is so if the vCluster's server or certificate authority has changed. The text shows the
+    addresses of the server, and no credentials.
+
+    Args:
+        name: the team, which is also the vCluster's name.
+        last: the kubeconfig of the last update; None or "" if there is none: nothing is compared.
+        kubeconfig: that of this update. The warning comes when its value is known.
+        component: the resource that the warning is about.
 
     Raises:
         yaml.YAMLError: the last kubeconfig is no YAML.

@@ -1,4 +1,7 @@
-"""The clusters that the settings of a stack declare, as rules read them. Paths are keys."""
+"""The clusters that the settings of a stack declare, as rules read them. Paths are keys.
+
+A function that reads a team by its name raises KeyError if the settings have none of that name.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -107,7 +110,10 @@ def _host_kai(settings: Settings) -> tuple[Kai, ...]:
 
 
 def _host_charts(settings: Settings) -> Iterator[Chart]:
-    """The chart of the GPU stack, and the image of a kind cluster's nodes if one is written."""
+    """The chart of the GPU stack, and the image of a kind cluster's nodes if one is written.
+
+    The first also for a provider that installs no chart: then its `names` are None.
+    """
     gpu = settings.gpu
     provider = GPU_PROVIDERS[gpu.provider]
     yield Chart(

@@ -2,6 +2,9 @@
 
 An object that is not in the stack's state is a foreign one. If it fits, the stack uses it and does
 not declare it, so that no update changes or deletes it. Else the run is refused.
+
+"The host cannot tell" stands for a read without an answer. An object that the user may not read is
+not such a case: it counts as absent, with one warning in a run.
 """
 
 import json
@@ -192,7 +195,8 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
 def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError if the stack has no resources, and the host has guards already.
 
-    The stack itself and its providers do not count. Raises it as well if the host cannot tell.
+    The stack itself and its providers do not count. Raises it as well if the host cannot tell, but
+    not if the user may not read guards.
     """
     guard = policy_name("pods")
     types = [read_urn(urn).type for urn in host.deployed.urns]
@@ -207,7 +211,7 @@ def _refuse_second_stack(host: HostObjects) -> None:
 
 
 def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
-    """Argument `use_existing` for a GpuStack.
+    """Argument `use_existing` for a GpuStack: any of `runtimeClass` and `namespace`.
 
     Raises:
         pulumi.RunError: a foreign RuntimeClass has another handler, a foreign GPU operator is there
@@ -237,6 +241,8 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
 
 def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObjects) -> list[str]:
     """Argument `use_existing` for the host's KaiScheduler, without what `args` already has there.
+
+    Any of `namespace`, `clusterPolicyCrd` and `priorityClasses`.
 
     Raises:
         pulumi.RunError: foreign priority classes or default queues of KAI do not fit, or the host
@@ -313,8 +319,9 @@ def _in_words(values: Mapping[str, int | None]) -> str:
 def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> bool:
     """Whether the namespace for these arguments existed before the stack.
 
-    A namespace with the team's label was created by a stack. It existed before only if it also has
-    the label of USED; else an interrupted update of this stack, or another stack, created it.
+    If the stack's state patches the namespace, it did. A namespace with the team's label was
+    created by a stack. It existed before only if it also has the label of USED; else an interrupted
+    update of this stack, or another stack, created it.
 
     Raises:
         pulumi.RunError: its labels conflict with those of the team, or the host cannot tell.
@@ -345,11 +352,13 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
 def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostObjects) -> None:
     """Warn of taints that keep a team's pods off all nodes of its pool.
 
-    Not if the user may not read nodes.
+    Not if the pool has no nodes, nor if the user may not read nodes.
 
     Args:
-        args: need a `node_pool` without Outputs.
-        path: the team's key path, for the fix.
+        team: the team's name, for the warning.
+        args: need a `node_pool` without Outputs, and have the tolerations. {} is a pool of all
+            nodes.
+        path: the team's key path: the fix is to write tolerations there.
 
     Raises:
         pulumi.RunError: the host cannot tell what nodes it has.

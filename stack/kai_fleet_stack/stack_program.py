@@ -142,6 +142,9 @@ def export_teams(
 
     Server and kubeconfig are those of the last update if the team's resources failed. Warns if the
     vCluster is a new one, which the last kubeconfig does not reach.
+
+    Raises:
+        yaml.YAMLError: a kubeconfig of the last update is no YAML.
     """
     summaries = dict[str, Mapping[str, object]]()
     kubeconfigs = dict[str, pulumi.Output[str]]()

@@ -46,6 +46,8 @@ class UseExisting(TypedDict):
 class Arguments:
     """The arguments of all components of one stack.
 
+    A method that takes a team's name raises KeyError for one that the settings do not have.
+
     Args:
         host: How the host is reached; empty where nothing is declared, as in the doctor.
         existing: What `existing.find` found. What it leaves out is declared by the stack.

@@ -261,6 +261,7 @@ def mistakes(masked: object, stack: str) -> Iterator[Finding]:
 
     Args:
         masked: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
+        stack: name of the stack, for the commands in messages.
     """
     for location, value in _leaves(masked):
         if takes_secret(location):
@@ -299,7 +300,10 @@ def _takes_secret(location: Location, model: type[Strict]) -> bool:
 
 
 def _encrypt(what: str, location: Location, stack: str) -> str:
-    """The fix: to encrypt a value, with the command for it."""
+    """The fix: to encrypt a value, with the command for it, which selects the stack first.
+
+    `what` is the value in words, such as `it anew`. `location` begins with the namespace.
+    """
     create = f"pulumi stack select --create {stack}"
     command = f"{create} && pulumi config set --secret --path '{_path_of(location)}'"
     return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
@@ -311,6 +315,7 @@ def _path_of(location: Location) -> str:
 
 
 def _step(key: str) -> str:
+    """A key below others: `.key`, or `["key"]` if it has other characters than a plain one."""
     if _PLAIN_KEY.fullmatch(key):
         return f".{key}"
     return f"[{json.dumps(key, ensure_ascii=False)}]"

@@ -1,9 +1,9 @@
 """Manifests of a team: files with Kubernetes objects, which are declared as Pulumi resources.
 
-apiVersion, kind and name of an object become the type and the name of its resource. Pulumi's
-Kubernetes plugin also has types that run programs, read files or change foreign objects, such as
-`helm.sh/v3:Release`, `kustomize/v2:Directory` and `core/v1:ConfigMapPatch`. So an object is refused
-unless each of them has the form that it has in Kubernetes.
+apiVersion and kind of an object become the type of its resource, namespace and name its name.
+Pulumi's Kubernetes plugin also has types that run programs, read files or change foreign objects,
+such as `helm.sh/v3:Release`, `kustomize/v2:Directory` and `core/v1:ConfigMapPatch`. So an object is
+refused unless each of them has the form that it has in Kubernetes.
 """
 
 import re
@@ -52,11 +52,11 @@ def _is_name(text: str, group: str) -> bool:
 
 
 def _object(manifest: Manifest) -> Manifest:
-    """The manifest.
+    """The manifest as it is.
 
     Raises:
-        ValueError: a part that becomes type or name of the resource has another form than in
-            Kubernetes, or an annotation is one that the plugin acts on.
+        ValueError: a part that becomes type or name of the resource, or a top-level field's name,
+            has another form than in Kubernetes, or an annotation is one that the plugin acts on.
     """
     if not all(isinstance(get(manifest, *path), str) for path in _NEEDED):
         raise ValueError("is no Kubernetes object; write apiVersion, kind and metadata.name")
@@ -66,7 +66,10 @@ def _object(manifest: Manifest) -> Manifest:
 
 
 def _refuse_type(manifest: Manifest) -> None:
-    """Raise ValueError if the apiVersion, the kind or a field is none of a Kubernetes object."""
+    """Raise ValueError if the apiVersion, the kind or a field is none of a Kubernetes object.
+
+    Of fields only the form of top-level names counts. The kinds of lists and patches are refused.
+    """
     version = manifest["apiVersion"]
     kind = manifest["kind"]
     if not _is_api_version(version):
@@ -107,6 +110,7 @@ def _refuse_metadata(manifest: Manifest) -> None:
 
 
 def _shown(value: object) -> str:
+    """A value for a message: the first 80 characters of its repr."""
     return repr(value)[:80]
 
 
@@ -127,10 +131,12 @@ def _documents(path: str) -> list[object]:
 
 
 def _each_once(files: Mapping[str, list[Manifest]]) -> Mapping[str, list[Manifest]]:
-    """The files.
+    """The files as they are.
 
     Raises:
-        ValueError: two objects have one type and name, so that they would be one resource.
+        ValueError: two objects, also of different files, have the same apiVersion, kind, namespace
+            and name, so that they would be one resource. An object without a namespace is not the
+            same as one that names `default`.
     """
     seen = set[tuple[str, str]]()
     for manifest in chain.from_iterable(files.values()):

@@ -88,6 +88,7 @@ class Strict(BaseModel):
         """This section, of the stack, with the fields that a team's section sets over it.
 
         A section, list or mapping in a field of the team replaces that of the stack as a whole.
+        Unchanged for None.
         """
         if team is None:
             return self
@@ -136,7 +137,7 @@ def short_for(key: str, kinds: type | UnionType, forms: object) -> BeforeValidat
 
 
 def refuse(is_wrong: Callable[[T], bool], sentence: str) -> AfterValidator:
-    """Refuse values for which `is_wrong` is true or raises ValueError.
+    """Refuse values for which `is_wrong` is true or raises ValueError, whose text is not shown.
 
     `sentence` says why and what to write; `{value}` in it is replaced by the value as Python shows
     it, of a long one the first 80 characters.
