@@ -71,8 +71,8 @@ def context_of(settings: Settings, chosen: str | None = None) -> str | None:
 def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
     """The variables by which Pulumi's CLI finds a stack's state in the sandbox; empty elsewhere.
 
-    Without a context the one of a team stack's platform counts: the state of both is in the same
-    place.
+    KUBECONFIG is one of them. Without a context the one of a team stack's platform counts: the
+    state of both is in the same place.
 
     Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
@@ -84,11 +84,11 @@ def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
 
 
 def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
-    """A function that opens the API server of a stack's host: by a context, or for None by the
-    kubeconfig that the stack file has encrypted.
+    """A function that opens the API server of a stack's host: by a context, or for None and "" by
+    the kubeconfig that the stack file has encrypted.
 
-    It raises UnreachableError if the kubeconfig cannot be read or is of no use. All requests to
-    what it opens have SECONDS together.
+    It raises UnreachableError if the kubeconfig cannot be read or is of no use. Its caller closes
+    what it opens. All requests to that have SECONDS together, and all answers OPERATOR_BYTES.
 
     Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
@@ -128,7 +128,8 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig in clear, which the stack file has encrypted.
 
-    Raises UnreachableError if Pulumi's CLI cannot decrypt it.
+    `variables` are those of `variables_of`. Raises UnreachableError if Pulumi's CLI is missing,
+    fails, or takes longer than 30 seconds.
     """
     command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
     try:

@@ -92,6 +92,8 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
     Raises:
         UserError: Nobody agrees, or nobody is at a terminal; the file has another `cluster.name`
             than the state, or cannot be read; or `stack` is no stack's name.
+        EOFError: stdin ends at the question.
+        One of MALFORMED: Objects of the host, or a wait in the state, are malformed.
     """
     if not state.resources:
         print_missing_prerequisites(stack, out)
@@ -119,7 +121,8 @@ def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
     """A line for each vCluster that is another one than the last update saw: what the old one had.
 
     No line for a vCluster that does not answer. Empty if the host does not answer, or if the stack
-    file is refused.
+    file is refused. Raises KeyError or ValueError for a wait in the state that kai-fleet did not
+    write.
     """
     if not state.vclusters:
         return []
@@ -139,14 +142,20 @@ def teams_of(items: Iterable[SummaryLine]) -> list[str]:
 def without_undecided(
     stack: str,
     vclusters: Sequence[SummaryLine],
-    agreed: Sequence[str],
+    decided: Sequence[str],
 ) -> list[SummaryLine]:
-    """The lost vClusters of the teams that `agreed` names; all of them if it names the stack.
+    """The lost vClusters of the teams that `decided` names; all of them if it names the stack.
 
     Print the loss of every other one and the command that agrees to it: nobody can be asked, so the
     update does not fill it. Its team fails, and the others are updated.
+
+    Args:
+        stack: The stack.
+        vclusters: The lines of `lost_vcluster_lines`.
+        decided: Names that need no question here: those that somebody agreed to, removed teams, and
+            teams that are asked for another loss.
     """
-    undecided = [item for item in vclusters if not {stack, item.team} & set(agreed)]
+    undecided = [item for item in vclusters if not {stack, item.team} & set(decided)]
     as_text.show_summary({"lost": undecided}, out)
     for item in undecided:
         command = f"{FLEET} up --stack {stack} --yes {item.team}"
@@ -178,6 +187,8 @@ def confirm(
 
     Raises:
         UserError: A name is not typed, or there is one to ask for and nobody at a terminal.
+        EOFError: stdin ends at the question.
+        One of MALFORMED: Objects of the host are malformed.
     """
     needed = [team for team in teams_of(items) if team not in removed]
     if HOST in needed:

@@ -25,6 +25,8 @@ def lost_contents(state: State, uids: Mapping[str, str]) -> dict[str, str]:
     """The contents of the old vCluster, in words, by the name of each that was created again.
 
     `uids` are the UIDs as they are now, by vCluster, of those that answer.
+
+    Raises KeyError or ValueError for a wait that kai-fleet did not write.
     """
     return {
         name: contents_inside(state, vcluster.urn)

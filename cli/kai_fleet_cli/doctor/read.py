@@ -168,7 +168,8 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
 
     Raises:
         UnreachableError: The host does not answer, or is no Kubernetes API.
-        One of MALFORMED: Objects of the host are malformed.
+        One of MALFORMED: Objects of the host are malformed, or the state has a wait that kai-fleet
+            did not write.
     """
     settings = source.settings
     declared = host_of(settings)

@@ -164,6 +164,10 @@ def show_teams(
         standins: Names of what the sandbox simulates.
         console: Where to print.
         compared: The update refreshed the state from the clusters first.
+
+    Of several new teams the commands are for the first in mode virtual, else for the first one.
+
+    Raises KeyError for a team in the outputs without a field that is always there.
     """
     teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")

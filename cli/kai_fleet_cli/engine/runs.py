@@ -50,6 +50,7 @@ def up(
 
     Raises:
         EngineError: The update failed, or a run before it was cut off and `refresh` is not set.
+        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the update.
         UserError: `agree` raised it.
     """
@@ -76,6 +77,7 @@ def preview(stack: automation.Stack, before: Callable[[], None], *, details: boo
 
     Raises:
         EngineError: The preview failed.
+        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the preview.
 
     Whatever `before` raises passes.
@@ -101,6 +103,7 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 
     Raises:
         EngineError: The removal failed, or a run before it was cut off and `refresh` is not set.
+        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the removal.
     """
     with _running(Action.REMOVAL, stack, resume.destroy_command(stack.name)) as operation:

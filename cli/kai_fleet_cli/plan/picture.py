@@ -56,6 +56,7 @@ def of_clusters(clusters: Sequence[ClusterModel]) -> Picture:
 
 
 def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueue]) -> TeamRow:
+    """The cells of TEAM_COLUMNS; `queues` are those inside the team's vCluster."""
     return (
         str(team.name),
         str(team.mode),

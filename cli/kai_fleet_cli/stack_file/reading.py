@@ -49,6 +49,7 @@ def stacks() -> list[str]:
 
 
 def _listed_stacks() -> str:
+    """The names of `stacks` for a message; `none in FOLDER` if there are none."""
     return ", ".join(stacks()) or f"none in {ROOT}"
 
 

@@ -180,7 +180,10 @@ class Change:
 
 
 def _edited(file: StackFile, keys: Keys, value: object) -> str:
-    """The file's text with a value at `keys`. Raises UserError if YAML anchors prevent that."""
+    """The file's text with a value at `keys`.
+
+    Raises UserError if YAML anchors prevent that, KeyError and AttributeError as `with_value`.
+    """
     return with_value(file.text, keys, value, file.path.name)
 
 
@@ -223,6 +226,8 @@ def add(
     Raises:
         UserError: The team exists, here or with a stack of its own; the stack is a team's; or YAML
             anchors prevent the edit.
+        AttributeError: `teams` of the file is no mapping.
+        StopIteration: In mode virtual `queues` has all of `default`, NAME and NAME-all.
     """
     if name in file.teams or name in file.grants:
         raise UserError(
@@ -338,7 +343,10 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         UserError: There is nobody to ask about a removal, or the answer is no; the rules refuse the
             change; the file was changed by something else or cannot be written; or the update
             failed. If it began nothing, the file is as it was.
+        FileNotFoundError: The file is gone.
+        EOFError: stdin ends at a question.
         Interrupted: A signal ended the update. The file keeps the edit.
+        Others as `workspace.open_stack` and CommandError as `runs.up`: the file keeps the edit.
     """
     is_agreed = yes or no_up
     name = change.file.path.name
@@ -397,7 +405,8 @@ def _show(change: Change) -> None:
 def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
     """Whether to run the update: as the flags say, else as a person at the terminal answers.
 
-    Without a terminal it is not run. Raises UserError if the name of a removed team is not typed.
+    Without a terminal it is not run. Raises UserError if the name of a removed team is not typed,
+    EOFError at the end of stdin.
     """
     if yes or no_up:
         return not no_up
@@ -424,7 +433,9 @@ def _update(change: Change) -> None:
     Raises:
         UserError: The update failed. The message says that the file is restored, or which command
             goes on. Or the file cannot be restored.
+        FileNotFoundError: It cannot be restored because it is gone.
         Interrupted: A signal ended the update. The file keeps the edit.
+        Others as `workspace.open_stack` and CommandError as `runs.up`: the file keeps the edit.
     """
     stack = change.file.stack
     try:

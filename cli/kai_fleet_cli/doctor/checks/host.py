@@ -84,7 +84,8 @@ def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
     That is broken if the vCluster itself needs the class, else a warning. `resource` is a key of
-    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist.
+    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist. In a team's own stack only
+    the keys of its vCluster count: the platform's stack checks those of `isolation`.
     """
     host = snapshot.host
     kind, key = CLASSES[resource]
