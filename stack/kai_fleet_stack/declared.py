@@ -319,7 +319,11 @@ def _kai(
     path: str,
     find_key: Callable[..., str] | None = None,
 ) -> Kai:
-    """A KAI as rules read it; a mode of GPU sharing in its chart values counts before the key."""
+    """A KAI as rules read it; a mode of GPU sharing in its chart values counts before the key.
+
+    `path` is the key of its section. `find_key` finds the key paths of its keys if they may be
+    written for all teams; None if all are below `path`.
+    """
     return Kai(
         section.version,
         sharing=mode_in(section.version or "", section.values) or settings.sharing_of(section),

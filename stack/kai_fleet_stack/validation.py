@@ -160,6 +160,7 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
 def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[Finding]:
     """Refuse another `cluster.name` than in the outputs of the stack's last update, if it is there.
 
+    Empty if the names are the same, or no update wrote one; else one finding.
     With another name the update would create everything anew, and then delete what is there.
     """
     before = outputs.get("cluster")

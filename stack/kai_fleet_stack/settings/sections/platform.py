@@ -60,7 +60,10 @@ def _gpus(value: object) -> object:
 
 
 def _refuse_count(cause: str, count: object) -> None:
-    """Raise ValueError if the count is no whole number from 0 to _MOST; True is no number."""
+    """Raise ValueError if the count is no whole number from 0 to _MOST; True is no number.
+
+    `cause` is the words before the count in the message.
+    """
     if type(count) is int and 0 <= count <= _MOST:
         return
     shown = "empty" if count is None else repr(count)[:60]
