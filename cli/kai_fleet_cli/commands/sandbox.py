@@ -58,7 +58,8 @@ def down(yes: Sure = False) -> None:
 def _confirm_stack(occupant: Path) -> None:
     """Ask to type the name of the stack in the sandbox, if there is one.
 
-    Raises UserError for another answer, and if nobody is at a terminal.
+    Raises UserError for another answer, and if nobody is at a terminal, EOFError at the end of
+    stdin.
     """
     if not occupant.exists():
         return

@@ -149,6 +149,7 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
             stack has a file neither here nor there.
         RuntimeError: As `grants.settings_in`.
         Interrupted: The process got SIGINT or SIGTERM.
+        Others as `offline.plan`.
     """
     file = root / f"Pulumi.{stack}.yaml"
     base = base_at(root, ref, stack)

@@ -81,7 +81,7 @@ def required_objects(
 def _admission_policies(settings: Settings) -> Iterator[Required]:
     """Yield the admission policies of a host with an isolated team, and their bindings.
 
-    Any team of the stack counts. None for a team's own stack.
+    Any team of the stack counts. Nothing for a team's own stack.
     """
     if settings.platform_facts is not None:
         return

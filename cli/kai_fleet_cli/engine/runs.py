@@ -254,6 +254,8 @@ def _explain(action: Action, operation: Operation, error: automation.errors.Comm
 def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Mapping[str, str]]) -> str:
     """A line for each error of a team: the cause and the repair. `teams` has its errors by URN.
 
+    `lead` and the names of the teams are the line before them.
+
     Raises CommandError if the state cannot be read.
     """
     return held_up.explain(

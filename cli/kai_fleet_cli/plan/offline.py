@@ -84,6 +84,9 @@ def plan(stack: str, file: Path | None = None) -> Plan:
     one mandatory finding. If the file takes values from Pulumi ESC, which only the engine reads, a
     finding says so: advisory, or mandatory where something else is wrong. Missing keys are then not
     reported: ESC may have them.
+
+    Sets Pulumi's SDK for the whole process, and raises exceptions of the program, as
+    `plan_settings` does.
     """
     try:
         path = file or reading.path_of(stack)

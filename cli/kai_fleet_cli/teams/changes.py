@@ -260,8 +260,8 @@ def _queue_tree(name: str, gpus: int, queues: Mapping[str, str]) -> dict[str, ob
     """One queue with all GPUs, and the leaves below it: each version of KAI schedules two levels.
 
     `queues` are the leaves with their GPUs as texts. Without leaves the team gets one of its own
-    name. The queue above is the first of `default`, NAME and NAME-all that is no leaf. Raises
-    StopIteration if all three are leaves.
+    name, with all of `gpus`. The queue above is the first of `default`, NAME and NAME-all that is
+    no leaf. Raises StopIteration if all three are leaves.
     """
     leaves = queues or {name: str(gpus)}
     children = {leaf: {"gpu": _number_or_text(share)} for leaf, share in leaves.items()}

@@ -320,7 +320,7 @@ def _not_judged(cluster: Cluster, why: str) -> Judgement:
 def _required(snapshot: Snapshot) -> Iterator[Judgement]:
     """Yield a result for each object that the stack requires in a cluster that was read.
 
-    None for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
+    No result for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
     Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
     update creates the rest. Raises as `_judge`.

@@ -144,7 +144,7 @@ def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
 def declared_policies(snapshot: Snapshot, team: str) -> set[str]:
     """Return the names of the network policies that the stack declares for a team.
 
-    None if its network is not isolated.
+    Empty if its network is not isolated.
     """
     return {
         required.name

@@ -121,8 +121,8 @@ def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
 def _isolated_teams(snapshot: Snapshot) -> list[str]:
     """Return the teams that network policies isolate; none on a host without a real node.
 
-    Nodes of kwok are not real. None either for a team's own stack, whose account may not read what
-    tells.
+    Nodes of kwok are not real. Empty as well for a team's own stack, whose account may not read
+    what tells.
     """
     if snapshot.settings.platform_stack:
         return []
