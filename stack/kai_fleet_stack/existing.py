@@ -121,6 +121,8 @@ class HostObjects:
     def foreign(self, kind: str, name: str, resource: str) -> Answer | None:
         """The existing object of this type and name; None if the stack's state has `resource`.
 
+        None as well for no name, and as `at`.
+
         Args:
             kind: type of the resource, one of _PATHS.
             name: name of the object; "" for none.
