@@ -55,7 +55,8 @@ class Environment:
 def for_stack(stack: str, *, validated: bool = True) -> Environment:
     """Prepare the environment in which a stack's engine runs.
 
-    A stack whose context is the sandbox's gets the sandbox, which is started if `validated`. Every
+    A stack whose context is the sandbox's gets the sandbox, which is started if `validated`; what
+    died in a running one is started again, and OCCUPANT gets the name of a platform's stack. Every
     other stack gets Pulumi's CLI, which a checkout downloads or builds if it is missing, and uses
     your Pulumi login and kubeconfig.
 
