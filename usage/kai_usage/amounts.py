@@ -6,7 +6,9 @@ from typing import Final, Literal, TypeAlias
 Resource: TypeAlias = Literal["gpu", "cpu", "memory"]
 Amounts: TypeAlias = Mapping[str, float]  # by resource
 RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
-UNLIMITED: Final = -1.0  # a quota or a limit in a Queue object
+UNLIMITED: Final = (
+    -1.0
+)  # a quota or a limit in a Queue object; no other negative amount is unlimited
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 

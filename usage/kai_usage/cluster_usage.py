@@ -15,12 +15,14 @@ class ClusterUsage:
     """The pods, nodes and queues of a cluster, and the KAI that runs.
 
     Attributes:
-        version: The version of KAI; None if none runs, or its image has no tag.
+        version: The version of KAI, as `kai_version` gives it; None if none runs, if its image has
+            no tag, and if Deployments were not read.
         pods: Pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
-        nodes: Nodes by name, also those that only pods with GPUs name.
+        nodes: Nodes by name, also those without GPUs, and those that only pods with GPUs, or
+            reservation pods, name.
         queues: Queues by name, parents before their children, with their use.
         queues_of_pods: Queues that pods of KAI name, in the tree or not, with what these pods hold
-            and wait for; without tree and quotas.
+            and wait for, as `count_pods` gives them; without tree and quotas.
     """
 
     version: str | None = None
@@ -38,9 +40,10 @@ def count(
     """Count what the pods of a cluster hold and wait for.
 
     `objects` has lists by the plural of their kind: nodes, pods, queues, podgroups, deployments. A
-    kind without a list counts as empty. With `by_status`, because not all pods may be listed,
-    queues hold what the status of the Queues says, and have no numbers of pods. `objects` stay as
-    they are. Raises what `objects.py` says for a malformed object.
+    kind without a list counts as empty. Deployments need only be those of KAI's namespace. With
+    `by_status`, because not all pods may be listed, `queues` hold what the status of the Queues
+    says, and have no numbers of pods; nodes and `queues_of_pods` count the listed pods all the
+    same. `objects` stay as they are. Raises what `objects.py` says for a malformed object.
     """
     pod_items = objects.get("pods", ())
     queue_items = objects.get("queues", ())

@@ -19,7 +19,8 @@ def lacks_pods(creator: Object) -> bool:
     Not one that has ended or is suspended. A Job asks for `parallelism` pods, but for no more than
     it still lacks of `completions`; without `completions` for none once a pod has succeeded. Other
     objects ask for `replicas`, a DaemonSet for `desiredNumberScheduled`; one that does not say how
-    many asks for 1. Raises TypeError or ValueError for what is no number there.
+    many asks for 1. A pod counts once it is created: it need not be ready. Raises TypeError or
+    ValueError for what is no number there, as for `replicas: null`.
     """
     spec = spec_of(creator)
     status = status_of(creator)
@@ -37,7 +38,10 @@ def lacks_pods(creator: Object) -> bool:
 
 
 def _pods_of_job(spec: Object, status: Object) -> int:
-    """The number of pods that a Job lets run at the same time now."""
+    """The number of pods that a Job lets run at the same time now; negative if more have succeeded.
+
+    Raises TypeError or ValueError for what is no number, KeyError without `parallelism`.
+    """
     parallelism = int(spec["parallelism"])
     succeeded = _number(status, "succeeded")
     completions = spec.get("completions")
@@ -48,5 +52,5 @@ def _pods_of_job(spec: Object, status: Object) -> int:
 
 
 def _number(status: Object, key: str) -> int:
-    """A number of a status, 0 without one. Raises TypeError or ValueError for another value."""
+    """A whole number of a status, 0 without one. Raises TypeError or ValueError for no number."""
     return int(status.get(key) or 0)

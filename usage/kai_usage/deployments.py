@@ -13,8 +13,9 @@ _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "b
 def kai_version(deployments: Iterable[Object]) -> str | None:
     """The image tag of KAI's operator, or else of its scheduler or binder, such as `v0.9.2`.
 
-    Deployments of other namespaces than KAI's are left out. None if none of these is among them, or
-    if the first one's image has no tag, as one that is pinned by digest.
+    Deployments of other namespaces than KAI's are left out; one without a namespace counts as in
+    KAI's. The image is that of the first container. None if none of these is among them, or if the
+    first one's image has no tag, as one that is pinned by digest: the others are not asked then.
     """
     parts = {}
     for deployment in deployments:

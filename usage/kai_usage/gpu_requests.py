@@ -80,9 +80,10 @@ def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuReques
     """The GPUs that a pod requests by its annotations and its resources (in thousandths).
 
     The first of these that is there counts: the fraction, the memory for containers (mode
-    NvFractions), the memory of the pod. If that one cannot be read or is not above 0, is a fraction
-    of 1 or more, or has a wrong number of devices, there is no share: no text that a pod writes
-    makes an amount negative, and sums of a queue smaller.
+    NvFractions), the memory of the pod. A fraction is there if its annotation is, also as "". If
+    that one cannot be read or is not above 0, is a fraction of 1 or more, or has a wrong number of
+    devices, there is no share: no text that a pod writes makes an amount negative, and sums of a
+    queue smaller.
     """
     mig_gpus = mig.gpus_of(requests) / 1000
     request = GpuRequest(whole_gpus(requests), mig=mig_gpus)
@@ -110,7 +111,10 @@ def whole_number(text: str) -> int | None:
 
 
 def _fraction(text: str) -> float | None:
-    """A fraction between 0 and 1; None for any other text, and for 0 and 1 themselves."""
+    """A fraction between 0 and 1, as Python reads a float: spaces around it do not matter.
+
+    None for any other text, and for 0 and 1 themselves.
+    """
     try:
         fraction = float(text)
     except ValueError:
@@ -121,9 +125,11 @@ def _fraction(text: str) -> float | None:
 def _memory_mib(annotations: Mapping[str, str]) -> int | None:
     """MiB of GPU memory, rounded up: the request for a container, else a limit, else the pod's.
 
-    The request for any container counts before all limits. Of several requests the last in
-    `annotations` counts, and so of several limits; "" counts as absent. None without any, and if
-    the one that counts is no quantity or not above 0: no other takes its place.
+    A container's is a quantity in bytes (`5Gi`), the pod's a whole number of MiB. The request for
+    any container counts before all limits. Of several requests the last in `annotations` counts,
+    and so of several limits. If that last one is "", it counts as absent, and earlier ones do not
+    count either. None without any, and if the one that counts cannot be read or is not above 0: no
+    other takes its place.
     """
     quantities = {}
     for key, quantity in annotations.items():

@@ -22,12 +22,12 @@ class ExceededLimit(NamedTuple):
 
     @property
     def in_use(self) -> float:
-        """What pods with a node hold of the queue."""
+        """What pods with a node hold of the resource in the queue, without this pod."""
         return self.queue.shares[self.resource].in_use
 
     @property
     def limit(self) -> float:
-        """The limit of the queue."""
+        """The limit of the queue for the resource."""
         return self.queue.shares[self.resource].limit
 
     @property
@@ -43,7 +43,8 @@ def exceeded_limits(
 
     First those that it exceeds alone, then those that it exceeds with what the queues hold now;
     within both, nearest queues first, and a queue's resources in the order of `resources`. Empty if
-    the pod's queue is not in the tree, or is None. A limit may be exceeded by SLACK.
+    the pod's queue is not in the tree, or is None. A limit may be exceeded by SLACK. What the pod
+    does not ask for exceeds none. Quotas do not count.
 
     Args:
         pod: A pod that waits: what it asks for must not be in use already.

@@ -29,8 +29,9 @@ def slices(devices: Mapping[str, Number]) -> dict[str, Number]:
 def gpus_of(devices: Mapping[str, float]) -> float:
     """The GPUs that KAI counts in a queue for slices: 3 for each `nvidia.com/mig-3g.20gb`.
 
-    In the unit of `devices`: in thousandths if they are counted so. Nothing for a profile with a
-    suffix (`nvidia.com/mig-1g.10gb.me`), or for any other device, as in
+    Not the physical GPUs, of which one may hold several slices. In the unit of `devices`: in
+    thousandths if they are counted so. Nothing for a profile with a suffix
+    (`nvidia.com/mig-1g.10gb.me`), or for any other device, as in
     `pkg/scheduler/api/common_info/resources/mig.go`, the same from v0.7 to v0.17.
     """
     gpus: float = 0

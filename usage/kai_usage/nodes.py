@@ -36,7 +36,8 @@ class SharedGpu:
 
     `group` is KAI's name for it, `device` its UUID, or "" until its reservation pod has found it.
     `reserved`: there is a reservation pod, which holds the GPU. A fraction is 1 for a pod that asks
-    for memory if the GPU's is not known.
+    for memory if the GPU's is not known, above 1 if it asks for more than the GPU has, and 0 for a
+    pod that is on the GPU by its label and asks for no share that can be read.
     """
 
     group: str
@@ -55,8 +56,9 @@ class Node:
     """A node with its GPUs.
 
     Attributes:
-        count: The GPUs that it advertises, 0 if it is not listed.
-        is_listed: False for a node that only pods name, because nodes may not be listed.
+        count: The entire GPUs that it advertises as allocatable, 0 if it is not listed.
+        is_listed: False for a node that only pods name, because nodes may not be listed, or because
+            it is gone.
         memory_mib: MiB of each of its GPUs by the node's label; None without a number there.
         kai_memory: The same as KAI counts it, as `kai_memory_of` gives it.
         product: The model of its GPUs by the node's label; "" without one.
@@ -77,7 +79,8 @@ class Node:
     def free(self) -> float | None:
         """The number of GPUs of which no pod has any part; None if the node is not listed.
 
-        Only pods that may be listed count. MIG devices take none of them.
+        Only pods that may be listed count, so that it may be too many. A GPU that is only reserved
+        is not free. MIG devices take none of them. 0 if pods hold more than the node advertises.
         """
         if not self.is_listed:
             return None
@@ -118,7 +121,7 @@ def _memory_mib(node: Object) -> int | None:
 
 
 def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
-    """All nodes by name, without pods. Of several with one name the last counts.
+    """All nodes by name, without pods, also those without GPUs; of one name the last counts.
 
     `version` is that of the KAI that runs; None: the newest.
     """
@@ -137,7 +140,8 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
     """Fill in `whole` and `shared` of the nodes, in place; `shared` in the order of groups.
 
-    `pods` that have a node and hold GPUs count; those that hold MIG devices alone are in neither.
+    `pods` that have a node and hold GPUs count; those that hold MIG devices alone are in neither,
+    and one that asks for entire GPUs and is in groups is in both.
     `items` are all pods as objects: each GPU that a reservation pod among them holds is in
     `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed,
     is added to it. Call it once: pods are appended.
@@ -160,7 +164,8 @@ def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object
 def _reserved_gpus(items: Iterable[Object]) -> dict[tuple[str, str], SharedGpu]:
     """The GPUs that KAI's reservation pods hold for sharing, by node and group.
 
-    A reservation pod without a node holds none yet, and one that has ended none any more.
+    A reservation pod without a node holds none yet, and one that has ended none any more. Of
+    several for one GPU the last counts.
     """
     gpus: dict[tuple[str, str], SharedGpu] = {}
     for item in items:

@@ -91,14 +91,17 @@ def phase_of(pod: Object) -> str:
 
 
 def has_ended(pod: Object) -> bool:
-    """Whether a pod has terminated: it holds nothing any more."""
+    """Whether a pod has terminated, by its phase: it holds nothing any more.
+
+    One that is being deleted has not, until its phase says so.
+    """
     return phase_of(pod) in ("Succeeded", "Failed")
 
 
 def waiting_containers(pod: Object) -> Iterator[str]:
     """`REASON MESSAGE` of each container of a pod that waits to start, init containers first.
 
-    Without a reason it is the message alone, and the other way round.
+    Without a reason it is the message alone, and the other way round; "" without both.
     """
     status = status_of(pod)
     for key in ("initContainerStatuses", "containerStatuses"):
@@ -113,7 +116,8 @@ def last_seen(event: Object) -> str:
     """The time stamp of an event's last occurrence, as text; stamps sort as text.
 
     The first that is there of lastTimestamp, eventTime, firstTimestamp and creationTimestamp; ""
-    without any.
+    without any. `series` is not read: of an event with one, whose lastTimestamp may be null, it is
+    the time of the first occurrence.
     """
     for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
         if event.get(key):

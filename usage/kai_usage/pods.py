@@ -27,13 +27,13 @@ class Pod:
         item: The object.
         phase: Its phase, which is Pending, Running or Unknown.
         queue: The queue that its PodGroup names, or else its label; None without either. A label
-            without a value gives "".
+            without a value gives "". A pod of another scheduler may have one, too.
         node: The name of its node; None while it waits.
         amounts: What it takes of its queue, by each of `RESOURCES`. A share of GPU memory that
             waits counts by the smallest GPUs of the cluster, as a GPU if none is known.
         gpu: The request that the GPUs of `amounts` count.
         groups: KAI's names for the GPUs that it shares; empty until it has them.
-        by_kai: KAI schedules it. Only such pods count in queues.
+        by_kai: KAI schedules it, by its `schedulerName`. Only such pods count in queues.
         is_being_deleted: It is being deleted.
         created: Its time stamp; "" without one.
     """
@@ -79,11 +79,13 @@ def read_pods(
 ) -> list[Pod]:
     """The pods that have not ended, without those of Kubernetes, KAI and the GPU operator.
 
-    Pods of other schedulers are among them. The order stays.
+    Those left out are in the namespaces `RESERVED`. Pods of other schedulers, and pods that are
+    being deleted, are in the list. The order stays.
 
     Args:
         items: All pods.
-        pod_groups: All PodGroups: the queue of a pod's own counts before the pod's label.
+        pod_groups: All PodGroups: the queue of a pod's own, in its namespace and with the name in
+            its annotation, counts before the pod's label. One without a queue does not count.
         memories: The memory of each GPU by the node's name, in KAI's unit: MiB rounded down to a
             hundred, 10^6 bytes before v0.8.5. Where it is unknown (None, or no such node), a
             share of memory counts as a GPU.
@@ -106,7 +108,7 @@ def read_pods(
 
 
 def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
-    """A pod with the queue of its PodGroup, if that has one.
+    """A pod with the queue of its PodGroup; of its label if `group_queue` is None or "".
 
     `memory` is that of one GPU of its node; None: a share of memory counts as a GPU.
     """
@@ -134,7 +136,8 @@ def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     """KAI's names for the GPUs that a pod shares: in one label, or in a label for each GPU.
 
-    Sorted; empty without such a label. The labels for each GPU count before the single one.
+    Sorted; empty without such a label. If there are labels for each GPU, the single one does not
+    count.
     """
     prefix = f"{GPU_GROUP}/"
     groups = sorted(value for key, value in labels.items() if key.startswith(prefix))

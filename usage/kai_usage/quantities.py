@@ -4,6 +4,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
+# A quantity without a sign: digits, then a suffix or an exponent, without the suffixes n and u.
 QUANTITY: Final = re.compile(
     r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
 )
@@ -55,7 +56,10 @@ def parse_quantity(value: object) -> Decimal:
 
 
 def _written(value: float | str) -> str:
-    """The text that is read. Raises ValueError for an int of more than 4300 digits."""
+    """The text that is read: 15 digits of a float, else 64 characters, then without outer spaces.
+
+    Raises ValueError for an int of more than 4300 digits.
+    """
     if isinstance(value, float):
         return f"{value:.15g}"
     return str(value)[:_MOST_CHARACTERS].strip()

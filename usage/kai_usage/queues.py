@@ -21,6 +21,7 @@ class Share:
     A quota or a limit of -1 is unlimited; what its Queue does not say is 0.
 
     Attributes:
+        over_quota_weight: The weight, without unit, by which siblings share what is beyond quotas.
         in_use: What pods with a node hold.
         waiting: What pods without a node ask for.
         borrowed: What is in use beyond the quota; 0 if the quota is unlimited.
@@ -40,11 +41,12 @@ class Share:
 
 @dataclass
 class Queue:
-    """A queue. Its pods, and what is in use and waiting, are sums over its leaves after `add_use`.
+    """A queue. After `add_use` it counts what it and all queues below it hold and wait for.
 
-    `shares` has each of `RESOURCES`. `parent` is None at the top, where `level` is 1. `children`
-    are names, sorted; a queue without any is a leaf. `display_name` is "" without one. The numbers
-    of pods are of KAI's pods alone, and stay 0 if use is counted from the status of Queues.
+    A pod that names a queue with children counts in that queue itself. `shares` has each of
+    `RESOURCES`. `parent` is None at the top, where `level` is 1. `children` are names, sorted; a
+    queue without any is a leaf. `display_name` is "" without one. The numbers of pods are of KAI's
+    pods alone, and stay 0 if use is counted from the status of Queues.
     """
 
     name: str
@@ -57,7 +59,10 @@ class Queue:
     waiting_pods: int = 0
 
     def add(self, other: "Queue") -> None:
-        """Add the pods of another queue to this one, and what they hold and wait for."""
+        """Add the pods of another queue to this one, and what they hold and wait for.
+
+        `borrowed` and `lent` stay as they are.
+        """
         for resource, share in self.shares.items():
             share.in_use = rounded(share.in_use + other.shares[resource].in_use)
             share.waiting = rounded(share.waiting + other.shares[resource].waiting)
@@ -69,10 +74,11 @@ Queues = Mapping[str, Queue]  # by name, parents before their children
 
 
 def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
-    """The queues by name, parents before their children, siblings by name; nothing is in use yet.
+    """The queues by name in the order of the drawn tree; nothing is in use yet.
 
-    Of several queues with one name the first counts. Queues below a parent that is absent, or in a
-    ring, are left out: KAI drops them, too.
+    Each queue is before its children, all below it come before its next sibling, and siblings are
+    sorted by name. Of several queues with one name the first counts. Queues below a parent that is
+    absent, or in a ring, are left out: KAI drops them, too.
 
     Raises LookupError, ValueError, TypeError, AttributeError or OverflowError for a malformed
     Queue.
@@ -139,8 +145,9 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     """The queues that pods of KAI name, with what these pods hold and wait for.
 
     They are without tree: `parent` is None, `level` is 1, and quotas and limits are unlimited,
-    because pods say nothing about them. A pod that is being deleted before it has a node counts in
-    none, nor does one without a queue.
+    because pods say nothing about them. `borrowed` and `lent` stay 0. The order is that of `pods`,
+    which have not ended. A pod that is being deleted before it has a node counts in none, nor does
+    one whose queue is None. Pods whose label has no value count in the queue "".
     """
     queues: dict[str, Queue] = {}
     for pod in pods:
@@ -167,7 +174,8 @@ def count_status(items: Sequence[Object]) -> dict[str, Queue]:
     """The leaf queues, with what they hold and wait for by the status of their Queues.
 
     They are without tree and numbers of pods, and their quotas and limits are 0, which means
-    nothing. For whoever may not list all pods. Of several Queues with one name the last counts.
+    nothing. For whoever may not list all pods. A leaf is a Queue that no other names as its parent,
+    also one that `read_queues` leaves out. Of several Queues with one name the last counts.
     `requested` is of all pods that have not ended, so what waits is the rest of it. From v0.7 to
     v0.17 a fraction of several devices counts as one there, MIG devices not at all, and a share of
     memory waits for no GPU (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
@@ -213,10 +221,10 @@ def borrowed(in_use: float, quota: float) -> float:
 
 
 def _lend(queues: Queues) -> None:
-    """Fill in `lent` of all queues, from the top down.
+    """Fill in `lent` of all queues in place, from the top down, as `Share` says.
 
-    Children lend what siblings borrow and what their parent lends, less the parent's undivided
-    quota.
+    `in_use` and `borrowed` are filled in before; parents come before their children. Queues at the
+    top count as siblings below a parent that has no quota and lends nothing.
     """
     tops = [queue.name for queue in queues.values() if queue.parent is None]
     root = Queue("", _shares({}), children=tops)
@@ -230,7 +238,8 @@ def _lend_among(siblings: Sequence[Share], parent: Share) -> None:
     """Set `lent` of siblings: what they borrow and their parent lends, spread over unused quotas.
 
     The part by which the parent's quota exceeds the sum of theirs is lent first. They lend no more
-    than is unused; one with an unlimited quota lends nothing.
+    than is unused; one with an unlimited quota lends nothing, and counts as 0 in that sum. An
+    unlimited quota of the parent has no such part. If no quota is unused, `lent` stays as it is.
     """
     quotas = sum(max(0.0, share.quota) for share in siblings)
     undivided = max(0.0, parent.quota - quotas)

@@ -44,15 +44,16 @@ def read_resources(resources: Mapping[str, str] | None) -> Requests:
 
 
 def whole_gpus(requests: Requests) -> float:
-    """The number of entire GPUs of all vendors, in devices; MIG devices do not count."""
+    """The number of entire GPUs of all vendors, in devices; MIG resources do not count."""
     return sum(requests[name] for name in GPU_RESOURCES) / 1000
 
 
 def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
     """Requests as queues count them: GPUs, CPU in millicores, memory in 10^6 bytes.
 
-    `gpus`, in devices, takes the place of the entire GPUs in the requests. The result has each of
-    `RESOURCES`, 0 for what is not requested.
+    `requests` are in thousandths, by the names of Kubernetes. `gpus`, in devices, takes the place
+    of the entire GPUs in them; None leaves these. The result has each of `RESOURCES`, 0 for what is
+    not requested; other devices are left out.
     """
     if gpus is None:
         gpus = whole_gpus(requests)
@@ -76,7 +77,7 @@ def _thousandths(quantity: str) -> int:
 
 
 def _container(container: Object) -> Requests:
-    """The requests of one container; for a resource without one its limit."""
+    """The requests of one container in thousandths; for a resource without one its limit."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}

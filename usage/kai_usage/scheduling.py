@@ -55,7 +55,7 @@ class PodSurroundings:
         all_nodes: All nodes. A volume may be on a node that the pod may not use.
         candidates: The nodes with the labels that the pod selects.
         claims: The PersistentVolumeClaims that it mounts.
-        volumes: All PersistentVolumes.
+        volumes: PersistentVolumes, those of the claims among them.
         unread: Why the objects are unknown; "" if they are known. For the caller's sentences:
             nothing here reads it.
     """
@@ -102,15 +102,17 @@ def surroundings_of(
     claims: Iterable[Object],
     volumes: Sequence[Object],
 ) -> PodSurroundings:
-    """The objects around a pod, chosen from all nodes, claims and volumes.
+    """The objects around a pod, chosen from all nodes and claims; `unread` is "".
+
+    What cannot be read is empty.
 
     Args:
         pod: The pod without a node.
         nodes: All nodes.
         pool: The labels of the team's nodes, empty for all nodes. The pod's own nodeSelector
-            counts, too, and before them.
+            counts, too; for a label that both have it alone counts. Affinity and taints do not.
         claims: Claims of any namespace; those that the pod mounts are chosen.
-        volumes: All PersistentVolumes.
+        volumes: PersistentVolumes, those of the claims among them; all are kept.
     """
     selector = {**pool, **(spec_of(pod).get("nodeSelector") or {})}
     mounted = {(namespace_of(pod), name) for name in claims_of(pod)}
@@ -123,9 +125,9 @@ def surroundings_of(
 
 
 def claims_of(pod: Object) -> Iterator[str]:
-    """The names of the claims that a pod mounts, also of those that need not be there.
+    """The names, in the pod's namespace, of the claims of its volumes, whether they exist or not.
 
-    That of an ephemeral volume is `POD-VOLUME`.
+    That of an ephemeral volume is `POD-VOLUME`. Raises KeyError for one without a name.
     """
     for volume in spec_of(pod).get("volumes") or ():
         claim = volume.get("persistentVolumeClaim") or {}
@@ -166,7 +168,10 @@ def row_of_scheduler(
 
 
 def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
-    """Placeholders for cordoned nodes: in words, and as arguments of a command."""
+    """Placeholders for cordoned nodes: in words (`nodes`), and as arguments of a command.
+
+    For no names the words say how to find them, and the argument is `<node>`.
+    """
     if not names:
         return {"nodes": _UNNAMED_NODES, "cordoned": "<node>"}
     noun = "node" if len(names) == 1 else "nodes"
@@ -179,9 +184,10 @@ def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
 class _Facts(NamedTuple):
     """What objects say about a pod.
 
-    `cordoned` are names of nodes, `volume` what follows "its volume" in a cause. `proved` is the
-    name of the row that the objects prove, "" for none; `disproved` are names of rows that cannot
-    be true.
+    `cordoned` are names of nodes: the one with the pod's volume, else those that the pod may use;
+    empty if none is cordoned or known. `volume` is what follows "its volume" in a cause. `proved`
+    is the name of the row that the objects prove, "" for none; `disproved` are names of rows that
+    cannot be true. Objects that are not known prove and disprove nothing.
     """
 
     cordoned: list[str]
@@ -191,7 +197,12 @@ class _Facts(NamedTuple):
 
 
 def _facts(surroundings: PodSurroundings) -> _Facts:
-    """What objects say. The first volume on a node that takes no pods decides."""
+    """What objects say. The first volume on a node that takes no pods decides.
+
+    A node that is gone or not Ready proves `volume-elsewhere`, also if it is cordoned; a Ready one
+    that is cordoned proves `cordoned`. `volume-elsewhere` is disproved if there are volumes and all
+    their nodes take pods, `cordoned` if no candidate is cordoned and no volume proves it.
+    """
     cordoned = [name_of(node) for node in surroundings.candidates if is_cordoned(node)]
     disproved = set[str]()
     if surroundings.candidates and not cordoned:

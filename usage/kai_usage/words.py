@@ -15,8 +15,8 @@ MOST: Final = 2000  # characters
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
     """The names as `a, b or c`, with `last` as the last separator; "" for no names.
 
-    With more names than `limit` the rest is counted instead: `a, b, … (40 more)`. The names stay as
-    they are, also with control characters.
+    With more names than `limit` the first `limit` are there, and the rest is counted, without
+    `last`: `a, b, … (40 more)`. The names stay as they are, also with control characters.
     """
     if len(names) > limit:
         return f"{', '.join(names[:limit])}, … ({len(names) - limit} more)"
@@ -38,7 +38,7 @@ def short_line(text: object, most: int = MOST) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without control characters, but with its line breaks and tabs.
+    """The text without control characters, but with its tabs and line feeds; carriage returns go.
 
     Unicode's invisible and directional characters, and lone surrogates, are taken out as well.
     """
