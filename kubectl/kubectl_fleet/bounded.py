@@ -30,7 +30,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self.reset_bounds()
 
     def reset_bounds(self) -> None:
-        """Reset the bounds. The time begins with the next request."""
+        """Reset all three bounds. The time begins with the next request."""
         self._deadline: float | None = None
         self._bytes = self.most
         self._values = self.most // _BYTES_PER_VALUE
@@ -83,7 +83,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def _take(self, piece: bytes) -> None:
         """Count a piece of a body. Raises ReadError if it exceeds the bytes or the values.
 
-        A JSON value follows a comma, or is the first of a list or a mapping.
+        A JSON value follows a comma, or is the first of a list or a mapping; a comma or a bracket
+        in a text counts as well.
         """
         self._bytes -= len(piece)
         self._values -= piece.count(b",") + piece.count(b"[") + piece.count(b"{")
@@ -95,6 +96,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             )
 
     def _too_late(self) -> httpx2.ReadTimeout:
+        """The error to raise; it names the bound in seconds."""
         return httpx2.ReadTimeout(f"it did not answer everything within {self._seconds:.0f} s")
 
 

@@ -54,13 +54,16 @@ class Snapshot:
     Attributes:
         objects: Lists of objects by kind; only kinds that were to be read, that the API serves and
             that may be listed. Events are newest first.
-        forbidden: Kinds that may not be listed; `pods` only if not in `namespace` either.
+        forbidden: Kinds that may not be listed. With `pods_of_one_namespace`, namespaced kinds but
+            Deployments are in it only if they may not be listed in `namespace` either. An API
+            server refuses kinds that it does not serve, too, if they may not be listed.
         namespace: The one of -n, else, also for -n "", the kubeconfig's.
         shown_namespace: The only namespace whose pods are shown; None for all.
-        pods_of_one_namespace: The pods of all namespaces may not be listed. All namespaced kinds
-            but Deployments are read in `namespace` alone.
+        pods_of_one_namespace: The pods of all namespaces may not be listed; perhaps those of
+            `namespace` may not either. All namespaced kinds but Deployments are read in `namespace`
+            alone. False if pods were not to be read.
         kubectl: The kubectl command for this cluster, for sentences; quoted as for a shell.
-        now: The time of the reading.
+        now: The time when the reading ended.
     """
 
     objects: dict[str, list[Object]]
@@ -98,6 +101,7 @@ class Snapshot:
         """Whether the API of queues is served here, so that KAI runs in this cluster.
 
         False if KAI runs on the host or nowhere, or if queues were not among the kinds to read.
+        Queues that may not be listed count as served, because the server does not say.
         """
         return "queues" in self.objects or "queues" in self.forbidden
 
@@ -115,7 +119,7 @@ class Snapshot:
     def seconds_since(self, stamp: object) -> float:
         """The seconds since a time stamp of Kubernetes, negative for a later one than `now`.
 
-        0 for what cannot be read as one.
+        0 for what cannot be read as one, such as None and "".
         """
         return seconds_since(stamp, self.now)
 
@@ -209,7 +213,7 @@ class Cluster:
         )
 
     async def _lists(self, kinds: list[str], namespace: str) -> _Lists:
-        """List each kind; `namespace` is that of `_list`. Raises UserError.
+        """List each kind as `_list` does, with its `namespace`. Raises UserError.
 
         All in one thread: msgspec, with which lightkube decodes, crashes if two threads meet a type
         for the first time.
@@ -224,7 +228,7 @@ class Cluster:
         return lists
 
     async def _list(self, kind: str, namespace: str) -> list[Object] | int:
-        """The objects of a kind; 403 if it may not be listed, 404 if it is not served.
+        """The objects of a kind, or a status: 403 if it may not be listed, 404 if it is not served.
 
         `namespace` is `*` for all. Cluster-wide kinds ignore it; Deployments are always those of
         KAI's namespace. Raises UserError if the cluster cannot be read.

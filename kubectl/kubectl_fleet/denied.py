@@ -52,8 +52,9 @@ def denials_in(snapshot: Snapshot) -> list[Denial]:
 def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     """The denial that an event reports; None for other events, and if it is over.
 
-    None as well for events about pods, and in namespaces that are not shown or not a user's. A
-    message that no table knows is the cause itself.
+    It names the controller of the object that the event is about, if it has one. None as well for
+    events about pods, and in namespaces that are not shown or not a user's. A message that no table
+    knows is the cause itself.
     """
     involved = event.get("involvedObject") or {}
     kind = str(involved.get("kind"))
@@ -83,9 +84,9 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
 
 
 def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:
-    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else its own.
+    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else `kind`, `name`.
 
-    Only one step up. Raises KeyError for an owner without them.
+    Only one step up. Raises KeyError for a controller without them.
     """
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller"):

@@ -87,11 +87,11 @@ def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
 
 
 def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTransport]:
-    """The client for a context.
+    """The client for a context, and its transport. A context without a user sends no credentials.
 
-    Raises ConfigError if lightkube cannot use it as kubectl does, or if it names what is not there;
-    OSError and ValueError for certificates that cannot be read; ValueError, TypeError, KeyError or
-    AttributeError for a malformed entry.
+    `name` is one of `contexts`. Raises ConfigError if lightkube cannot use it as kubectl does, or
+    if it names what is not there; OSError and ValueError for certificates that cannot be read;
+    ValueError, TypeError, KeyError or AttributeError for a malformed entry.
     """
     context = kubeconfig.contexts[name]
     cluster = kubeconfig.clusters.get(context.get("cluster", ""))

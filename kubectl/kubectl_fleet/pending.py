@@ -29,7 +29,8 @@ def record(usage: Usage) -> dict[str, object]:
 
     `gpu`, `cpu` and `memory` are what a pod asks for: GPUs as KAI counts them, millicores, and 10^6
     bytes. `cause` and `fix` are sentences. `queue` is None without one, `created` "" without a time
-    stamp, as is `since` of a denied one.
+    stamp, as is `since` of a denied one. Pods that have waited longest are first, and so are the
+    objects that have been denied longest.
     """
     pods = list[dict[str, object]]()
     for pod, reason in _waiting(usage):
@@ -48,7 +49,7 @@ def record(usage: Usage) -> dict[str, object]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """A table, of 80 columns for usual names.
+    """A table, of 80 columns for usual names; `since` is the age of a pod, or of a denial.
 
     First pods that wait, then objects whose pods are denied. Without either it is a sentence, or
     empty if pods may not be listed.
@@ -87,6 +88,7 @@ def _table() -> Table:
 
 
 def _title(name: str, line_below: str) -> Text:
+    """A name, and below it a line; no line for ""."""
     title = Text().append(name, "bold")
     if line_below:
         title.append(f"\n{line_below}", "dim")
@@ -119,7 +121,8 @@ def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
 def _requests_in_words(pod: Pod) -> Iterator[str]:
     """What a pod asks for, a phrase for each resource; a share of GPU memory in MiB of each GPU.
 
-    Nothing for a resource of which it asks for none.
+    Nothing for a resource of which it asks for none. Entire GPUs and MIG devices beside a share of
+    memory are left out.
     """
     for resource in RESOURCES:
         amount = pod.amounts[resource]

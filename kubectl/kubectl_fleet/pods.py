@@ -30,6 +30,12 @@ def record(usage: Usage) -> dict[str, object]:
 
 
 def _pod_records(usage: Usage) -> list[dict[str, object]]:
+    """The JSON of the pods that are shown, in the order of the API server.
+
+    `gpu`, `cpu` and `memory` are what a pod takes of its queue, also while it waits. `created` is
+    "" without a time stamp. `wholeGpus` is a float. `sharedGpus` are as `_gpu_shares` says, empty
+    until KAI has given the pod a group and a node.
+    """
     gpu_shares = _gpu_shares(usage)
     records = []
     for pod in usage.shown_pods:
@@ -52,7 +58,9 @@ def _pod_records(usage: Usage) -> list[dict[str, object]]:
 def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
     """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group.
 
-    `part` is a fraction of that GPU; `device` is its UUID, None until KAI knows it.
+    Pods that are not shown have theirs, too. `part` is a fraction of that GPU as
+    `SharedGpu.holders` has it, 1 for a share of memory if the GPU's is not known; `device` is its
+    UUID, None until KAI knows it.
     """
     shares: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
     for node in usage.gpu_nodes.values():
@@ -87,8 +95,7 @@ def show(usage: Usage) -> RenderableType:
 
     A GPU that is reserved for sharing and has no pod has a row, too. If one namespace is shown,
     GPUs on which no pod of it is are left out, and nodes without other GPUs; a shared GPU has the
-    rows of all its pods. Below all is the number of pods without a GPU, and of those that wait for
-    a node, or a sentence that no pod holds a GPU.
+    rows of all its pods. Below all are the sentences of `_sentences_below`, if there are any.
     """
     lines: list[RenderableType] = []
     for node in usage.gpu_nodes.values():
@@ -106,6 +113,7 @@ def show(usage: Usage) -> RenderableType:
 
 
 def _table(*, show_header: bool) -> Table:
+    """A table without rows for one node; fixed widths keep the columns of all tables in line."""
     table = Table(
         box=None,
         padding=(0, 1, 0, 0),
@@ -196,8 +204,9 @@ def _pod_row(
 def _sentences_below(usage: Usage) -> Iterator[str]:
     """How many of the shown pods have a node and no GPU, and how many wait for a node.
 
-    Pods that are being deleted do not wait. Without any pod a sentence says that none holds a GPU,
-    unless pods may not be listed, or all namespaces are shown and a node has GPUs.
+    There is no sentence for 0 pods. Pods that are being deleted do not wait. If no pod is shown,
+    whether it asks for GPUs or not, a sentence says that none holds a GPU, unless pods may not be
+    listed, or all namespaces are shown and a node has GPUs.
     """
     view = usage.snapshot
     pods = usage.shown_pods

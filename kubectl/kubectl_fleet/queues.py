@@ -21,7 +21,8 @@ def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited.
 
     `queues` are parents before their children, with a key for each resource. `withoutQuotas` has,
-    by name, the queues that pods name and the tree lacks. GPUs are as KAI counts them.
+    by name, the queues that pods name and the tree lacks; the name is "" for pods whose label has
+    no value. GPUs are as KAI counts them.
     """
     return {
         "queues": [_record(queue) for queue in usage.queues.values()],
@@ -30,9 +31,10 @@ def record(usage: Usage) -> dict[str, object]:
 
 
 def _record(queue: Queue) -> dict[str, object]:
-    """A queue, with a key for each resource. `parent` is None at the top.
+    """A queue, with a key for each resource (`gpu`, `cpu`, `memory`): its share in camelCase.
 
-    The numbers of pods are 0 if not all pods may be listed.
+    `parent` is None at the top, where `level` is 1. `pods` are those with a node. The numbers of
+    pods are 0 if not all pods may be listed.
     """
     record: dict[str, object] = {
         "name": queue.name,
@@ -79,6 +81,10 @@ def show(usage: Usage) -> RenderableType:
 
 
 def _table() -> Table:
+    """A table without rows. Its columns are the name, then those of `_cells`.
+
+    The columns of the resource and of the bar have no header.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
     table.add_column("", no_wrap=True)
@@ -110,7 +116,9 @@ def _add_rows(
 def _with_branches(queues: Mapping[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
     """Each queue with its name and the branch in front, and with the stem of its other rows.
 
-    `queues` have parents before their children. Raises KeyError for a parent that is not there.
+    `queues` are in the order of `read_queues`: all below a queue come before its next sibling.
+    Another order of them draws a wrong tree. Raises KeyError for a parent that is not there before
+    its children, IndexError for one that does not name any child.
     """
     stems = {"": ""}
     for name, queue in queues.items():
@@ -136,6 +144,10 @@ def _is_shown(resource: str, share: Share) -> bool:
 
 
 def _cells(share: Share, resource: str, *, has_quotas: bool) -> list[RenderableType]:
+    """The cells of a row after the name; `waiting` is empty if nothing waits.
+
+    Without quotas, because the queue cannot be seen, quota and limit are `?`.
+    """
     waiting: RenderableType = ""
     if share.waiting:
         waiting = Text(_amount(share.waiting, resource), "red")
@@ -158,7 +170,7 @@ def _amount(amount: float, resource: str) -> str:
 def _bar(share: Share) -> Text:
     """A bar whose width is the quota, or what is in use if that is more.
 
-    For an unlimited quota it is the limit; without a limit there is no bar.
+    For an unlimited quota it is the limit; without a limit, too, there is no bar.
     """
     width = share.limit if share.quota == UNLIMITED else share.quota
     if width == UNLIMITED:
@@ -169,6 +181,7 @@ def _bar(share: Share) -> Text:
 
 
 def _borrowed_and_lent(share: Share, resource: str) -> Text:
+    """`2 borrowed, 1 lent`, without what is 0; empty if both are."""
     phrases = []
     if share.borrowed:
         phrases.append(Text(f"{_amount(share.borrowed, resource)} borrowed", "yellow"))

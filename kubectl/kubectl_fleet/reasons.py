@@ -44,7 +44,8 @@ _KUBELET_EVENTS: Final = ("FailedCreatePodSandBox", "FailedMount")
 class Reasons:
     """Why the pods of a cluster wait; the texts are in the tables of `messages`.
 
-    Methods yield all reasons that apply, and the first one counts: their order is priority.
+    Methods yield all reasons that apply, and the first one counts: their order is priority. Events
+    belong to a pod by its namespace and name, also those about an earlier pod of that name.
 
     Raises:
         LookupError, TypeError, AttributeError: An object is malformed; from the methods as well.
@@ -73,9 +74,11 @@ class Reasons:
     def _not_placed(self, pod: Pod) -> Iterator[Reason]:
         """Why a pod has no node: what objects prove, then messages, then that nothing is known.
 
-        Messages are that of an absent RuntimeClass, events, the newest first, and the pod's
-        condition. After them come: that it is younger than a minute, that it has no PodGroup, and,
-        always, that nothing is known. Queues, nodes and PodGroups count only with KAI here.
+        Objects are scheduling gates, then queues, then nodes. Messages are that of an absent
+        RuntimeClass, events, the newest first, and the pod's condition; the first known one counts.
+        Before them come fractions, if any message says that a queue is full. After them come: that
+        the pod is a minute old at most, or has no time stamp; that it has no PodGroup; and, always,
+        that nothing is known. Queues, nodes, fractions and PodGroups count only with KAI here.
         """
         kai_is_here = self._view.has_queue_api
         gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
@@ -104,8 +107,8 @@ class Reasons:
     def _around(self, pod: Pod) -> PodSurroundings:
         """The nodes and claims around a pod, without volumes, which a team may not list.
 
-        NO_SURROUNDINGS if KAI runs on the host, whose nodes are not all here, or if no node is
-        listed.
+        NO_SURROUNDINGS if the API of queues is not served here (KAI runs on the host, whose nodes
+        are not all here, or nowhere), or if no node is listed.
         """
         nodes = self._view.all("nodes")
         if not self._view.has_queue_api or not nodes:
@@ -215,8 +218,9 @@ class Reasons:
     def _nodes(self, pod: Pod) -> Iterator[Reason]:
         """No node has the labels that the pod asks for, or none that has them has enough GPUs.
 
-        Nothing if nodes cannot be listed; nothing about GPUs if those nodes advertise none. Who
-        holds them now does not count.
+        The labels are those of `nodeSelector`; affinity and taints do not count. Nothing if nodes
+        cannot be listed; nothing about GPUs if those nodes advertise none. Who holds them now does
+        not count.
         """
         selector = pod.spec.get("nodeSelector") or {}
         nodes = self._view.all("nodes")

@@ -27,8 +27,9 @@ _ROUNDING_ERROR: Final = 1e-9  # of characters
 def bar(parts: Sequence[float]) -> Text:
     """Draw what a queue uses within its quota, borrows, lends and has free, in this order.
 
-    Each is its fraction of BAR_WIDTH characters, rounded up; if all are 0, there is no bar. The
-    parts are in one unit, and none is negative. Raises ValueError if they are not four.
+    They fill BAR_WIDTH characters in proportion. The end of each is rounded up, so that a small
+    part after another may have no character. If all are 0, there is no bar. The parts are in one
+    unit, and none is negative. Raises ValueError if they are not four, unless all are 0.
     """
     text = Text()
     length = sum(parts)
@@ -72,7 +73,8 @@ def short(resource: str, amount: float) -> str:
     """An amount with its unit: `2.5` or `500m` for CPU, `64G` for memory, `0.25` for GPUs.
 
     `resource` is "gpu", "cpu" or "memory", `amount` in GPUs, millicores or 10^6 bytes; -1 gives
-    `unlimited`. At most two digits are after the point.
+    `unlimited`. At most two digits are after the point. CPU is `500m` below one CPU, else in CPUs;
+    M, G and T are 10^6, 10^9 and 10^12 bytes. A very small amount is `0`, `0m` or `0M`.
     """
     if amount == UNLIMITED:
         return "unlimited"
@@ -127,6 +129,7 @@ def number_with_noun(
 
 
 def _tables(page: RenderableType) -> Iterator[Table]:
+    """The tables of a page in their order: itself, or those in a Group, also in nested ones."""
     if isinstance(page, Table):
         yield page
     elif isinstance(page, Group):
@@ -135,10 +138,14 @@ def _tables(page: RenderableType) -> Iterator[Table]:
 
 
 def _longest(cells: Iterable[object], split: Callable[[str], list[str]]) -> int:
-    """The width of the longest piece of these cells, in columns of a terminal."""
+    """The width of the longest piece of these cells, in columns of a terminal; 0 without any.
+
+    `split` gives the pieces of a cell's text: its lines, or its words.
+    """
     pieces = chain.from_iterable(split(str(cell)) for cell in cells)
     return max(map(cell_len, pieces), default=0)
 
 
 def _two_digits(number: float) -> str:
+    """A number with two digits after the point at most; `0` for one that rounds to it."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

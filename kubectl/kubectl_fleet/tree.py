@@ -33,15 +33,17 @@ class Usage:
 
     Attributes:
         snapshot: The reading of the cluster that was counted.
-        version: The version of KAI; None if none runs, or its image has no tag.
+        version: The version of KAI; None if none runs here, if its image has no tag, or if
+            Deployments may not be listed.
         pods: Pods that have not ended, shown or not, without those of Kubernetes, KAI and the GPU
             operator.
         gpu_nodes: Nodes that advertise GPUs, or have pods that hold or reserve some, by name,
             sorted.
         queues: Queues by name, parents before their children.
-        elsewhere: Queues that pods name and that cannot be seen here, such as the host's, sorted by
-            name. Their quotas are not known. Empty if the pods of one namespace alone may be listed
-            and any queue is known.
+        elsewhere: Queues that pods of KAI name and that cannot be seen here, such as the host's, or
+            that are absent, sorted by name. Their quotas are not known: -1 means nothing there. One
+            has the name "" if a pod's label has no value. Empty if the pods of one namespace alone
+            may be listed and any queue is known.
 
     Raises:
         UserError: The tree has more queues or levels than are shown.
@@ -71,7 +73,7 @@ class Usage:
 
     @cached_property
     def shown_pods_by_node(self) -> dict[str | None, list[Pod]]:
-        """The same by the name of their node; by None those that wait; empty for any other name."""
+        """`shown_pods` by the name of the node; by None those that wait; empty for other names."""
         pods: dict[str | None, list[Pod]] = defaultdict(list)
         for pod in self.shown_pods:
             pods[pod.node].append(pod)
@@ -79,7 +81,11 @@ class Usage:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what could not be read, and about a KAI that does not run here."""
+        """Sentences about what could not be read, and about a KAI that does not run here.
+
+        They are about the kinds of `_UNKNOWN_WITHOUT` alone, and say whether only the pods of one
+        namespace may be listed. Empty if there is nothing to say.
+        """
         view = self.snapshot
         notes = [
             f"you may not list {kind}: {without}"
@@ -100,7 +106,7 @@ class Usage:
 
     @cached_property
     def leaves(self) -> list[str]:
-        """The names of the queues that pods may name, sorted."""
+        """The names of the queues that pods may name, those without children, sorted."""
         return sorted(queue.name for queue in self.queues.values() if not queue.children)
 
     @cached_property

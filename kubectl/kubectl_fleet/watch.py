@@ -161,7 +161,7 @@ def _show_in_place(
 
 
 def _changes(text: Callable[[], str], every_seconds: float | None) -> Iterator[str]:
-    """The first text, and with `every_seconds`, without end, each that differs from the last one.
+    """The first text, and with `every_seconds`, without end, each that differs from the one before.
 
     Raises UserError if the first reading fails; later failures are printed on stderr, and change
     nothing.
