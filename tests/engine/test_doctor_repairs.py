@@ -128,8 +128,12 @@ def test_what_old_releases_and_removed_teams_left(ml, host, repair):
         things.dead_webhook("left-behind-too")
     )
     repair("webhooks", "left-behind-too")
+    release = {
+        "meta.helm.sh/release-name": "old",
+        "meta.helm.sh/release-namespace": "team-old",
+    }
     client.RbacAuthorizationV1Api(host).create_cluster_role(
-        {"metadata": {"name": "vc-old-v-team-old"}, "rules": []}
+        {"metadata": {"name": "vc-old-v-team-old", "annotations": release}, "rules": []}
     )
     repair("leftovers", "ClusterRole vc-old-v-team-old")
     policy = {"metadata": {"name": "open"}, "spec": {"podSelector": {}, "ingress": [{}]}}

@@ -66,11 +66,13 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
 def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
     """Yield warnings for ClusterRoles of vClusters whose namespace was deleted by hand.
 
-    vCluster names them `vc-TEAM-v-NAMESPACE`.
+    Its chart names them `vc-TEAM-v-NAMESPACE`, and Helm notes the release and its namespace: a name
+    may have `-v-` in itself.
     """
     for role in host.all("clusterroles"):
-        prefix, _separator, namespace = role.name.partition("-v-")
-        if not prefix.startswith("vc-") or not namespace:
+        release = role.annotations.get("meta.helm.sh/release-name")
+        namespace = role.annotations.get("meta.helm.sh/release-namespace", "")
+        if role.name != f"vc-{release}-v-{namespace}":
             continue
         if host.find("namespaces", namespace) is None:
             yield Affected(host, "ClusterRole", role.name).warning(
