@@ -118,7 +118,7 @@ class GpuStack(ComponentResource):
         refuse_others(self, self._title, [namespace], _INSTEAD)
 
     def _runtime_class(self, name: str, opts: ResourceOptions) -> list[Resource]:
-        """Declare the RuntimeClass, if the provider has one.
+        """Declare the RuntimeClass, if the provider has one and `use_existing` does not name it.
 
         Pods that share GPUs and vClusters need it (V8). It stays on deletion, because others may
         use it by then.
@@ -135,6 +135,7 @@ class GpuStack(ComponentResource):
         return [declared]
 
     def _namespace(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        """Declare the namespace of the chart, unless `use_existing` names it."""
         if self._uses_existing("namespace"):
             return []
         namespace = kubernetes.core.v1.Namespace(
@@ -145,6 +146,7 @@ class GpuStack(ComponentResource):
         return [namespace]
 
     def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
+        """Declare the quota that admits Kubernetes' own priority classes, if the arguments ask."""
         if not self._args.get("system_priorities"):
             return []
         quota = kubernetes.core.v1.ResourceQuota(
@@ -156,6 +158,11 @@ class GpuStack(ComponentResource):
         return [quota]
 
     def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
+        """Declare the chart's Helm release, and wait until its objects are ready.
+
+        Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
+        ends the run later, as `hold_to` says.
+        """
         chart = self._gpu_provider.chart
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",

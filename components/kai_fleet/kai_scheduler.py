@@ -140,6 +140,7 @@ class KaiScheduler(ComponentResource):
         return [*declared, *secrets]
 
     def _namespace(self, opts: ResourceOptions) -> Resource:
+        """Declare KAI's namespace, whose deletion is given up after two minutes."""
         # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
         timeouts = pulumi.CustomTimeouts(delete="2m")
         soon = ResourceOptions(custom_timeouts=timeouts)
@@ -170,7 +171,8 @@ class KaiScheduler(ComponentResource):
     def _release(self, child: ResourceOptions, dependencies: list[Resource]) -> Release:
         """Declare KAI's Helm release, which a new version upgrades or replaces.
 
-        Raises pulumi.RunError as `chart_args` does.
+        Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
+        ends the run later, as `hold_to` says.
         """
         name = f"{self._prefix}-release"
         installed = deployed.read().versions.get(deployed.resource_key(KAI_SCHEDULER, name))
@@ -196,6 +198,7 @@ class KaiScheduler(ComponentResource):
 
     @property
     def _timeout_seconds(self) -> int:
+        """The seconds for Helm, and once more for the wait."""
         return int(self._args.get("ready_timeout", 300))
 
     def _reservation_secret(self, opts: ResourceOptions) -> None:

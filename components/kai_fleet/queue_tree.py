@@ -195,7 +195,11 @@ def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]
 
 
 def _specs(title: str, *tree: Any) -> dict[str, Spec]:
-    """The specs of a tree, by `specs_of`. Raises pulumi.RunError for an invalid quantity."""
+    """The specs of a tree, by `specs_of`, which takes the arguments after `title`.
+
+    Raises:
+        pulumi.RunError: an invalid quantity, or two queues with one name; `title` begins it.
+    """
     try:
         return specs_of(*tree)
     except ValueError as why:

@@ -19,7 +19,10 @@ _SERVER: Final = re.compile(r'server"?:\s*"?([^\s",]+)')
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """A kubeconfig's content, always a secret; or a context of the user's default kubeconfig."""
+    """A kubeconfig's content, always a secret; or a context of the user's default kubeconfig.
+
+    Without either it is the current context of that kubeconfig.
+    """
 
     kubeconfig: pulumi.Output[str] | None = None
     context: str | None = None
@@ -38,7 +41,9 @@ class ClusterConnection:
         return {"context": self.context or ""}
 
     def identity(self) -> pulumi.Input[str]:
-        """What identifies the cluster: the context, or a hash of the kubeconfig's CA.
+        """What identifies the cluster: a hash of the kubeconfig's CA, else the context.
+
+        "" stands for the current context. Without a CA the hash is that of `_authority`.
 
         The CA stays when credentials or addresses change. A recreated vCluster has another one. The
         hash is no secret.

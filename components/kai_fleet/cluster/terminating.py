@@ -51,6 +51,7 @@ def live(api: Api) -> Read:
     """
 
     def read(group: str, plural: str, namespace: str) -> Sequence[KubeObject]:
+        """Read the objects in the group's preferred version; `Read` says what the texts are."""
         version = "api/v1"
         if group:
             preferred = api.get(f"/apis/{group}")["preferredVersion"]

@@ -47,10 +47,13 @@ class Allowed:
 
     Args:
         choices: allowed texts of a field, or of the values in it, by its dotted name.
-        needs: fields that are required if a field with choices has this text.
+        needs: fields that are required beside a field with choices that has this text, by the text.
         short: the field that a plain value sets if it replaces a TypedDict, by the TypedDict.
         quantities: fields with numbers and texts, which the component checks itself.
         replaces: fields that may not be given beside another one, by that other one.
+
+    The names in `needs`, `quantities` and `replaces` are Python's, without dots, and hold in every
+    TypedDict that has such fields.
     """
 
     choices: Texts = field(default_factory=dict)
@@ -119,7 +122,8 @@ class _Checker:
     """Finds the mistakes in arguments.
 
     `name` is a value's name in messages, "" for all arguments of the component. `allowed.choices`
-    has the value's choices at `choices_at`.
+    has the value's choices at `choices_at`: its dotted name, or that of the mapping or list that it
+    is an entry of. An argument that is None counts as absent.
     """
 
     allowed: Allowed
@@ -169,7 +173,11 @@ class _Checker:
                 yield f"{prefix}{_spelt(key)} is missing; write it"
 
     def _of_names(self, kind: Hint, value: Mapping[str, object], prefix: str) -> Iterator[str]:
-        """Mistakes: unknown arguments, and those beside another one that replaces them."""
+        """Mistakes: unknown arguments, and those beside another one that replaces them.
+
+        `prefix` is the name of `value` and a dot, or "" for the component. Only unknown arguments
+        get it: the others are named as `allowed.replaces` names them.
+        """
         hints = _fields_here(kind)
         for key in value:
             if key not in hints:

@@ -108,6 +108,7 @@ def adding_labels(
     def add_notes(
         args: ResourceTransformationArgs,
     ) -> ResourceTransformationResult | None:
+        """A transformation that adds them to `metadata`; None without it and for other types."""
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None

@@ -29,7 +29,7 @@ class ReleaseChart(TypedDict):
 
 
 def chart_args(name: str, version: str, source: ChartSource, home: str) -> ReleaseChart:
-    """Arguments of a Helm release for chart `name` at `version`.
+    """Arguments of a Helm release for chart `name` at `version`, as its repository spells that.
 
     The chart is the first of: `chart` of the component's arguments, with the login of
     `chart_account`; the package in the folder that the environment variable of `MIRROR` names; and

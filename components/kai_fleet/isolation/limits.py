@@ -191,7 +191,10 @@ def _requests(quantities: Mapping[str, Quantity]) -> Amounts:
 
 
 def _peers(cidrs: Iterable[str], namespaces: Iterable[str] = ()) -> list[Spec]:
-    """Peers of a rule: networks, and all pods of namespaces."""
+    """Peers of a rule: networks, and all pods of namespaces.
+
+    A rule with an empty list of peers allows every address: leave such a rule out.
+    """
     peers = [_block(cidr) for cidr in cidrs]
     for name in namespaces:
         peers.append({"namespace_selector": {"match_labels": {NAME_LABEL: name}}})

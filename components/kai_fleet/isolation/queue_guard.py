@@ -59,7 +59,8 @@ def bindings(
 ) -> dict[str, Object]:
     """The bindings of the policy `queues`, by the last part of their resources' names.
 
-    One is for pods, with `mode`; the other warns clients that apply objects with a pod template.
+    One is for pods, with `mode`, one of `binding`; the other warns clients that apply objects with
+    a pod template.
     On the host they apply in one namespace, inside a vCluster (whose policies have a suffix)
     everywhere.
     """

@@ -139,6 +139,7 @@ class TeamNamespace(ComponentResource):
         return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
 
     def _quotas(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        """Declare the team's ResourceQuotas; with isolation `off` only that of GPUs."""
         specs: Mapping[str, Any] = quotas(self._args)
         return [
             core.v1.ResourceQuota(
@@ -166,6 +167,7 @@ class TeamNamespace(ComponentResource):
         ]
 
     def _network_policies(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+        """Declare the team's NetworkPolicies; none if the arguments switch them off."""
         specs: Mapping[str, Any] = network_policies(name, self._args)
         return [
             networking.NetworkPolicy(

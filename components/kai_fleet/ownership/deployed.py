@@ -91,6 +91,11 @@ class Deployed:
         """The number in the triggers of a component's wait; None if it never ran.
 
         It is the second trigger, and 0 if there is only one.
+
+        Args:
+            component: type of the component.
+            name: what comes before `-ready` and `-release` in the names of its wait and its
+                release; not always the component's name.
         """
         wait = self.commands.get(resource_key(component, f"{name}-ready"))
         if wait is None:
@@ -101,7 +106,8 @@ class Deployed:
     def next_wait_number(self, component: str, name: str) -> int:
         """The number for the triggers of a component's wait in this run.
 
-        It is 0 if the wait never ran. It rises by one if the release was uninstalled by hand: the
+        The arguments are those of `last_wait_number`. It is 0 if the wait never ran, or if the
+        state is not `readable`. It rises by one if the release was uninstalled by hand: the
         new release has the id of the old one, so the id alone would not run the wait again.
         """
         last = self.last_wait_number(component, name)

@@ -123,7 +123,12 @@ def require(
 def _undecided(name: str, host_object: HostObject, problem: str) -> None:
     """Warn in a preview and refuse in an update, because the host could not be read.
 
-    Raises pulumi.RunError in an update.
+    Args:
+        name: type and name of the component, as in `refuse_others`.
+        problem: why the host could not be asked, as in `Answer`.
+
+    Raises:
+        pulumi.RunError: in an update.
     """
     subject = host_object.subject
     cause = f"{name}: cannot decide whether another program has made {subject}: {problem}"

@@ -74,6 +74,7 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
             return None
 
         async def answer(request: Message, context: grpc.aio.ServicerContext) -> Message:
+            """Call the handler. Any error but NotImplementedError aborts the call in its words."""
             try:
                 return await handler.unary_unary(request, context)
             except NotImplementedError:
@@ -132,7 +133,13 @@ def serve(
 ) -> None:
     """Serve on a free port of the loopback interface, until the process ends.
 
-    `announce` is called with the port, once the server answers there.
+    The engine's address is the first argument of this process that is no option.
+
+    Args:
+        provider: What answers the engine.
+        version: The version of the plugin that the engine is told.
+        servicer: Hands the engine's calls to `provider`.
+        announce: It is called with the port, once the server answers there.
     """
 
     async def run() -> None:

@@ -17,7 +17,7 @@ def python_values(
     Args:
         struct: The properties.
         unknown: What stands for each value that is not known yet.
-        secrets: Gets all texts that are secret.
+        secrets: Gets all texts that are secret, and "" for a secret that is no text.
     """
     reader = _Reader(unknown, set() if secrets is None else secrets)
     return reader.fields(struct, secret=False)

@@ -64,6 +64,10 @@ class KubeconfigSecret:
     """The Secret `vc-NAME` of a vCluster in a host namespace.
 
     Args:
+        name: name of the vCluster, which is NAME.
+        component: parent of what reads the Secret; warnings are about it.
+        host: the cluster that the namespace is in.
+        namespace: where the Secret is.
         values: values of the vCluster's chart.
         access: type of the access to its API: `LoadBalancer`, `Ingress`.
         endpoint: host or address of its API; "" if the Service decides.

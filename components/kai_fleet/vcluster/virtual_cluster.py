@@ -163,7 +163,11 @@ class VirtualCluster(ComponentResource):
         )
 
     def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
-        """Declare the vCluster's Helm release."""
+        """Declare the vCluster's Helm release, which `name` names too, and what it depends on.
+
+        Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
+        ends the run later, as `hold_to` says.
+        """
         version = self._vcluster.chart_version
         helm = Release(
             f"{name}-release",
@@ -183,6 +187,7 @@ class VirtualCluster(ComponentResource):
         return helm
 
     def _kubeconfig_secret(self, name: str) -> KubeconfigSecret:
+        """What reads the vCluster's Secret; nothing is read yet."""
         access = self._args.get("access", {})
         return KubeconfigSecret(
             name,
@@ -196,6 +201,7 @@ class VirtualCluster(ComponentResource):
 
     @property
     def _timeout_seconds(self) -> int:
+        """The seconds for Helm, and once more for the wait."""
         return self._args.get("ready_timeout", 600)
 
     @property
@@ -238,6 +244,7 @@ class VirtualCluster(ComponentResource):
         )
 
     def _probe_environment(self, name: str) -> Mapping[str, Input[str]]:
+        """Environment variables by which probes reach the vCluster, once `server` is set."""
         return {
             **self._wait_environment,
             "PROBE_SECRET": joined("", [self._namespace, f"/vc-{name}"]),
@@ -275,6 +282,7 @@ class VirtualCluster(ComponentResource):
 
 
 def _namespace(name: str, args: VirtualClusterArgs) -> Input[str]:
+    """The name of the namespace: of a TeamNamespace an Output that waits for its guards."""
     namespace = args.get("namespace", f"team-{name}")
     return namespace.name if isinstance(namespace, TeamNamespace) else namespace
 

@@ -102,7 +102,8 @@ class _Wait:
         namespace: Where it runs.
         access: How it is reached, as `address_of` takes it.
         access_host: The host name or address of it, if the stack file has one.
-        pool_selector: A selector of the team's nodes; None if it may use all nodes.
+        pool_selector: A selector of the team's nodes; None and "" if it may use all nodes.
+        result: What `missing` has found; complete once that finds nothing missing.
     """
 
     host: Api
