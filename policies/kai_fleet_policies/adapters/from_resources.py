@@ -29,7 +29,8 @@ class _Contents:
 
     Args:
         name: Name of the provider, which is that of the cluster.
-        quotas: GPUs and MIG slices of quotas, by namespace and resource.
+        quotas: GPUs and MIG slices of quotas, by namespace and by resource without `requests.`. A
+            namespace or a number may be UNKNOWN.
         shards: Names of SchedulingShards, which belong to its KAI, as `topologies` do.
         made_queues: Queues that are no resources here: a chart or another stack makes them.
     """
@@ -147,7 +148,8 @@ def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Conten
     """A team with the GPUs of its namespace's quota, and with what is inside its vCluster.
 
     GPUs are None without a quota of whole GPUs, and UNKNOWN, with no slices, if one of the quota's
-    amounts is. A KAI inside makes its mode virtual.
+    amounts is. Of several resources of whole GPUs the largest amount counts, and slices are added
+    to it. A KAI inside makes its mode virtual. `by_name` has all clusters.
     """
     bounds = host.quotas.get(team.namespace, {})
     quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}
@@ -196,7 +198,8 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
     """Read a ResourceQuota: its GPUs and MIG slices, and itself as any other object.
 
-    Of several quotas of one resource in a namespace the last one counts.
+    Of several quotas of one resource in a namespace the last one counts. Left out are an amount
+    that is no number, and all of a quota whose metadata has no namespace.
     """
     bounds = pairs(get(resource.props.get("spec"), "hard"))
     for key, amount in bounds.items():
@@ -262,7 +265,10 @@ def _read_topology(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
-    """Read a Helm release: a KAI, a vCluster, or any other chart as an object."""
+    """Read a Helm release: a KAI, a vCluster, or any other chart as an object.
+
+    One in a component of this program is in `charts`, too. One of an UNKNOWN chart is an object.
+    """
     release = HelmRelease.of(resource)
     if release.component:
         contents.charts.append(release.chart_of_component())

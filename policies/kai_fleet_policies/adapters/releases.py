@@ -174,9 +174,9 @@ def _component(urn: str) -> str:
 def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
     """The chart and the version of a release; the version is None if the newest one is installed.
 
-    `chart` may be a name, an OCI reference, a package or a path. The version of a package counts
-    before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart` is. The chart
-    is "" if there is none.
+    `chart` may be a name, an OCI reference, a package, a URL of one, or a path. The version of a
+    package counts before `version`, that of an OCI reference after it. Both are UNKNOWN if `chart`
+    is. The chart is "" if there is none. A `version` of "" counts as absent.
     """
     chart = text(props.get("chart"))
     version = text(props.get("version"))

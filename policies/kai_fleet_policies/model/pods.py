@@ -222,6 +222,7 @@ def _containers(spec: object) -> Maybe[tuple[PodContainer, ...]]:
 
 
 def _container(container: object) -> PodContainer:
+    """A container of a pod's spec; its name is "" if absent, and unknown parts are UNKNOWN."""
     return PodContainer(
         name=text(get(container, "name")) or "",
         requests=mapping(get(container, "resources", "requests")),

@@ -43,11 +43,12 @@ class DeclaredQueue:
     """A scheduling queue.
 
     Args:
+        name: UNKNOWN if only the update knows it, as `parent`, `shares`, `namespace` and `spec`.
         parent: None at the top level.
         shares: By resource; without a share KAI reads quota and limit as 0.
         namespace: A namespace that somebody wrote; queues have none.
         path: Its key in the stack file, or its URN.
-        shard: The shard of KAI that serves it.
+        shard: The shard of KAI that serves it; None for the default one, and from resources.
         spec: `spec` of its Queue object, as it was written and not checked; empty if another stack
             or a chart declares the queue.
     """
@@ -73,8 +74,9 @@ class DeclaredQueue:
         """A queue by the `spec` of its Queue object.
 
         A quota or weight that is absent or no number counts as 0; such a limit is None, which KAI
-        reads as 0. An amount of -1 is UNLIMITED. What is not known is UNKNOWN: an amount, the
-        parent, all shares if `resources` is, and the whole `spec`.
+        reads as 0. A quota or limit of -1 is UNLIMITED. What is not known is UNKNOWN: an amount,
+        all amounts of a share that is, the parent, all shares if `resources` is, and the whole
+        `spec`. A parent "" is None.
         """
         return cls(
             name,
@@ -88,7 +90,10 @@ class DeclaredQueue:
 
 
 def _shares(resources: object) -> Maybe[Mapping[Resource, QueueShare]]:
-    """The shares that `spec.resources` has, none of a resource that it lacks; UNKNOWN if it is."""
+    """The shares that `spec.resources` has, none of a resource that it lacks; UNKNOWN if it is.
+
+    A share without an amount, and one that is UNKNOWN itself, are as `DeclaredQueue.of` says.
+    """
     if resources is UNKNOWN:
         return UNKNOWN
     shares = dict[Resource, QueueShare]()
@@ -134,6 +139,7 @@ class QueueIndex:
             self.by_name[queue.name] = queue
 
     def _add_parent(self, queue: DeclaredQueue) -> None:
+        """Index a queue by its parent, be that declared or not; note an unknown parent."""
         if queue.parent is UNKNOWN:
             self.unknown_parents = True
         elif queue.parent is not None:

@@ -133,6 +133,7 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
 
 
 def _has_feature(release: KaiRelease, feature: str) -> bool:
+    """Whether a KAI has a feature, which is one of _SINCE."""
     if feature == "topologies":
         return release.has_topologies
     return release.has_shards  # fairness over time came with them

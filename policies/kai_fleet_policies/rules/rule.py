@@ -62,11 +62,15 @@ class Subject:
         return replace(self, path=self.key_path_of(*keys), key_path_of=None)
 
     def refuse(self, cause: str, *fix: str | Command) -> Finding:
-        """A mistake that stops the preview. The fix is given in parts."""
+        """A mistake that stops the preview.
+
+        `cause` is a predicate of the subject. The fix is an imperative, given in parts; none if
+        nothing helps, or if the cause says it.
+        """
         return self._finding(Level.MANDATORY, cause, fix)
 
     def warn(self, cause: str, *fix: str | Command) -> Finding:
-        """A warning, which stops nothing. The fix is given in parts."""
+        """A warning, which stops nothing, with cause and fix as `refuse` takes them."""
         return self._finding(Level.ADVISORY, cause, fix)
 
     def undecided(self, until: str) -> Finding:
@@ -119,11 +123,20 @@ def mandatory(
 ) -> Callable[[Judge[T]], Rule]:
     """Decorate a function as a rule that stops the preview, asked about each of `subjects`.
 
-    The first paragraph of its docstring is the rule's demand, the second the reason. Where it needs
-    a value that is not known, what it yielded before stays, and an undecided finding follows.
+    The function's name then is that of the Rule, which cannot be called. The first paragraph of its
+    docstring is the rule's demand, the second the reason. Where it needs a value that is not known,
+    what it yielded before stays, and an undecided finding follows.
+
+    Args:
+        name: The rule's name, and that of its policy.
+        severity: What is at stake.
+        subjects: Lists what the function is asked about; the function is not asked without any.
+        level: The policy's level. It does not change a finding's, which is that of `Subject.refuse`
+            or `Subject.warn`.
 
     Raises:
-        ValueError: The docstring does not have exactly these two paragraphs.
+        ValueError: As soon as it decorates: the docstring does not have exactly these two
+            paragraphs.
     """
 
     def decorate(judge: Judge[T]) -> Rule:
@@ -144,7 +157,10 @@ def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[
 
 
 def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
-    """The findings with the rule's name; a value that is not known ends them as undecided."""
+    """The findings with the rule's name; a value that is not known ends them as undecided.
+
+    The undecided finding is about `subject`, whatever the rule was looking at.
+    """
     try:
         for finding in findings:
             yield replace(finding, check=rule)

@@ -171,7 +171,7 @@ def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str])
 
 @dataclass(frozen=True)
 class _Value:
-    """A value of a chart, with its dotted key.
+    """A value of a chart, with its dotted key; the key "" stands for all values.
 
     Args:
         name: The last step of the key, in small letters and without anything else.
@@ -207,9 +207,11 @@ def _leaves(above: _Value) -> Iterator[_Value]:
 
 
 def _values_of_mapping(above: _Value, mapping: Mapping[str, object]) -> Iterator[_Value]:
-    """The values of a mapping, without pull policies and what users run inside a vCluster.
+    """The values that `mapping`, the value of `above`, has itself: those below are not read.
 
-    A mapping at `chart` is one value: the location of that chart.
+    Without pull policies and what users run inside a vCluster. A mapping at `chart` is one value
+    with the name `repo`: the location of that chart. A variable of a container has its value at
+    `value` and, once more, at a key with the variable's name.
     """
     siblings = _with_variable(mapping)
     for step, value in siblings.items():

@@ -73,8 +73,8 @@ def _is_unknown(team: TeamModel) -> bool:
 def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
     """Whether a node may be in the pools of two teams of which one or both have a KAI inside.
 
-    Modes and labels have to be known. A pool without labels is all nodes. Two teams of one name are
-    no pair: team-unique reports them.
+    Modes and labels have to be known, as `_is_unknown` tells: an UNKNOWN pool would count as all
+    nodes, as one without labels does. Two teams of one name are no pair: team-unique reports them.
     """
     if team.name == other.name or "virtual" not in (team.mode, other.mode):
         return False
@@ -84,7 +84,7 @@ def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
 
 
 def _shared_nodes(team: TeamModel, other: TeamModel) -> tuple[str, str]:
-    """Cause and fix where two teams may share nodes."""
+    """Cause and fix where two teams may share nodes, for a finding about `team`."""
     with_kai_inside = list[str]()
     without_gpus = list[str]()
     for each in (team, other):
@@ -201,7 +201,11 @@ def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> F
 
 
 def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> Findings:
-    """What is wrong with the queue that a team with a stack of its own is granted."""
+    """What is wrong with the queue that a team with a stack of its own is granted.
+
+    The first of these: it is not declared, somebody else has it, it is no leaf. `queue` of the
+    grant must not be None.
+    """
     tree = cluster.tree
     queue = str(grant.queue)
     owners = _owners_of_queues(cluster, grant)
@@ -249,8 +253,8 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     most = sum(gpus)  # teams that share a queue have its limit together
     for key, amount in (("quota", share.quota), ("limit", share.limit)):
         if not isinstance(amount, float | int):
-            continue
-        if amount > most:
+            continue  # not known, or left out: KAI reads such a limit as 0
+        if amount > most:  # as UNLIMITED is
             yield subject.at("gpu", key).refuse(
                 f"has gpu {key} {as_written('gpu', amount, '')}, and the teams whose queue it is"
                 f" have {most:g} GPUs: fractions would pass that",

@@ -6,9 +6,12 @@ from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, version_key
 def vcluster_refusal(before: str, after: str) -> str | None:
     """Why a vCluster cannot go from one version to another in one step: `cause; what to write`.
 
-    None if it can. Both versions need a major and a minor number. Upgrades go one minor line at a
-    time. A downgrade is impossible: nothing undoes the state in the volume and Kubernetes' own
-    storage versions.
+    None if it can, and for the same version. Upgrades go one minor line at a time. A downgrade,
+    also within a line, is impossible: nothing undoes the state in the volume and Kubernetes' own
+    storage versions. It is the first case.
+
+    Raises:
+        ValueError: A version has no major and minor number, and it is no downgrade.
     """
     if version_key(after) < version_key(before):
         return (

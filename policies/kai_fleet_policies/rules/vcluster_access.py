@@ -70,7 +70,8 @@ def _why_annotation_refused(
 ) -> str | None:
     """Why an annotation of an API whose name is `host` is refused; None if it is allowed.
 
-    Only TLS passthrough is judged for a team that is not isolated.
+    The text completes "has X, which"; the first reason counts. `host` is in small letters, "" for
+    none. Only TLS passthrough is judged for a team that is not isolated.
     """
     if annotation == f"{_NGINX}ssl-passthrough" and value.lower() != "true":
         return "ends TLS before the API, and nobody is let in"

@@ -62,7 +62,11 @@ def _programs(values: object, above: str = "") -> Iterator[Refusal]:
 
 
 def _are_harmless(variables: object) -> bool:
-    """Whether all variables of the control plane may be set, from a mapping or a list."""
+    """Whether all variables of the control plane may be set, from a mapping or a list.
+
+    A mapping has them by name, a list as mappings with `name`. A name that is UNKNOWN may not be
+    set. Anything else has no variables.
+    """
     names = [*pairs(variables), *(get(entry, "name") for entry in items(variables))]
     return all(_HARMLESS_VARIABLES.fullmatch(str(name)) for name in names)
 

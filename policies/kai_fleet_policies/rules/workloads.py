@@ -74,7 +74,10 @@ def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject)
 
 
 def _wrong_queue(queue: str, cluster: ClusterModel, subject: Subject) -> Findings:
-    """What is wrong with a queue that is named: it is not the team's, not declared, or no leaf."""
+    """What is wrong with a queue that is named: it is not the team's, not declared, or no leaf.
+
+    The first of these only. Undecided in place of not declared if a queue's name is not known.
+    """
     scheduling = cluster.scheduling
     tree = scheduling.tree
     team_queue = cluster.team_queue
@@ -154,7 +157,15 @@ def workload_known_keys(cluster: ClusterModel, workload: PodTemplate, subject: S
 
 
 def _wrong_keys(texts: Maybe[Mapping[str, object]], kind: str) -> Iterator[tuple[str, str]]:
-    """Causes and fixes of keys that KAI does not read from a `label` or an `annotation`."""
+    """Causes and fixes of keys that KAI does not read from a `label` or an `annotation`.
+
+    And of values that are no strings, unless they are None or UNKNOWN. Nothing if all `texts` are
+    UNKNOWN. The fix is "" if the cause says it.
+
+    Args:
+        texts: All labels, or all annotations, of an object or of its pods.
+        kind: `label` or `annotation`, as `right_field` takes it.
+    """
     for key, value in pairs(texts).items():
         right = right_key(key)
         right_kind = right_field(right or "", kind)
