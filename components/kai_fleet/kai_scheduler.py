@@ -225,6 +225,7 @@ class KaiScheduler(ComponentResource):
     ) -> Command:
         """Declare a command that runs these probes with the environment.
 
+        `create`, `update` and `delete` name the probe of that step, as in `kai wait`; None: none.
         The command is replaced with the release, and if `rerun` changes.
         """
         return Command(

@@ -39,7 +39,7 @@ def declare_manifests(
 
 
 def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
-    """Declare one object; the data of a Secret are secret in the state, too."""
+    """Declare one object; the data of a Secret are secret in the state, too. Raises KeyError."""
     properties = dict(manifest)
     if manifest["kind"] == "Secret":
         for key in {"data", "stringData"} & properties.keys():

@@ -51,7 +51,7 @@ def closing_taint(
 
 
 def _untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """The first taint of a node that keeps pods off and is not temporary."""
+    """The first taint of a node that keeps pods off and is not temporary; None without one."""
     for taint in taints:
         keeps_pods_off = taint.get("effect") in ("NoSchedule", "NoExecute")
         if not keeps_pods_off or taint["key"].startswith(_TEMPORARY):

@@ -110,6 +110,7 @@ def _printable(character: str) -> str:
 def beginning_and_end(text: object, most: int) -> str:
     """The text on one line, without control characters; of a longer one only beginning and end.
 
+    `most` is the number of characters, five or more.
     Errors of Helm and Kubernetes end with the cause, so the middle is left out.
     """
     line = _one_line(str(text))

@@ -148,7 +148,10 @@ class Queues:
         return failures + self._delete(undeclared)
 
     def _put(self, name: str, spec: Spec, labels: Labels, existing: KubeObject | None) -> None:
-        """Create a queue, or change it if it differs. Raises KubeError."""
+        """Create a queue, or change it if it differs from `existing`; None: it does not exist.
+
+        Raises KubeError.
+        """
         if existing is None:
             body = {
                 "apiVersion": API_VERSION,

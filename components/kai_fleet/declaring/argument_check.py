@@ -79,6 +79,7 @@ def check(
     Args:
         component: type and name, for messages: `KaiScheduler ml`.
         kind: the TypedDict of `args`; only its fields of type pulumi.Input may be Outputs.
+        allowed: what the component accepts and requires besides; None for nothing.
         more: gives further mistakes; called only if this check finds none.
 
     Raises:
@@ -294,7 +295,10 @@ def _in_words(kind: Hint) -> str:
 
 
 def _wrong_type(name: str, value: object, write: str, for_output: str = "") -> str:
-    """The mistake; for an Output the text `for_output`, if there is one."""
+    """The mistake; for an Output the text `for_output`, if there is one.
+
+    `write` completes "write", and `for_output` is a predicate of `name`.
+    """
     if is_output(value):
         default = f"is an Output; write {write}, whose values may be Outputs"
         return f"{name} {for_output or default}"

@@ -74,6 +74,7 @@ def child_options(
 ) -> ResourceOptions:
     """Options for a child, with `depends_on` and `deleted_with` from its component's options.
 
+    `opts` are those of the component, None if it has none; `more` is for the child alone.
     `ordered=False` leaves out `depends_on`, for a child that depends on another child that has it.
     """
     opts = opts or ResourceOptions()
@@ -98,6 +99,7 @@ def adding_labels(
 ) -> ResourceOptions:
     """Options for a component that add labels and annotations to the Kubernetes objects below it.
 
+    `opts` stays as it is; None is no options. Without labels and annotations nothing is added.
     Labels and annotations that an object has already win. Pods and ServiceAccounts get labels only.
     Objects of a Helm chart are not reached; they get theirs by chart values.
     """

@@ -86,7 +86,8 @@ def closes_network(args: TeamNamespaceArgs) -> bool:
 def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
     """The bounds of the team's pods, without the empty ones.
 
-    A policy grants nothing for a bound that is absent, or an Output that resolves to "".
+    A policy grants nothing for a bound that is absent, or an Output that resolves to "". Raises
+    ValueError as `_ipv4_ranges` does.
     """
     bounds = {
         "team": team,
@@ -146,7 +147,10 @@ def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
 
 
 def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
-    """Addresses that Services, Endpoints and EndpointSlices may lead to."""
+    """Addresses that Services, Endpoints and EndpointSlices may lead to.
+
+    Raises ValueError as `_ipv4_ranges` does.
+    """
     rules = network(args)
     private = rules.get("private", [])
     is_open = not rules.get("enabled", True)

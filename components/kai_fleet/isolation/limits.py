@@ -117,6 +117,7 @@ def network_policies(team: str, args: TeamNamespaceArgs) -> dict[str, Spec]:
     """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
 
     One is for all pods of the namespace, the other adds rules for the vCluster's control plane.
+    Raises ValueError for a text among the internal networks that is no network.
     """
     if not closes_network(args):
         return {}
@@ -175,7 +176,10 @@ def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
 
 
 def _internet(internal: Sequence[str]) -> list[Spec]:
-    """Peers for all addresses but the internal networks, also behind NAT64."""
+    """Peers for all addresses but the internal networks, also behind NAT64.
+
+    Raises ValueError as `_nat64` does.
+    """
     ipv4 = [cidr for cidr in internal if ":" not in cidr]
     ipv6 = [cidr for cidr in internal if ":" in cidr]
     behind_nat64 = [_nat64(cidr) for cidr in ipv4]

@@ -287,7 +287,10 @@ def _fill_in_quotas(queue: _QueueNode, bounded: frozenset[str]) -> None:
 def _trees_by_shard(
     trees: Sequence[_QueueNode], gpus: float | None, pools: Mapping[str, float]
 ) -> list[tuple[list[_QueueNode], float | None]]:
-    """The top-level queues of each shard with its GPUs; without `pools` all of them together."""
+    """The top-level queues of each shard with its GPUs; without `pools` all of them together.
+
+    The GPUs are None if nothing bounds them.
+    """
     if not pools:
         return [(list(trees), gpus)]
     by_shard = dict[str, list[_QueueNode]]()

@@ -38,5 +38,8 @@ class DeclaredResource:
 
     @property
     def namespace(self) -> Maybe[str] | None:
-        """The namespace that its metadata has; None, whatever its provider fills in, if none."""
+        """The namespace that its metadata has, which may be UNKNOWN.
+
+        None, whatever its provider fills in, if the metadata has none.
+        """
         return text(get(self.props, "metadata", "namespace"))

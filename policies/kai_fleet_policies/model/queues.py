@@ -191,6 +191,7 @@ class QueueIndex:
             above = self._parent_of(above)
 
     def _parent_of(self, queue: DeclaredQueue) -> DeclaredQueue | None:
+        """The parent of a queue; None at the top, and if it is not declared or not known."""
         return self.by_name.get(queue.parent) if isinstance(queue.parent, str) else None
 
     @cached_property

@@ -280,7 +280,7 @@ def _quotas_above(
 ) -> Findings:
     """Refuse a sum of the queues' quotas above a bound; quotas that are not known count 0.
 
-    A bound that is not known refuses nothing.
+    A bound that is not known refuses nothing. `bound_name` completes "above", before its amount.
     """
     if bound is UNKNOWN:
         return

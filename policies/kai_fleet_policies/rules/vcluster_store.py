@@ -128,7 +128,10 @@ def _is_larger(after: str, before: str) -> bool:
 
 
 def _grow_volume(team: TeamModel, before: str, after: str) -> Fix:
-    """How to have a larger volume: by its claim, because the release keeps the size before."""
+    """How to have a larger volume: by its claim, because the release keeps the size before.
+
+    `before` and `after` are quantities. With several etcd members the claim of each is patched.
+    """
     members = ["-0"]
     if team.store.type == "etcd":
         members = [f"-etcd-{number}" for number in range(team.store.members)]

@@ -40,6 +40,9 @@ def vcluster_values(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
 def _programs(values: object, above: str = "") -> Iterator[Refusal]:
     """Values that change what runs as the control plane: commands, variables and flags.
 
+    `above` is the key of `values`, "" for all values of the chart. What is UNKNOWN below another
+    key is left out.
+
     Raises:
         UnknownValueError: A list of variables or of flags is not known.
     """
@@ -73,6 +76,8 @@ def _are_harmless(variables: object) -> bool:
 
 def _wrong_flags(arguments: object, key: str) -> Iterator[str]:
     """Causes to refuse a list of flags, without their values, which may be secrets.
+
+    `key` is that of the list. The causes are predicates, before "; drop it".
 
     Raises:
         UnknownValueError: One of the arguments is not known.
@@ -156,7 +161,8 @@ def _broken(team: TeamModel, values: Mapping[str, object]) -> Iterator[Refusal]:
 def _is_on(section: Maybe[object]) -> Maybe[bool]:
     """Whether a feature's section or switch turns it on.
 
-    A section without `enabled` turns it on unless it is empty.
+    A section without `enabled` turns it on unless it is empty. UNKNOWN if the section or its
+    `enabled` is.
     """
     switch = section
     if isinstance(section, Mapping):

@@ -55,7 +55,7 @@ def key(team: str, at: str = "") -> str:
 def pool_key(team: str, at: str = "") -> str:
     """The key of the labels of nodes, as `key` writes it: the team's, or that of a section.
 
-    `at` is the section with a dot: `vcluster.`.
+    `at` is the section with a dot: `vcluster.`; "" for the team. Raises KeyError as `key` does.
     """
     return key(team, f"{at}nodePool")
 

@@ -167,7 +167,10 @@ class _Wait:
         return service
 
     def _refuse_absent(self, what: str) -> NoReturn:
-        """Raise NotReadyError: a part is gone, with its Helm release or without it."""
+        """Raise NotReadyError: a part is gone, with its Helm release or without it.
+
+        `what` is its kind, which begins the message. Raises KubeError as `require_release` does.
+        """
         part = f"{what} {self.name}"
         require_release(self.host, part, self.namespace, self.name)
         repair = f"helm {self.option} get manifest {self.name} | kubectl {self.option} apply -f -"

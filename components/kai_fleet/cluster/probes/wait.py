@@ -154,8 +154,9 @@ def control_plane(host: Api, name: str, namespace: str) -> str | None:
 def require_release(api: Api, part: str, namespace: str, release: str) -> None:
     """Raise NotReadyError if the Helm release of a missing part is gone, or its namespace.
 
-    Only a release that Helm calls `deployed` is there. An account that may not read the namespace
-    gets a message about the release alone. Raises KubeError if the release cannot be read.
+    `part` begins the message: `Service ml`. Only a release that Helm calls `deployed` is there. An
+    account that may not read the namespace gets a message about the release alone. Raises KubeError
+    if the release cannot be read.
     """
     labels = f"owner=helm,name={release},status=deployed"  # an uninstalling release has another
     if api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
