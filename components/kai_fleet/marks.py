@@ -19,7 +19,8 @@ _OTHER_MARKS: Final = (
     "c44067f5952c0a294b673a41bacd8c17",  # an asset
     "0def7320c3a5731c473e5ecbe6d01bc7",  # an archive
 )
-# The protocol sends this text in place of a string that only the update knows.
+# The protocol sends this text in place of a string that only the update knows. It is not the
+# UNKNOWN of `kai_fleet.values`, which rules and models have.
 UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # The texts for an unknown string, bool, number, list, mapping, asset and archive.
 UNKNOWN_TEXTS: Final = frozenset(

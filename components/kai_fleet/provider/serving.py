@@ -40,7 +40,7 @@ _WATCH_SECONDS: Final = 1.0
 
 
 def python_properties(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """The properties in plain Python: whole numbers are int, unknown values are UNKNOWN."""
+    """The properties in plain Python: whole numbers are int, unknown values `marks.UNKNOWN`."""
     return values.python_values(PropertyValue.marshal_map(dict(properties)))
 
 

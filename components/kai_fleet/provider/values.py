@@ -16,7 +16,8 @@ def python_values(
 
     Args:
         struct: The properties.
-        unknown: What stands for each value that is not known yet.
+        unknown: What stands for each value that is not known yet; by default the text
+            `marks.UNKNOWN`, which is not `values.UNKNOWN`.
         secrets: Gets all texts that are secret, and "" for a secret that is no text.
     """
     reader = _Reader(unknown, set() if secrets is None else secrets)

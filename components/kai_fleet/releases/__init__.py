@@ -415,5 +415,5 @@ def why_replaced(before: KaiRelease, after: KaiRelease) -> str:
 
 
 def minor_line(version: str) -> tuple[int, ...]:
-    """The major and minor number of a version."""
+    """The major and minor number of a version; fewer numbers if it has fewer."""
     return version_key(version)[:2]

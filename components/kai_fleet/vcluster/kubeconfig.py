@@ -94,7 +94,7 @@ class KubeconfigSecret:
     def _built(self, secret: SecretAnswer, server: str, context: str) -> str:
         """The kubeconfig. If the Secret cannot be used, UNKNOWN in a preview, else a comment.
 
-        Warn about the comment.
+        UNKNOWN is Pulumi's. Warn about the comment.
         """
         if not secret["problem"]:
             return kubeconfig_of_secret(secret["data"], server, context)

@@ -46,7 +46,7 @@ class TeamModel:
     """A team on its host: its namespace, its bounds and its vCluster.
 
     Fields with a name of VirtualClusterArgs have the value of that argument. From resources `level`
-    is None, and so is `gpus` without a quota.
+    and `access` are None, and so is `gpus` without a quota.
 
     Args:
         path: Key of its section, or URN of its vCluster's release.
@@ -57,6 +57,7 @@ class TeamModel:
         gpus: Most GPUs that its pods may hold, as KAI counts them.
         slices: Most MIG slices of each kind, by resource.
         pools: GPUs of each of several pools, by shard: a number, or numbers by resource.
+        version: None if it is left open, which rules take for DEFAULT_VCLUSTER.
         control_pool: Labels of the nodes for its control plane.
         values: Values of vCluster's chart that the stack file writes itself.
         chart_values: All values of the chart, with those that come from other keys.

@@ -47,6 +47,7 @@ class PodTemplate:
     Args:
         kind: Kind of the object.
         name: Name of the object.
+        namespace: None if its metadata has none; from resources it then is the provider's.
         scheduler: The schedulerName that the pods get, also if their operator writes it.
         labels: Labels of the pods.
         annotations: Annotations of the pods.
