@@ -79,7 +79,10 @@ class _Share:
 
 @dataclass
 class _QueueNode:
-    """A queue of the tree while its quotas and limits are computed."""
+    """A queue of the tree while its quotas and limits are computed.
+
+    `parent` is None at the top, if no queue of another tree is above; `shares` are by resource.
+    """
 
     name: str
     args: Queue

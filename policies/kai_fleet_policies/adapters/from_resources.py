@@ -29,6 +29,7 @@ class _Contents:
 
     Args:
         name: Name of the provider, which is that of the cluster.
+        charts: Those of releases in components of this program; of others none.
         quotas: GPUs and MIG slices of quotas, by namespace and by resource without `requests.`. A
             namespace or a number may be UNKNOWN.
         shards: Names of SchedulingShards, which belong to its KAI, as `topologies` do.

@@ -42,6 +42,7 @@ class HelmRelease:
         chart: Name of its chart; in a component with one chart that chart.
         version: Version of the chart; None if the newest one is installed.
         values: Its values. UNKNOWN with files of values, which only the engine reads.
+        name: Name of the release; Pulumi's is `resource.name`.
     """
 
     resource: DeclaredResource

@@ -18,6 +18,7 @@ class DeclaredResource:
     """One resource.
 
     Args:
+        name: Its name in Pulumi; that in Kubernetes is `object_name`.
         props: Its inputs as plain values; UNKNOWN stands for what only the update knows.
         provider: URN of its provider, or "".
         default_namespace: Namespace that the provider fills in.

@@ -22,6 +22,7 @@ class Kai:
         version: None if it is left open.
         sharing: Its mode. One that its chart values choose is as written there, maybe no mode.
         chart: None for the one of the release table.
+        shards: Their names.
         fairshare: It shares by usage over time.
         topologies: Labels of the levels of each topology, by its name.
         registries: Names of registries whose credentials its release gets.

@@ -22,7 +22,10 @@ def _is_gpu(resource: str) -> bool:
 
 @dataclass(frozen=True)
 class PodContainer:
-    """The name and the resources of one container."""
+    """The name, "" if absent, and the resources of one container, as they are written.
+
+    Each is UNKNOWN if only the update knows it.
+    """
 
     name: Maybe[str] = ""
     requests: Maybe[Mapping[str, object]] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class PodTemplate:
         scheduler: The schedulerName that the pods get, also if their operator writes it.
         labels: Labels of the pods.
         annotations: Annotations of the pods.
+        containers: Those of the pods, init containers last.
         owner_labels: Labels of the object itself, where KAI looks for the queue first.
         part: Name of the template if the object has several.
         path: Its key in the stack file, or its URN.

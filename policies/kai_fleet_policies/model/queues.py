@@ -22,9 +22,10 @@ _SUFFIXES: Final = {"T": 10**6, "G": 10**3, "M": 1}
 
 @dataclass(frozen=True)
 class QueueShare:
-    """A queue's share of one resource, in KAI's units.
+    """A queue's share of one resource, in KAI's units; UNLIMITED is infinity, above all others.
 
-    `limit` is None if a Queue object leaves it out, which KAI reads as 0.
+    `limit` is None if a Queue object leaves it out, which KAI reads as 0. `weight`, for over-quota,
+    has no unit. Each is UNKNOWN if only the update knows it.
     """
 
     quota: Maybe[float] = 0.0

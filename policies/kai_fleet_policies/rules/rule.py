@@ -104,7 +104,7 @@ Judge: TypeAlias = Callable[[ClusterModel, T, Subject], Findings]
 @dataclass(frozen=True)
 class Rule:
     """One rule: its name as users see it, what it demands in one line and why, and `check`, which
-    yields what is wrong in one cluster.
+    yields what is wrong in one cluster. `level` is the policy's: a finding has a level of its own.
     """
 
     name: str
