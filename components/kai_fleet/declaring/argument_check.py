@@ -124,14 +124,17 @@ class _Checker:
 
     `name` is a value's name in messages, "" for all arguments of the component. `allowed.choices`
     has the value's choices at `choices_at`: its dotted name, or that of the mapping or list that it
-    is an entry of. An argument that is None counts as absent.
+    is an entry of.
     """
 
     allowed: Allowed
 
     def of_value(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
-        """Mistakes in a value of type `kind`. None fits any type, an Output what takes Outputs."""
-        if kind is Any or value is None or isinstance(value, components_of(kind)):
+        """Mistakes in a value of type `kind`. An Output fits what takes Outputs, None nothing."""
+        if kind is Any or isinstance(value, components_of(kind)):
+            return
+        if value is None:
+            yield f"{name} is None; leave it out"
             return
         if takes_output(kind) and is_output(value):
             return
@@ -165,13 +168,17 @@ class _Checker:
         for key, hint in hints.items():
             given = value.get(key)
             choices_at = f"{prefix}{key}"
-            if key in value and key not in self.allowed.quantities:
+            if given is not None and key not in self.allowed.quantities:
                 yield from self.of_value(f"{prefix}{_spelt(key)}", hint, given, choices_at)
             if choices_at in self.allowed.choices and isinstance(given, str):
                 required.update(self.allowed.needs.get(given, ()))
         for key in hints:
-            if key in required and value.get(key) is None:
+            if value.get(key) is not None:
+                continue
+            if key in required:
                 yield f"{prefix}{_spelt(key)} is missing; write it"
+            elif key in value and key not in self.allowed.quantities:
+                yield f"{prefix}{_spelt(key)} is None; leave it out"
 
     def _of_names(self, kind: Hint, value: Mapping[str, object], prefix: str) -> Iterator[str]:
         """Mistakes: unknown arguments, and those beside another one that replaces them.
@@ -203,6 +210,7 @@ class _Checker:
             path = f"{name}.{key}"
             if inner is None and typing.is_typeddict(value_kind):
                 yield f"{path} is empty; write {{}}, or drop it"
+                continue
             yield from self.of_value(path, value_kind, inner, choices_at)
 
     def _of_list(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:

@@ -93,8 +93,8 @@ def _wrong_flags(arguments: object, key: str) -> Iterator[str]:
     # A group of a provider could be system:masters: the prefix of groups bars that.
     if "oidc-groups-claim" in flags and not flags.get("oidc-groups-prefix"):
         yield (
-            "gives --oidc-groups-claim without --oidc-groups-prefix: its provider could put anybody"
-            " into system:masters; add --oidc-groups-prefix=oidc: or"
+            "gives --oidc-groups-claim without --oidc-groups-prefix=oidc:, so its provider could"
+            " put anybody into system:masters"
         )
 
 

@@ -146,6 +146,7 @@ WRONG = [
         {"queues": TREE_OF_WRONG_QUANTITIES},
         ["queue a: cpu.limit", "queue a: gpu.quota", "queue b: memory.quota"],
     ),
+    ("VirtualCluster", {"access": None, "tolerations": [None]}, ["tolerations", "access"]),
     ("VirtualCluster", {"version": "v0.1.99"}, ["version"]),
     ("KaiScheduler", {"version": "v0.1.99"}, ["version"]),
 ]

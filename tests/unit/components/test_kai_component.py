@@ -70,17 +70,13 @@ def test_a_switch_goes_in_place_or_replaces_the_release(before, version, replaci
 
 def test_on_a_host_the_crd_outlives_kai_and_inside_it_does_not():
     assert requests({"version": "v0.9.3"})["ml-kai-cluster-policy"].retainOnDelete
-    unset = {"version": "v0.9.3", "probe_environment": None}
-    assert requests(unset)["ml-kai-cluster-policy"].retainOnDelete
     assert not requests({"version": "v0.9.3", **INSIDE})["ml-kai-cluster-policy"].retainOnDelete
     assert "ml-kai-cluster-policy" not in requests(
         {"version": "v0.9.3", "use_existing": ["clusterPolicyCrd"]}
     )
 
 
-@pytest.mark.parametrize(
-    ("more", "taken_over"), [({"probe_environment": None}, False), (INSIDE, True)]
-)
+@pytest.mark.parametrize(("more", "taken_over"), [({}, False), (INSIDE, True)])
 def test_objects_that_exist_are_taken_over_inside_only(more, taken_over):
     provider = requests({"version": "v0.9.3", "kubeconfig": KUBECONFIG, **more})["ml-kai"]
     assert ("upsertExistingObjects" in provider.object) is taken_over
