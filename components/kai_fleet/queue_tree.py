@@ -174,6 +174,9 @@ class _Queues(pulumi.CustomResource):
 def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]:
     """Properties of the resource with all queues.
 
+    `title` begins messages. `vcluster` in `args` is not read: the caller writes its `cluster` and
+    `kubeconfig` there.
+
     Raises:
         pulumi.RunError: a quantity is invalid, or there is no way to the cluster.
     """

@@ -88,9 +88,10 @@ class Deployed:
         return chart.kubernetes if chart else None
 
     def last_wait_number(self, component: str, name: str) -> int | None:
-        """The number in the triggers of a component's wait; None if it never ran.
+        """The number in the triggers of a component's wait when it last succeeded.
 
-        It is the second trigger, and 0 if there is only one.
+        It is the second trigger, and 0 without one. None if the wait never succeeded, or if the
+        state is not `readable`.
 
         Args:
             component: type of the component.
@@ -106,8 +107,8 @@ class Deployed:
     def next_wait_number(self, component: str, name: str) -> int:
         """The number for the triggers of a component's wait in this run.
 
-        The arguments are those of `last_wait_number`. It is 0 if the wait never ran, or if the
-        state is not `readable`. It rises by one if the release was uninstalled by hand: the
+        The arguments are those of `last_wait_number`. It is 0 if the wait never succeeded, or if
+        the state is not `readable`. It rises by one if the release was uninstalled by hand: the
         new release has the id of the old one, so the id alone would not run the wait again.
         """
         last = self.last_wait_number(component, name)

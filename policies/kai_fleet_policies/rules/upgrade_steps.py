@@ -40,12 +40,17 @@ def kubernetes_refusal(
     """Why a vCluster cannot run a version of Kubernetes: `cause; what to write`. None if it can.
 
     An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at
-    a time (its policy of version skew). The first reason counts.
+    a time (its policy of version skew). The first reason counts. All versions have to be like
+    `v1.34.2`: this is not checked, and a text without numbers counts as the lowest version.
 
     Args:
         version: The version to run.
         before: The version that it runs now; None if unknown, or if there is no vCluster yet.
         newest: The newest version that its vCluster has; None if unknown, or to allow a newer one.
+            Only its minor line bounds.
+
+    Raises:
+        ValueError: `before` has no major and minor number, and it is no downgrade.
     """
     if before and version_key(version) < version_key(before):
         return (

@@ -130,7 +130,8 @@ def _is_larger(after: str, before: str) -> bool:
 def _grow_volume(team: TeamModel, before: str, after: str) -> Fix:
     """How to have a larger volume: by its claim, because the release keeps the size before.
 
-    `before` and `after` are quantities. With several etcd members the claim of each is patched.
+    `before` and `after` are quantities. Of the chart's etcd the claim of each member is patched, of
+    any other store, `embeddedEtcd` among them, only that of the first control plane.
     """
     members = ["-0"]
     if team.store.type == "etcd":
