@@ -288,13 +288,14 @@ def _refuse_other_queue(name: str, spec: Mapping[str, object], host: HostObjects
 
 
 def _uses_priority_classes(version: str, host: HostObjects) -> bool:
-    """Whether KAI of this version can use priority classes that another release of it owns.
+    """Whether KAI of this version can use priority classes that others made.
 
-    False if there are none, or if all of them are of our release.
+    Those are the classes that are not of our Helm release: another release of KAI owns them, or
+    none. False if there are none of them. One is enough for True, even if the rest are ours.
 
     Raises:
-        pulumi.RunError: a class is absent or has another value, the version is older than
-            _WITHOUT_PRIORITIES, or the host cannot tell.
+        pulumi.RunError: others made some, and a class of _PRIORITIES is absent or has another
+            value, or the version is older than _WITHOUT_PRIORITIES; or the host cannot tell.
     """
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"

@@ -211,8 +211,10 @@ def _missing_key(key: str | int) -> str:
 
 
 def _example(location: Location) -> str:
-    """An example of the key's value, for an element of a list that of the list; "" if none is
+    """An example for a key of this name, for an element of a list that of the list; "" if none is
     known.
+
+    Only the name counts, not where the key is: a team named `queues` gets the example of queues.
     """
     keys = [key for key in location[-2:] if isinstance(key, str)]
     example: str = _TEXTS["examples"].get(keys[-1], "") if keys else ""

@@ -69,8 +69,9 @@ QueueTree = Annotated[
 class PlacedQueue(NamedTuple):
     """A queue in its tree.
 
-    `above` has the names of the queues above it, from the top. `path` is its key path below the
-    tree. `shard` is that of its top-level queue, None for the default.
+    `above` has the names of the queues above it, the topmost first, as far as `walk` knows them.
+    `path` is its key path below the tree, after the beginning that `walk` was given. `shard` is
+    that of its top-level queue, None for the default.
     """
 
     name: str
