@@ -99,7 +99,8 @@ def _in_value(
     """The keys in a value that grant more than those in the value before.
 
     `marks` are those of the field that has the value, also for what is inside a mapping. Sections
-    have marks at their own fields.
+    have marks at their own fields. A key that a mapping loses counts only as `_in_mapping` says,
+    also with the mark MOST_UNSET, unless the mapping becomes empty.
     """
     if old == new or Grants.NOTHING in marks:
         return
@@ -122,7 +123,7 @@ def _in_mapping(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
-    """The keys in a mapping that grant more. With the mark OTHER one that is gone counts, too."""
+    """The keys in a mapping that grant more. One that is gone counts only with the mark OTHER."""
     before = pairs(old)
     names = list(new)
     if Grants.OTHER in marks:

@@ -24,7 +24,8 @@ GONE: Final = object()
 def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     """A stack file's text with another value at one key; every other byte stays where it can.
 
-    Mappings that are missing above the key are added.
+    Mappings that are missing above the key are added, also in place of null, of an empty list or
+    text, of 0 and of false.
 
     Args:
         text: The text, which `reading.parse` has accepted.
@@ -35,7 +36,8 @@ def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     Raises:
         UserError: Other keys would change as well, because they share values by YAML anchors.
         KeyError: The key to remove is not there.
-        AttributeError: A key above it has a value that is no mapping.
+        AttributeError: A key above it has a value that is no mapping, and not one of these.
+        TypeError: The key just above the one to remove has such a value.
     """
     expected = _parsed(text)
     _put(expected, keys, value)
@@ -81,10 +83,9 @@ def _parsed(text: str) -> Any:
 
 
 def _put(document: Any, keys: Keys, value: object) -> None:
-    """Set or remove a value in a document, in place. Mappings that are missing above it are added.
+    """Set or remove a value in a document, in place. A text keeps the quotes of the one before.
 
-    A text keeps the quotes of the one before. Raises KeyError if the key to remove is not there,
-    AttributeError if a key above it has a value that is no mapping.
+    Adds mappings above it, and raises KeyError, AttributeError and TypeError, as `with_value`.
     """
     mapping = document
     *above, last = keys

@@ -99,9 +99,10 @@ def parse(text: str, name: str) -> dict[str, Any]:
 
 def unplanned_values(file: Path) -> dict[str, str]:
     """Keys of a stack file that the engine reads and no plan shows, each with its value as JSON:
-    environment, decryption, and other programs' configuration.
+    environment, decryption, and other programs' configuration as `config.NAMESPACE:NAME`.
 
-    Encrypted values are left out. Empty if the file cannot be read.
+    Left out are `encryptionsalt` and values that are encrypted as a whole. Inside another value an
+    encrypted one is `[secret]`. Empty if the file cannot be read.
     """
     document = yaml_file.mapping(file)
     document.pop(_SALT, None)

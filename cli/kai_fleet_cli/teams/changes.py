@@ -182,7 +182,8 @@ class Change:
 def _edited(file: StackFile, keys: Keys, value: object) -> str:
     """The file's text with a value at `keys`.
 
-    Raises UserError if YAML anchors prevent that, KeyError and AttributeError as `with_value`.
+    Raises UserError if YAML anchors prevent that; KeyError, AttributeError and TypeError as
+    `with_value`.
     """
     return with_value(file.text, keys, value, file.path.name)
 

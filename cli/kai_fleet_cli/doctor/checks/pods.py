@@ -107,8 +107,9 @@ def _not_placed(
 ) -> Reasons:
     """Yield reasons why a pod has no node, None for those that do not apply. Only the first counts.
 
-    After a failed binding comes what no scheduler can ever satisfy, then what messages mean. If
-    nothing is known a minute after the pod's creation the last reason says so.
+    What objects say comes before what messages mean: a failed binding, closed scheduling gates, the
+    queue and its limits, then labels and GPUs that no node has. If nothing is known a minute after
+    the pod's creation the last reason says so.
     """
     subject = _subject(pod, cluster)
     scheduling = snapshot.scheduling_cluster(cluster)
@@ -365,14 +366,16 @@ def _raise_limit(
 ) -> Fix:
     """Return how to raise a queue's limit to an amount of GPUs.
 
-    For a queue that the stack does not declare a command; for a top queue whose limit is the
-    team's GPUs the key of these; else the key that declares the queue.
+    For a queue that the stack does not declare a command with the amount; for a top queue whose
+    limit is the team's GPUs the key of these; else the name of the queue and the key path of the
+    section of queues. A team's own stack does not know all queues of the host, so it names the
+    section for the others, too.
 
     Args:
         scheduling: The cluster that has the queue.
         team: The team whose pod waits; None for a pod of the host.
         name: The queue's name.
-        gpus: The amount.
+        gpus: The amount, which only the command has.
     """
     declared = scheduling.desired
     queue = declared.tree.by_name.get(name)
@@ -392,7 +395,8 @@ def _raise_limit(
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield labels and annotations of pods that look like KAI's, and that KAI does not read.
 
-    Nothing for a cluster without KAI, nor for pods that have ended.
+    Nothing if no KAI schedules the cluster's pods, its own or in mode host the host's. Nothing for
+    pods that have ended.
     """
     if snapshot.scheduling_cluster(cluster).kai is None:
         return
