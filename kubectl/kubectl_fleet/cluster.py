@@ -147,7 +147,6 @@ class Cluster:
 
     Raises:
         UserError: The kubeconfig cannot be used.
-        RecursionError: Its YAML is nested too deeply.
     """
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:

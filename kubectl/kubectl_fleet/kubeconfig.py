@@ -59,10 +59,9 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
     by `os.pathsep`. The context is the current one unless set; "" is not set. Nothing is sent yet.
 
     Raises:
-        UserError: The kubeconfig or a certificate is absent or malformed. Or it lacks the context
-            or what that names, or has a key that would make lightkube send another request than
-            kubectl.
-        RecursionError: The YAML is nested too deeply.
+        UserError: The kubeconfig or a certificate is absent or malformed, or its YAML is nested too
+            deeply. Or it lacks the context or what that names, or has a key that would make
+            lightkube send another request than kubectl.
     """
     try:
         kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)

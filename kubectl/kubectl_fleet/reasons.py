@@ -63,9 +63,10 @@ class Reasons:
                 self._events[namespace, name].append(event)
 
     def first_reason(self, pod: Pod) -> Reason | None:
-        """The first thing that keeps a pod from running.
+        """The first thing that keeps a Pending pod from running.
 
-        None for a pod that has a node and is on its way; without a node there always is one.
+        None for a pod that has a node and is on its way; without a node there always is one. The
+        phase is not read: a Running pod, too, counts as not started after two minutes.
         """
         if pod.node:
             return next(self._not_started(pod), None)
@@ -117,9 +118,10 @@ class Reasons:
         return surroundings_of(pod.item, nodes, {}, claims, ())
 
     def _absent_runtime_class(self, pod: Pod) -> str:
-        """A message as containerd's if the pod's RuntimeClass is absent; else "".
+        """What the API server refuses new pods with, if the RuntimeClass is absent; else "".
 
-        Also "" if it names none, or if RuntimeClasses cannot be listed.
+        `messages.yaml` has a row for it. Also "" if the pod names no RuntimeClass, or if
+        RuntimeClasses cannot be listed.
         """
         name = pod.spec.get("runtimeClassName")
         if not name or "runtimeclasses" not in self._view.objects:
@@ -129,10 +131,11 @@ class Reasons:
         return f'RuntimeClass "{name}" not found'
 
     def _not_started(self, pod: Pod) -> Iterator[Reason]:
-        """Why a pod with a node does not run; nothing for one on its way.
+        """Why a Pending pod with a node does not run; nothing for one on its way.
 
-        First the first message of its containers or of its kubelet that is known, then each of a
-        container that cannot start, then that it has had its node for more than two minutes.
+        First the first message of its containers or of its kubelet that is known, also about what
+        is in order by now. Then each of a container that cannot start, then that it has had its
+        node for more than two minutes, by the time stamp of its condition PodScheduled.
         """
         texts = [short_line(text) for text in waiting_containers(pod.item)]
         for event in self._events[pod.namespace, pod.name]:
