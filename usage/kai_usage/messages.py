@@ -19,10 +19,10 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Row(NamedTuple):
     """A row of a table: what a message with this pattern means, with placeholders.
 
-    `name` is unique in its table. `pattern` is searched in a message, and `.` in it is a line break
-    too. `fix` is for the operator of the platform, `tell` for a user of the cluster alone; "" for
-    none. `{0}` in both stands for the first of `commands`. The head of each table says which other
-    placeholders there are.
+    `name` is unique in `scheduling.yaml`; rows of `messages.yaml` may share one. `pattern` is
+    searched in a message, and `.` in it is a line break too. `fix` is for the operator of the
+    platform, `tell` for a user of the cluster alone; "" for none. `{0}` in both stands for the
+    first of `commands`. The head of each table says which other placeholders there are.
     """
 
     name: str

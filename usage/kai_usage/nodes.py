@@ -77,10 +77,11 @@ class Node:
 
     @property
     def free(self) -> float | None:
-        """The number of GPUs of which no pod has any part; None if the node is not listed.
+        """The number of GPUs beside those of `whole` and `shared`; None if the node is not listed.
 
-        Only pods that may be listed count, so that it may be too many. A GPU that is only reserved
-        is not free. MIG devices take none of them. 0 if pods hold more than the node advertises.
+        It may be too many: pods that may not be listed take none of them, nor do pods that
+        `read_pods` leaves out, or a share without a group of KAI. A GPU that is only reserved is
+        not free. MIG devices take none of them. 0 if pods hold more than the node advertises.
         """
         if not self.is_listed:
             return None
@@ -140,8 +141,9 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
     """Fill in `whole` and `shared` of the nodes, in place; `shared` in the order of groups.
 
-    `pods` that have a node and hold GPUs count; those that hold MIG devices alone are in neither,
-    and one that asks for entire GPUs and is in groups is in both.
+    `pods` that have a node and hold GPUs count. Those that hold MIG devices alone are in neither,
+    nor are those with a share that KAI has given no group; one that asks for entire GPUs and is in
+    groups is in both.
     `items` are all pods as objects: each GPU that a reservation pod among them holds is in
     `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed,
     is added to it. Call it once: pods are appended.

@@ -107,10 +107,11 @@ def read_pods(
     return pods
 
 
-def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
+def _pod(item: Object, group_queue: str | None, kai_memory: int | None) -> Pod:
     """A pod with the queue of its PodGroup; of its label if `group_queue` is None or "".
 
-    `memory` is that of one GPU of its node; None: a share of memory counts as a GPU.
+    `kai_memory` is that of one GPU of its node, or of the smallest GPUs of the cluster while it
+    waits, in KAI's unit, as for `read_pods`; None: a share of memory counts as a GPU.
     """
     metadata = item["metadata"]
     spec = spec_of(item)
@@ -124,7 +125,7 @@ def _pod(item: Object, group_queue: str | None, memory: int | None) -> Pod:
         phase=phase_of(item),
         queue=group_queue or labels.get(QUEUE_LABEL),
         node=spec.get("nodeName") or None,
-        amounts=amounts_of(requests, gpu.gpus(memory)),
+        amounts=amounts_of(requests, gpu.gpus(kai_memory)),
         gpu=gpu,
         groups=groups_of(labels),
         by_kai=spec.get("schedulerName") == SCHEDULER,

@@ -201,7 +201,8 @@ def _facts(surroundings: PodSurroundings) -> _Facts:
 
     A node that is gone or not Ready proves `volume-elsewhere`, also if it is cordoned; a Ready one
     that is cordoned proves `cordoned`. `volume-elsewhere` is disproved if there are volumes and all
-    their nodes take pods, `cordoned` if no candidate is cordoned and no volume proves it.
+    their nodes take pods, `cordoned` if there are candidates, none of them is cordoned, and no
+    volume proves it.
     """
     cordoned = [name_of(node) for node in surroundings.candidates if is_cordoned(node)]
     disproved = set[str]()
