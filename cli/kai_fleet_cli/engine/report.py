@@ -165,8 +165,6 @@ def show_teams(
         console: Where to print.
         compared: The update refreshed the state from the clusters first.
 
-    Of several new teams the commands are for the first in mode virtual, else for the first one.
-
     Raises KeyError for a team in the outputs without a field that is always there.
     """
     teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
@@ -177,16 +175,9 @@ def show_teams(
         _show_unchanged(name, report, console, compared=compared)
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    created = {
-        read_urn(step.urn).name
-        for step in report.steps
-        if step.type == TEAM and step.op == "create"
-    }
-    new = [team for team in teams if team in created]
-    if not new:
+    team = _first_new_team(report, teams)
+    if team is None:
         return
-    virtual = [team for team in new if teams[team]["mode"] == "virtual"]
-    team = (virtual or new)[0]
     print_line(
         console,
         f"Next:\n{_SANDBOX_TOOLS if standins else ''}"
@@ -195,6 +186,21 @@ def show_teams(
         f"  {FLEET} doctor --stack {name}\n"
         f"  edit a team in Pulumi.{name}.yaml, then: {preview_command(name)}",
     )
+
+
+def _first_new_team(report: Report, teams: Mapping[str, TeamOutput]) -> str | None:
+    """The first of `teams` in mode virtual that the update created, else the first other one.
+
+    None if it created none.
+    """
+    created = {
+        read_urn(step.urn).name
+        for step in report.steps
+        if step.type == TEAM and step.op == "create"
+    }
+    new = [team for team in teams if team in created]
+    virtual = [team for team in new if teams[team]["mode"] == "virtual"]
+    return next(iter([*virtual, *new]), None)
 
 
 def _show_unchanged(
