@@ -27,6 +27,7 @@ from kai_fleet_stack.settings.team_stack import platform_of
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
+INSTALL_PAGE: Final = "https://www.pulumi.com/docs/install/"
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 # A file in the sandbox's directory with the name of the stack that runs there.
 OCCUPANT: Final = "stack"
@@ -105,12 +106,10 @@ def _verdict(
 
     If `validated`, also the mistakes that rules report, and ciphertexts that were copied.
     """
+    if not validated:
+        return reading.verdict_of_keys(raw, file, stack)
     facts_of = reading.facts_beside(file)
-    if validated:
-        return validation.validate(
-            raw, facts_of=facts_of, stack=stack, more=copied_ciphertexts(file)
-        )
-    return validation.validate(raw, facts_of=facts_of, stack=stack, only=())
+    return validation.validate(raw, facts_of=facts_of, stack=stack, more=copied_ciphertexts(file))
 
 
 def is_elsewhere(platform: str | None) -> bool:
@@ -233,9 +232,7 @@ def _own_cluster() -> Environment:
     else:
         installed = shutil.which("pulumi")
         if installed is None:
-            raise UserError(
-                "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
-            )
+            raise UserError(f"Pulumi's CLI is not on PATH; install it: {INSTALL_PAGE}")
         folders = [Path(installed).parent, policy_pack_program().parent]
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
     return Environment({"PATH": path})

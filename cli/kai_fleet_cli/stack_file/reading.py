@@ -160,7 +160,7 @@ def settings_of(stack: str) -> Settings:
             and the file takes no values of Pulumi ESC. The message names each such key.
     """
     path = path_of(stack)
-    verdict = _verdict_of_keys(path, stack)
+    verdict = verdict_of_keys(read(path), path, stack)
     if verdict.refused and esc_finding(path) is None:
         raise UserError(finding_report(verdict.refused))
     return _usable(verdict, path)
@@ -176,12 +176,14 @@ def usable_settings_of(stack: str) -> Settings:
             so much of it is wrong that there are no settings, as without a usable `cluster`.
     """
     path = path_of(stack)
-    return _usable(_verdict_of_keys(path, stack), path)
+    return _usable(verdict_of_keys(read(path), path, stack), path)
 
 
-def _verdict_of_keys(path: Path, stack: str) -> validation.SettingsVerdict:
-    """The settings of a stack's file and the mistakes of its keys. Raises UserError as `read`."""
-    return validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
+def verdict_of_keys(
+    raw: Mapping[str, object], path: Path, stack: str
+) -> validation.SettingsVerdict:
+    """The settings of a stack's file and the mistakes of its keys; `raw` are the keys as `read`."""
+    return validation.validate(raw, facts_of=facts_beside(path), stack=stack, only=())
 
 
 def _usable(verdict: validation.SettingsVerdict, path: Path) -> Settings:

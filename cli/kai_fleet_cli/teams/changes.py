@@ -19,6 +19,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import GONE, Keys, with_value, write_atomically
+from kai_fleet_policies.finding import report as finding_report
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import update_command
@@ -161,9 +162,9 @@ class Change:
         return [line for line in diff[2:] if not line.startswith("@@")]
 
     def write(self) -> bool:
-        """Write the file. False, and nothing is written, if something else changed it meanwhile.
+        """Write the file. False, and nothing is written, if something else changed or deleted it.
 
-        Raises UserError if it cannot be written, FileNotFoundError if it is gone.
+        Raises UserError if it cannot be written.
         """
         return self._replace(self.file.text, self.after)
 
@@ -173,19 +174,24 @@ class Change:
 
     def _replace(self, expected: str, text: str) -> bool:
         """Write a text if the file has the expected one; return and raise as `write`."""
-        if self.file.path.read_bytes().decode() != expected:
+        path = self.file.path
+        if not path.is_file() or path.read_bytes() != expected.encode():
             return False
-        write_atomically(self.file.path, text)
+        write_atomically(path, text)
         return True
 
 
 def _edited(file: StackFile, keys: Keys, value: object) -> str:
     """The file's text with a value at `keys`.
 
-    Raises UserError if YAML anchors prevent that; KeyError, AttributeError and TypeError as
-    `with_value`.
+    Raises UserError if YAML anchors prevent that; or, with the findings of `fleet plan`, if a key
+    above it has a value that is no mapping.
     """
-    return with_value(file.text, keys, value, file.path.name)
+    try:
+        return with_value(file.text, keys, value, file.path.name)
+    except AttributeError:
+        verdict = reading.verdict_of_keys(file.raw, file.path, file.stack)
+        raise UserError(finding_report(verdict.refused)) from None
 
 
 def key_values(flags: Sequence[str], name: str, example: str) -> dict[str, str]:
@@ -225,10 +231,8 @@ def add(
     mode host, with "".
 
     Raises:
-        UserError: The team exists, here or with a stack of its own; the stack is a team's; or YAML
-            anchors prevent the edit.
-        AttributeError: `teams` of the file is no mapping.
-        StopIteration: In mode virtual `queues` has all of `default`, NAME and NAME-all.
+        UserError: The team exists, here or with a stack of its own; the stack is a team's; or as
+            `_edited`.
     """
     if name in file.teams or name in file.grants:
         raise UserError(
@@ -261,13 +265,14 @@ def _queue_tree(name: str, gpus: int, queues: Mapping[str, str]) -> dict[str, ob
     """One queue with all GPUs, and the leaves below it: each version of KAI schedules two levels.
 
     `queues` are the leaves with their GPUs as texts. Without leaves the team gets one of its own
-    name, with all of `gpus`. The queue above is the first of `default`, NAME and NAME-all that is
-    no leaf. Raises StopIteration if all three are leaves.
+    name, with all of `gpus`. The queue above is the first of `default`, NAME, NAME-all and so on
+    that is no leaf.
     """
     leaves = queues or {name: str(gpus)}
     children = {leaf: {"gpu": _number_or_text(share)} for leaf, share in leaves.items()}
-    candidates = ["default", name, f"{name}-all"]
-    top = next(candidate for candidate in candidates if candidate not in leaves)
+    top = name if "default" in leaves else "default"
+    while top in leaves:
+        top = f"{top}-all"
     return {top: {"gpu": gpus, "children": children}}
 
 
@@ -284,7 +289,7 @@ def _number_or_text(text: str) -> object:
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     """Give a team another version of KAI, of whatever form: the rules judge it, not this function.
 
-    Raises UserError if the team has no KAI of its own, or YAML anchors prevent the edit.
+    Raises UserError if the team has no KAI of its own, or as `_edited`.
     """
     before = own_kai_version(file, team)
     sentence = f"{team.name}: KAI {before} → {version}; queues and running pods stay"
@@ -313,7 +318,7 @@ def own_kai_version(file: StackFile, team: DeclaredTeam) -> str:
 def remove(file: StackFile, team: DeclaredTeam) -> Change:
     """Remove a team with everything in it.
 
-    Raises UserError if the stack is the team's own, or YAML anchors prevent the edit.
+    Raises UserError if the stack is the team's own, or as `_edited`.
     """
     if file.is_team_stack:
         raise UserError(
@@ -342,12 +347,10 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
 
     Raises:
         UserError: There is nobody to ask about a removal, or the answer is no; the rules refuse the
-            change; the file was changed by something else or cannot be written; or the update
-            failed. If it began nothing, the file is as it was.
-        FileNotFoundError: The file is gone.
+            change; something else changed or deleted the file, or it cannot be written; or the
+            update failed. If it began nothing, the file is as it was.
         EOFError: stdin ends at a question.
         Interrupted: A signal ended the update. The file keeps the edit.
-        Others as `workspace.open_stack` and CommandError as `runs.up`: the file keeps the edit.
     """
     is_agreed = yes or no_up
     name = change.file.path.name
@@ -359,7 +362,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     _show(change)
     runs_update = _ask(change, yes=yes, no_up=no_up)
     if not change.write():
-        raise UserError(f"{name} was changed by something else; run the command again")
+        raise UserError(f"{name} was changed or deleted by something else; run the command again")
     if not runs_update:
         reason = ""
         if not is_agreed and not terminal.can_ask():
@@ -378,8 +381,7 @@ def _judge(change: Change) -> None:
     UserError if the rules or `reading.parse` refuse the file as it will be, or if its platform is
     no stack's name.
     """
-    name = change.file.path.name
-    raw = reading.parse(change.after, name)
+    raw = reading.parse(change.after, change.file.path.name)
     if is_elsewhere(platform_of(raw)):
         return
     facts_of = reading.facts_beside(change.file.path)
@@ -388,8 +390,7 @@ def _judge(change: Change) -> None:
     if verdict.refused:
         as_text.show_problems(verdict.refused, Console())
         raise UserError("the rules refuse this; nothing is written")
-    raw_before = reading.parse(change.file.text, name)
-    before = validation.validate(raw_before, facts_of=facts_of, stack=stack).problems
+    before = validation.validate(change.file.raw, facts_of=facts_of, stack=stack).problems
     new = [problem for problem in verdict.problems if problem not in before]
     as_text.show_problems(new, Console())
 
@@ -432,11 +433,9 @@ def _update(change: Change) -> None:
     file meanwhile. If it fails for other teams only, print that the change is done.
 
     Raises:
-        UserError: The update failed. The message says that the file is restored, or which command
+        UserError: The update failed. The message says what became of the file, or which command
             goes on. Or the file cannot be restored.
-        FileNotFoundError: It cannot be restored because it is gone.
         Interrupted: A signal ended the update. The file keeps the edit.
-        Others as `workspace.open_stack` and CommandError as `runs.up`: the file keeps the edit.
     """
     stack = change.file.stack
     try:
@@ -446,8 +445,10 @@ def _update(change: Change) -> None:
     except UserError as error:
         began = isinstance(error, EngineError) and error.began
         name = change.file.path.name
-        if not began and change.undo():
-            raise UserError(f"{error}. Nothing was changed, and {name} is as it was") from None
+        if not began:
+            is_restored = change.undo()
+            file = "is as it was" if is_restored else "was changed or deleted by something else"
+            raise UserError(f"{error}. Nothing was changed, and {name} {file}") from None
         failed_teams = error.teams if isinstance(error, EngineError) else ()
         if failed_teams and change.team not in failed_teams:
             terminal.result(f"Done: {change.done}")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kai_fleet_cli.display import terminal
+from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.errors import EngineError
 from tests.unit.cli.teams.team_project import ADD, LAB, OWN
 
@@ -65,6 +66,23 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     assert "            a:\n              gpu: 1.5\n" in project.text()
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
+
+
+@pytest.mark.parametrize(
+    ("leaves", "top"),
+    [
+        (["a"], "default"),
+        (["default"], "new"),
+        (["default", "new"], "new-all"),
+        (["default", "new", "new-all"], "new-all-all"),
+        (["default", "new", "new-all", "new-all-all"], "new-all-all-all"),
+    ],
+)
+def test_the_queue_above_has_a_name_that_no_leaf_has(project, leaves, top):
+    queues = [f"--queue={leaf}=0.25" for leaf in leaves]
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, *queues, "--no-up")
+    assert ran.code == 0, ran.refusal
+    assert f"      queues:\n        {top}:\n" in project.text()
 
 
 HOST = """\
@@ -170,6 +188,27 @@ def test_bad_input_is_one_sentence_and_leaves_the_file_alone(project, arguments,
     assert (project.files(), project.engine.asked) == (before, [])
 
 
+ADD_NEW = ("add", "new", *ADD)
+SWITCH_ML = ("switch", "ml", "v0.16.8")
+NO_MAPPING = [
+    (ADD_NEW, "abc", "kai-fleet:teams: key teams: is 'abc'; write a mapping of keys"),
+    (ADD_NEW, "[ml]", "kai-fleet:teams: key teams: is a list; write a mapping of keys"),
+    (SWITCH_ML, "{ml: abc}", "kai-fleet:teams.ml: key ml: is 'abc'; write a mapping"),
+    (SWITCH_ML, "{ml: {scheduler: abc}}", "kai-fleet:teams.ml.scheduler: key scheduler: is 'abc'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "teams", "says"), NO_MAPPING)
+def test_a_key_that_is_no_mapping_is_refused_as_a_plan_refuses_it(project, arguments, teams, says):
+    cluster = "  kai-fleet:cluster: {name: lab, context: lab}\n"
+    scheduler = "  kai-fleet:scheduler: {version: v0.14.7}\n"
+    text = f"config:\n{cluster}{scheduler}  kai-fleet:teams: {teams}\n"
+    (project.root / "Pulumi.lab.yaml").write_text(text)
+    ran = project.run("team", *arguments, "-s", "lab", "--yes")
+    assert says in ran.refusal
+    assert (project.text(), project.engine.asked) == (text, [])
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "text", "asked"),
     [
@@ -203,8 +242,34 @@ def test_a_file_that_changed_meanwhile_is_left_alone(project, monkeypatch):
     file = project.root / "Pulumi.lab.yaml"
     monkeypatch.setattr(terminal, "result", lambda _: file.write_text("a colleague's"))
     ran = project.run(*SWITCH, "--yes")
-    assert "was changed by something else; run the command again" in ran.refusal
+    assert "was changed or deleted by something else; run the command again" in ran.refusal
     assert (project.text(), project.engine.asked) == ("a colleague's", [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [(SWITCH, True), (("team", "remove", "ml", "-s", "lab"), "ml")],
+)
+def test_a_file_that_goes_while_the_question_is_open_stays_away(
+    project, at_a_terminal, monkeypatch, arguments, answer
+):
+    at_a_terminal(answer)
+    file = project.root / "Pulumi.lab.yaml"
+    monkeypatch.setattr(terminal, "result", lambda _: file.unlink())
+    ran = project.run(*arguments)
+    assert "Pulumi.lab.yaml was changed or deleted by something else" in ran.refusal
+    assert (project.files(), project.engine.asked) == ({}, [])
+
+
+def test_a_file_that_goes_while_the_update_runs_hides_no_failure(project, monkeypatch):
+    def up(*_, **__):
+        (project.root / "Pulumi.lab.yaml").unlink()
+        raise EngineError("the update failed", began=False)
+
+    monkeypatch.setattr(runs, "up", up)
+    ran = project.run(*SWITCH, "--yes")
+    assert ran.refusal.startswith("the update failed")
+    assert project.files() == {}
 
 
 @pytest.mark.parametrize(
