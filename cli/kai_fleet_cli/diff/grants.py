@@ -5,6 +5,7 @@ Without a mark, a larger number, more elements and true grant more; an absent va
 value that cannot be compared with the one before grants more.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,9 @@ from pydantic import BaseModel, SecretStr
 from kai_fleet.values import pairs
 from kai_fleet_cli.diff.changes import UNSET, SummaryLine
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file.reading import facts_beside, read
+from kai_fleet_cli.stack_file.reading import read, verdict_of_keys
 from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.model.cluster import HOST
-from kai_fleet_stack import validation
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.sections.models import Grants, Rising
@@ -36,8 +36,7 @@ def settings_in(file: Path) -> Settings | None:
     """The settings of a stack file in any folder, without the keys that are wrong.
 
     No rule judges them. A file of queues that it names, and its platform's, are those beside it.
-    None if the file cannot be read, or if too little of it is right. Raises RuntimeError if the
-    file of queues is a link in a circle.
+    None if the file cannot be read, or if too little of it is right.
     """
     try:
         raw = read(file)
@@ -46,15 +45,15 @@ def settings_in(file: Path) -> Settings | None:
     # A name of a file with queues would be looked up in this project, not beside the stack file.
     if isinstance(raw.get("queues"), str):
         raw["queues"] = _queues_in(file.parent.resolve(), raw["queues"])
-    return validation.validate(raw, facts_of=facts_beside(file), only=()).settings
+    return verdict_of_keys(raw, file, stack="").settings
 
 
 def _queues_in(folder: Path, name: str) -> object:
     """The queues in a file of a folder; the file's name itself if it leads out of the folder.
 
-    Empty if the file cannot be read or has no mapping. Raises RuntimeError for links in a circle.
+    Empty if the file cannot be read, as at links in a circle, or has no mapping.
     """
-    path = (folder / name.partition("\0")[0]).resolve()
+    path = Path(os.path.realpath(folder / name.partition("\0")[0]))
     if not path.is_relative_to(folder):
         return name
     return yaml_file.mapping(path)

@@ -147,7 +147,6 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     Raises:
         UserError: git is not installed, `ref` is no commit, its files cannot be unpacked, or the
             stack has a file neither here nor there.
-        RuntimeError: As `grants.settings_in`.
         Interrupted: The process got SIGINT or SIGTERM.
         Others as `offline.plan`.
     """
@@ -163,14 +162,10 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     """The diff of a base against the plan of a stack file; `now` is None if the file is gone.
 
     The plan gets findings about ciphertexts that the base has at other keys. The stack's name is
-    what stands between the first two dots of the file's name. The file is read anew for its grants,
-    secrets and other keys; one that cannot be read has none.
-
-    Raises:
-        UserError: The file cannot be read any more, and both plans have resources.
-        RuntimeError: As `grants.settings_in`.
+    that of the file. The file is read anew for its grants, secrets and other keys; one that cannot
+    be read has none. Raises UserError if it cannot be read any more, and both plans have resources.
     """
-    stack = file.name.split(".")[1]
+    stack = file.stem.removeprefix("Pulumi.")
     if now is None:
         return DiffReport(stack, base, None, _FILE_IS_GONE.format(stack))
     secrets = ciphertexts_of(file)
@@ -255,7 +250,6 @@ def base_at(root: Path, ref: str, stack: str) -> Base:
 
     Raises:
         UserError: git is not installed, `ref` is no commit, or its files cannot be unpacked.
-        RuntimeError: As `grants.settings_in`.
         Interrupted: The process got SIGINT or SIGTERM.
     """
     commit = _commit(root, ref)

@@ -2,11 +2,14 @@
 
 import copy
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kai_fleet_cli.diff.changes import FieldChange, difference, summary_of_changes, summary_of_steps
+from kai_fleet_cli.diff.report import Base
+from kai_fleet_cli.diff.report import report as diff_report
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
@@ -60,6 +63,13 @@ def test_a_digest_that_only_makes_a_wait_run_again_is_no_row():
     assert "0a1b2c3d" not in page and "4e5f6a7b" not in page and "Command" not in page
     assert "controlPlane" in page
     assert "1 resource differs" in page, "the count is of what is shown"
+
+
+@pytest.mark.parametrize("stack", ["lab", "a.b", "a.yaml"])
+def test_the_stack_is_that_of_the_files_whole_name(stack):
+    gone = diff_report(Base("HEAD", "0" * 40), None, Path(f"Pulumi.{stack}.yaml"))
+    assert gone.stack == stack
+    assert f"destroy --stack {stack}" in gone.note
 
 
 def test_nothing_changes():

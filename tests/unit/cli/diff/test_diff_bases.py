@@ -60,6 +60,22 @@ def test_a_base_without_such_a_plan(repository, tag, exit_code, says):
     assert repository.is_tidy()
 
 
+def test_a_file_of_queues_that_is_a_link_in_a_circle_is_named_as_a_plan_names_it(repository):
+    circle = repository.project / "circle.yaml"
+    circle.symlink_to(circle)
+    kai = "  kai-fleet:kai: {version: v0.16.8}\n"
+    repository.file.write_text(f"{GOOD}{kai}  kai-fleet:queues: circle.yaml\n")
+    try:
+        ran = repository.fleet("diff", "--stack", "lab", "--base", "good", "--format", "json")
+    finally:
+        circle.unlink()
+        git(repository.top, "checkout", "--quiet", "--", ".")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    (problem,) = json.loads(ran.stdout)["problems"]
+    assert problem["path"] == "kai-fleet:queues"
+    assert problem["cause"].startswith("names circle.yaml, which cannot be read: ")
+
+
 def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
     repository.file.unlink()
     try:

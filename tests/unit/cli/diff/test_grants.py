@@ -167,6 +167,14 @@ def test_queues_of_a_file_are_those_beside_the_stacks_file(tmp_path):
     assert not outside.queues
 
 
+def test_a_file_of_queues_that_cannot_be_read_has_none(tmp_path):
+    (tmp_path / "circle.yaml").symlink_to("back.yaml")
+    (tmp_path / "back.yaml").symlink_to("circle.yaml")
+    (tmp_path / "folder").symlink_to("folder")
+    for name in ("circle.yaml", "folder/queues.yaml", "nosuch.yaml"):
+        assert not settings(tmp_path, stack() | {"kai-fleet:queues": name}).queues
+
+
 def models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for model in base.__subclasses__():
         yield model
