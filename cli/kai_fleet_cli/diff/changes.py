@@ -1,7 +1,7 @@
 """Changes between two lists of resources, and their summary: what is lost, restarted, changed."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -172,7 +172,7 @@ def difference(
     base: Sequence[Registered],
     now: Sequence[Registered],
     above: Mapping[str, str] | None = None,
-    replaced: Collection[str] = (),
+    replaced: Set[str] = frozenset(),
 ) -> list[Change]:
     """The changes from one list of resources to another, sorted by team and URN.
 
@@ -183,7 +183,7 @@ def difference(
         base: The resources before.
         now: The resources after.
         above: Parents by URN, of resources that are in neither list.
-        replaced: URNs of resources in both lists that the engine replaces; a tree's has no effect.
+        replaced: URNs of resources in both lists that the engine replaces, queue trees too.
     """
     before = {resource.urn: resource for resource in with_queues(base)}
     after = {resource.urn: resource for resource in with_queues(now)}
@@ -191,7 +191,7 @@ def difference(
     parents = {**(above or {}), **{urn: item.parent for urn, item in resources.items()}}
     changes = list[Change]()
     for urn, resource in resources.items():
-        kind: Kind = "replaced" if urn in replaced else "changed"
+        kind: Kind = "replaced" if {urn, urn.rpartition("#")[0]} & replaced else "changed"
         fields: tuple[FieldChange, ...] = ()
         if urn not in before:
             kind = "created"

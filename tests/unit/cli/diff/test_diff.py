@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kai_fleet.names import QUEUES, TEAM
 from kai_fleet_cli.diff.changes import FieldChange, difference, summary_of_changes, summary_of_steps
 from kai_fleet_cli.diff.report import Base
 from kai_fleet_cli.diff.report import report as diff_report
@@ -200,6 +201,41 @@ def test_what_is_made_anew_with_the_same_inputs_has_words():
     items = [item for part in summary.values() for item in part]
     assert len(items) > 10 and all(item.words for item in items)
     assert "is replaced" in {item.words for item in summary["changed"]}
+
+
+TEAM_ML = {
+    "urn": "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml",
+    "type": TEAM,
+    "name": "ml",
+    "parent": "",
+    "provider": "",
+    "inputs": {},
+}
+
+
+def tree(*names):
+    """A queue tree of team ml with these queues."""
+    above = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team"
+    return {
+        "urn": f"{above}${QUEUES}::ml-queues",
+        "type": QUEUES,
+        "name": "ml-queues",
+        "parent": f"{above}::ml",
+        "provider": "",
+        "inputs": {"queues": {name: {"resources": {"gpu": {"quota": 1}}} for name in names}},
+    }
+
+
+def test_a_tree_that_is_replaced_loses_its_queues():
+    """The engine names the tree: its queues are in another cluster, with the same inputs."""
+    steps = [step("replace", tree("train", "serve"), tree("train", "more"))]
+    summary = summary_of_steps([step("same", TEAM_ML, TEAM_ML), *steps])
+    lost = [f"{item.team} {item.subject}: {item.words}" for item in summary["lost"]]
+    goes = "goes: pods that name it are no longer scheduled"
+    assert lost == [f"ml Queue {name}: {goes}" for name in ("serve", "train")]
+    assert [item.subject for item in summary["changed"]] == ["Queue more"]
+    kept = summary_of_steps([step("update", tree("train"), tree("train"))])
+    assert not any(kept.values())
 
 
 @pytest.mark.parametrize(
