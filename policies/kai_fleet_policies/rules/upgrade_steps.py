@@ -6,28 +6,31 @@ from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, version_key
 def vcluster_refusal(before: str, after: str) -> str | None:
     """Why a vCluster cannot go from one version to another in one step: `cause; what to write`.
 
-    None if it can, and for the same version. Upgrades go one minor line at a time. A downgrade,
-    also within a line, is impossible: nothing undoes the state in the volume and Kubernetes' own
-    storage versions. It is the first case.
+    None if it can, and for the same version. Upgrades go one minor line at a time, and nobody knows
+    which line comes before another major version. A downgrade, also within a line, is impossible:
+    nothing undoes the state in the volume and Kubernetes' own storage versions. It is the first
+    case.
 
     Raises:
         ValueError: A version has no major and minor number, and it is no downgrade.
     """
+    step = f"{before} → {after}"
+    stay = f"write {before}, or remove the team and add it again"
     if version_key(after) < version_key(before):
-        return (
-            f"{before} → {after} is a downgrade, which vCluster does not support; write {before},"
-            " or remove the team and add it again"
-        )
+        return f"{step} is a downgrade, which vCluster does not support; {stay}"
     major, minor = minor_line(before)
     new_major, new_minor = minor_line(after)
-    if new_major == major and new_minor - minor <= 1:
+    if new_major != major:
+        return f"{step} is a step to another major version, which is not tested; {stay}"
+    if new_minor - minor <= 1:
         return None
-    skipped = ", ".join(f"v{major}.{number}" for number in range(minor + 1, new_minor))
     next_line = f"v{major}.{minor + 1}"
+    last_line = f"v{major}.{new_minor - 1}"
+    skipped = next_line if last_line == next_line else f"{next_line} to {last_line}"
     in_next_line = [known for known in VCLUSTER if known.startswith(f"{next_line}.")]
     first = in_next_line[0] if in_next_line else f"a version of {next_line}"
     return (
-        f"{before} → {after} skips {skipped}: vCluster goes one minor version at a time; write"
+        f"{step} skips {skipped}: vCluster goes one minor version at a time; write"
         f" {first} first, then up line by line"
     )
 

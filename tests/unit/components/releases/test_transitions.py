@@ -52,8 +52,13 @@ def test_vcluster_goes_up_line_by_line(before, after):
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
+        ("v0.30.5", "v0.32.3", "skips v0.31: vCluster goes one minor version at a time"),
         ("v0.30.5", "v0.32.3", "write v0.31.3 first"),
+        ("v0.27.3", "v0.36.1", "skips v0.28 to v0.35: "),
         ("v0.27.3", "v0.36.1", "write v0.28.1 first"),
+        ("v0.36.1", "v0.99999999999.0", "skips v0.37 to v0.99999999998: "),
+        ("v0.36.1", "v1.0.0", "v0.36.1 → v1.0.0 is a step to another major version, which is"),
+        ("v0.36.1", "v1.40.0", "not tested; write v0.36.1, or remove the team and add it again"),
         ("v0.36.1", "v0.35.3", "downgrade"),
         ("v0.36.1", "v0.36.0", "downgrade"),
     ],
