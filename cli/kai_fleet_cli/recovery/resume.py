@@ -56,13 +56,12 @@ class Signals:
 
     def end_engine(self) -> None:
         """Send each engine SIGINT, unless `received` is set: at a second signal an engine drops its
-        state.
-
-        Raises psutil.NoSuchProcess if one ends meanwhile.
+        state. One that ends meanwhile is left out.
         """
         if not self.received.is_set():
             for engine in _engines():
-                engine.send_signal(signal.SIGINT)
+                with suppress(psutil.NoSuchProcess):
+                    engine.send_signal(signal.SIGINT)
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """A run that the engine would never end is ended, once everything else is done."""
 
+import signal
+import subprocess
 import time
 
+import psutil
 import pytest
 from pulumi import automation
 
@@ -89,6 +92,16 @@ def test_the_next_engine_of_a_command_can_be_ended_too(monkeypatch):
     signals.begin_engine()
     signals.end_engine()
     assert len(sent) == 2
+
+
+def test_an_engine_that_ended_by_itself_keeps_no_other_from_its_signal(monkeypatch):
+    ran = [subprocess.Popen(["sleep", "10"]) for _ in range(2)]
+    engines = [psutil.Process(each.pid) for each in ran]
+    ran[0].kill()
+    ran[0].wait()
+    monkeypatch.setattr(resume, "_engines", lambda: engines)
+    Signals().end_engine()
+    assert ran[1].wait(10) == -signal.SIGINT
 
 
 def test_what_failed_is_known_with_what_it_is_deleted_with(monkeypatch):
