@@ -11,13 +11,14 @@ from typing import Final, NamedTuple, TypedDict
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine import stuck
 from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state
-from kai_fleet_cli.recovery import held_up, resume
-from kai_fleet_cli.recovery.state import Resource, Resources
+from kai_fleet_cli.recovery import failures, held_up, resume
+from kai_fleet_cli.recovery.state import Resource, Resources, State
 from kai_fleet_policies import policy_pack_program
 
 POLICY_PACK: Final = str(policy_pack_program())
@@ -60,7 +61,7 @@ class Operation:
         refreshed: The operation refreshed the state.
         failed: The state of each resource whose step failed in any run, by URN.
         parents: The URN of each resource's parent in any run, by URN.
-        warned: The warnings that were shown.
+        warned: The warnings that were shown, and why the state cannot be read.
     """
 
     stack: automation.Stack
@@ -85,7 +86,9 @@ class Operation:
             CommandError: The run failed, or the state cannot be read.
             Interrupted: A signal came while no engine ran.
         """
-        resources: Resources = self.read_resources().resources if left_out else {}
+        resources: Resources = {}
+        if left_out:
+            resources = self.tree_of(last_state(self.stack)).resources
         excluded = held_up.with_same_vclusters(left_out, resources)
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.
@@ -123,15 +126,27 @@ class Operation:
                 blocking[urn] = message
         return blocking
 
-    def read_resources(self) -> ResourceTree:
-        """Return the resources of the state with those that failed in any run, and all parents.
-
-        Of one resource a later run counts before an earlier one, and that before the state. The
-        state is `last_state`'s: as the stack was opened if nothing took that yet, else read anew.
-
-        Raises CommandError if the state cannot be read.
+    def known_state(self) -> State:
+        """Return `last_state`'s state; if it cannot be read, print why, once, and return an empty
+        one: a failure before that is told without it.
         """
-        state = last_state(self.stack)
+        try:
+            return last_state(self.stack)
+        except automation.errors.CommandError as error:
+            variables = self.stack.workspace.env_vars
+            sentence = failures.explain(
+                "reading the state", self.stack.name, error, variables, self.resume_command
+            )
+            if sentence not in self.warned:
+                self.warned.add(sentence)
+                say(sentence)
+            return State()
+
+    def tree_of(self, state: State) -> ResourceTree:
+        """Return the resources of a state with those that failed in any run, and all parents.
+
+        Of one resource a later run counts before an earlier one, and that before the state.
+        """
         parents = {**state.parents, **self.parents, **self.report.parents}
         resources = dict(state.resources)
         for urn, failed in (self.failed | self.report.failed).items():
@@ -149,15 +164,13 @@ class Operation:
         Empty if anything outside a team, or the host's API server, failed as well, if the program
         failed, or if the engine was killed. `earlier_errors` are those because of which the run
         left out vClusters, by URN.
-
-        Raises CommandError if the state cannot be read.
         """
         causes = self.report.causes()
         has_resource_errors = any(held_up.is_of_resource(urn) for urn in causes)
         was_killed = "code: -" in str(error)
         if not has_resource_errors or was_killed:
             return {}
-        tree = self.read_resources()
+        tree = self.tree_of(self.known_state())
         errors = {**(earlier_errors or {}), **causes}
         return held_up.by_team(errors, tree.parents, tree.resources)
 

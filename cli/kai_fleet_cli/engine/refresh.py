@@ -53,9 +53,9 @@ def refresh(operation: Operation, state: State) -> None:
             if failed <= silent:
                 raise
             silent |= failed
-            state = last_state(operation.stack)  # the refresh has removed what is gone
             for name in sorted({read_urn(urn).name.removesuffix(IDENTITY) for urn in failed}):
                 say(f"vCluster {name} does not answer, and is not refreshed")
+            state = last_state(operation.stack)  # the refresh has removed what is gone
         else:
             _finish_uninstalls(operation)
             return

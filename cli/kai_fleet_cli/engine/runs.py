@@ -50,7 +50,6 @@ def up(
 
     Raises:
         EngineError: The update failed, or a run before it was cut off and `refresh` is not set.
-        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the update.
         UserError: `agree` raised it.
     """
@@ -77,7 +76,6 @@ def preview(stack: automation.Stack, before: Callable[[], None], *, details: boo
 
     Raises:
         EngineError: The preview failed.
-        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the preview.
 
     Whatever `before` raises passes.
@@ -103,7 +101,6 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 
     Raises:
         EngineError: The removal failed, or a run before it was cut off and `refresh` is not set.
-        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the removal.
     """
     with _running(Action.REMOVAL, stack, resume.destroy_command(stack.name)) as operation:
@@ -161,7 +158,7 @@ def _update(operation: Operation) -> None:
 
     Raises:
         EngineError: The update failed for teams alone.
-        CommandError: It failed for another reason, or the state cannot be read after it failed.
+        CommandError: It failed for another reason, or the state cannot be read before another run.
         Interrupted: A signal ended it.
     """
     left_out: dict[str, str] = {}
@@ -182,7 +179,7 @@ def _update(operation: Operation) -> None:
         else:
             if not left_out:
                 return
-            tree = operation.read_resources()
+            tree = operation.tree_of(operation.known_state())
             failed = held_up.by_team(left_out, tree.parents, tree.resources)
             break
     lead = "the update is done, but for"
@@ -199,7 +196,6 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
 
     Raises:
         EngineError: Pulumi's CLI failed.
-        CommandError: It failed for resources, and the state that tells their teams cannot be read.
         Interrupted: A signal ended the operation.
     """
     variables = variables_set(stack.workspace.env_vars)
@@ -224,7 +220,7 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
 
 def _explain(action: Action, operation: Operation, error: automation.errors.CommandError) -> str:
     """Why an operation failed and what to do: for a removal first of a host that does not answer,
-    then of single teams, then of the whole run. Raises CommandError if the state cannot be read.
+    then of single teams, then of the whole run.
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:
@@ -255,14 +251,13 @@ def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Mapping[
     """A line for each error of a team: the cause and the repair. `teams` has its errors by URN.
 
     `lead` and the names of the teams are the line before them.
-
-    Raises CommandError if the state cannot be read.
     """
+    failed = operation.failed | operation.report.failed
     return held_up.explain(
         lead,
         operation.stack,
         operation.resume_command,
         teams,
-        operation.failed,
+        {**failed, **operation.known_state().resources},
         refreshed=operation.refreshed,
     )

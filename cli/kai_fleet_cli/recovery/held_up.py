@@ -27,7 +27,7 @@ from kai_fleet.urns import read_urn
 from kai_fleet.values import get
 from kai_fleet.wording import beginning_and_end, listed
 from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
-from kai_fleet_cli.recovery import failures, full_store, helm_record, state
+from kai_fleet_cli.recovery import failures, full_store, helm_record
 from kai_fleet_cli.recovery.failures import repaired
 from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of, urns_within
 from kai_usage.keys import KAI_NAMESPACE
@@ -205,7 +205,7 @@ def explain(
     stack: automation.Stack,
     resume_command: str,
     teams: Mapping[str, Mapping[str, str]],
-    failed: Resources,
+    resources: Resources,
     *,
     refreshed: bool = False,
 ) -> str:
@@ -218,14 +218,10 @@ def explain(
         stack: The stack.
         resume_command: The command that refreshes and updates.
         teams: The errors of each team, by URN.
-        failed: The resources whose step failed, by URN. What the state has counts before them.
+        resources: The resources of the stack by URN.
         refreshed: The run had refreshed the state.
-
-    Raises CommandError if the state cannot be read.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
-    exported = state.exported(stack.workspace, stack.name)
-    resources = {**failed, **exported.resources}
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():

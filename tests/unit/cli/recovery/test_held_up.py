@@ -51,11 +51,12 @@ def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, ref
     """The explanation for team ml, whose vCluster is at `url`, on a host at `host`."""
     stack, known = SimpleNamespace(name="prod", workspace=None), known_of(*resources)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
         patch.setattr(hosts, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
         teams = {"ml": {urn: message}}
-        return held_up.explain("done, but for", stack, AGAIN, teams, {}, refreshed=refreshed)
+        return held_up.explain(
+            "done, but for", stack, AGAIN, teams, known.resources, refreshed=refreshed
+        )
 
 
 def known_of(*resources):
@@ -318,9 +319,16 @@ class Engine:
             diagnostic = {"urn": urn, "message": message, "severity": "error", "color": "raw"}
             on_event(event("diagnosticEvent", diagnostic))
         if refused:
-            raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
+            raise automation.errors.CommandError(
+                automation.CommandResult("", "error: update failed", 255)
+            )
 
     refresh = up
+
+    def preview(self, **options):
+        self.up(exclude=(), **options)
+
+    destroy = preview
 
 
 def event(kind, content):
@@ -359,6 +367,62 @@ def test_up_leaves_out_what_the_engine_cannot_go_on_beside(updated, op):
     message, left_out = updated(queues_of("ml"), op=op)
     assert left_out == [[], [queues_of("ml")]]
     assert message.startswith("the update is done, but for team ml\nteam ml: ")
+
+
+@pytest.fixture
+def unreadable(tmp_path, monkeypatch):
+    """What an operation says that can read the state so often, and not again."""
+    no_host = automation.CommandResult("", "error: no such host state.example.com", 255)
+
+    def run(operate, *refusing, times=1, known=None, **more):
+        left = [known or State()] * times
+
+        def exported(*_):
+            if not left:
+                raise automation.errors.CommandError(no_host)
+            return left.pop()
+
+        monkeypatch.setattr(state, "exported", exported)
+        engine = Engine(tmp_path, list(refusing), **more)
+        with pytest.raises(EngineError) as why:
+            operate(engine)
+        return str(why.value), engine.left_out
+
+    return run
+
+
+OPERATIONS = {
+    "update": runs.up,
+    "preview": lambda engine: runs.preview(engine, lambda: None, details=False),
+    "removal": runs.destroy,
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("urn", [queues_of("ml"), f"{STACK}a:b:C::own-queues"])
+def test_a_state_that_cannot_be_read_hides_no_failure(unreadable, capsys, operation, urn):
+    times = 0 if operation == "preview" else 1
+    message, _ = unreadable(OPERATIONS[operation], urn, times=times)
+    assert "no-queues" in message
+    assert message.startswith(f"the {operation} ")
+    assert ("team ml: " in message) == ("ml-queues" in urn)
+    said = capsys.readouterr().err
+    assert said.count("reading the state failed: no such host state.example.com") == 1
+
+
+def test_without_a_state_no_run_leaves_anything_out(unreadable, capsys):
+    """What is in the same vCluster is not known: the engine would wait for it."""
+    message, left_out = unreadable(runs.up, queues_of("ml"), op="delete-replaced")
+    assert left_out == [[]]
+    assert "team ml: " in message and "no-queues" in message
+    assert "reading the state failed" in capsys.readouterr().err
+
+
+def test_a_state_that_cannot_be_read_after_the_second_run_hides_no_failure(unreadable, capsys):
+    message, left_out = unreadable(runs.up, queues_of("ml"), op="delete-replaced", times=3)
+    assert left_out == [[], [queues_of("ml")]]
+    assert message.startswith("the update is done, but for team ml\nteam ml: ")
+    assert "reading the state failed" in capsys.readouterr().err
 
 
 def test_beside_is_what_is_in_its_vcluster():
@@ -405,6 +469,15 @@ def test_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch,
     refresh(engine)
     assert engine.left_out == [[], [queues_of("ml")]]
     texts(capsys.readouterr().err)
+
+
+def test_refresh_names_what_does_not_answer_before_it_reads_the_state_again(unreadable, capsys):
+    known = known_of({"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER})
+    message, _ = unreadable(
+        lambda engine: runs.up(engine, refresh=True), queues_of("ml"), known=known
+    )
+    assert "no such host" in message
+    assert "vCluster ml does not answer" in capsys.readouterr().err
 
 
 def test_refresh_a_name_that_begins_like_anothers(tmp_path, monkeypatch, capsys, texts):
@@ -464,7 +537,9 @@ def test_refresh_imports_what_a_killed_run_made(tmp_path, monkeypatch, capsys, t
     def take(*, resources, **_):
         imported.extend(each["id"] for each in resources)
         if not there:
-            raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
+            raise automation.errors.CommandError(
+                automation.CommandResult("", "error: update failed", 255)
+            )
 
     engine.import_resources = take
     refresh(engine)
