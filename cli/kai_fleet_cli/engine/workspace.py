@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Final
 
 from pulumi import automation
 from pulumi_kubernetes import core, networking, rbac
 
 from kai_fleet.provider import plugin
-from kai_fleet_cli.engine.environment import program
+from kai_fleet_cli.engine.environment import INSTALL_PAGE, program
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import failures, resume, state
 from kai_fleet_cli.recovery.state import State
@@ -64,24 +65,26 @@ def open_stack(
         directory: The folder of the stack's file.
 
     Raises:
-        EngineError: The CLI cannot open or create the stack.
-        InvalidVersionError: The CLI on PATH is too old for the Automation API.
-        OSError, CalledProcessError: It is not on PATH, or does not run.
+        EngineError: The CLI cannot open or create the stack, is too old for the Automation API, is
+            not on PATH, or does not run.
     """
     variables = {**_ENGINE_VARIABLES, **environment}
     # While the CLI starts. A provider in a process of its own would load the package once more.
     executor = ThreadPoolExecutor(1)
     serving = executor.submit(plugin.serve_here)
     loading = executor.submit(_load_sdk)
-    with variables_set(environment):  # the SDK looks for the CLI on the PATH of this process
-        workspace = Workspace(work_dir=str(directory), env_vars=variables, program=program)
     try:
+        with variables_set(environment):  # the SDK looks for the CLI on the PATH of this process
+            workspace = Workspace(work_dir=str(directory), env_vars=variables, program=program)
         stack = automation.Stack.create_or_select(name, workspace)
     except automation.errors.CommandError as error:
         resume_command = resume.up_command(name)
         message = failures.explain(
             f"opening stack {name}", name, error, environment, resume_command
         )
+        raise EngineError(message, began=False) from None
+    except (automation.errors.InvalidVersionError, OSError, CalledProcessError) as error:
+        message = f"Pulumi's CLI cannot be used: {error}; install another: {INSTALL_PAGE}"
         raise EngineError(message, began=False) from None
     workspace.env_vars = {**variables, **serving.result()}
     loading.result()  # the program and an offline plan would import half-loaded modules

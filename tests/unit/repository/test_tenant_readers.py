@@ -31,6 +31,7 @@ WAYS = (
 ELSEWHERE = {
     "kai_fleet_cli/diff/report.py": "git",
     "kai_fleet_cli/commands/init.py": "the operator's kubeconfig",
+    "kai_fleet_cli/engine/workspace.py": "Pulumi's CLI",
     "kai_fleet_cli/hosts.py": "the operator's kubeconfig",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet_stack/settings/team_stack.py": "the state of the platform's stack",

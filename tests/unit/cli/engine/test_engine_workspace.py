@@ -9,7 +9,7 @@ from pulumi import automation
 from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import state
 
@@ -29,8 +29,8 @@ def update(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "exported", lambda *_: state.State())
 
     def run(engine, variables=(), **more):
-        workspace = SimpleNamespace(env_vars=dict(variables), work_dir=str(tmp_path))
-        return runs.up(SimpleNamespace(name="lab", workspace=workspace, up=engine), **more)
+        work = SimpleNamespace(env_vars=dict(variables), work_dir=str(tmp_path))
+        return runs.up(SimpleNamespace(name="lab", workspace=work, up=engine), **more)
 
     return run
 
@@ -57,6 +57,29 @@ def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(upda
     with pytest.raises(EngineError):
         update(engine, {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"})
     assert dict(os.environ) == before
+
+
+NO_CLI = {
+    "missing": ("", "No such file or directory: 'pulumi'"),
+    "too old": ("#!/bin/sh\necho v1.0.0\n", "your current CLI version is 1.0.0"),
+    "no version": ("#!/bin/sh\necho hello\n", "Could not parse the Pulumi CLI version"),
+    "ends at once": ("#!/bin/sh\nexit 3\n", "returned non-zero exit status 3"),
+    "of another machine": ("\x7fELF", "Exec format error: 'pulumi'"),
+}
+
+
+@pytest.mark.parametrize("case", NO_CLI)
+def test_a_cli_that_cannot_be_used_is_one_sentence_and_began_nothing(tmp_path, monkeypatch, case):
+    script, says = NO_CLI[case]
+    if script:
+        (tmp_path / "pulumi").write_text(script)
+        (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setattr(workspace.plugin, "serve_here", dict)
+    with pytest.raises(EngineError) as why:
+        workspace.open_stack("lab", {"PATH": str(tmp_path)}, tmp_path)
+    assert says in str(why.value)
+    assert str(why.value).endswith("install another: https://www.pulumi.com/docs/install/")
+    assert not why.value.began
 
 
 def test_what_may_be_lost_is_asked_for_before_anything_begins(update, monkeypatch):
