@@ -75,7 +75,10 @@ def stack_command_json(stack: str, *arguments: str) -> Any:
     """
     command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
     variables = {**os.environ, **for_stack(stack, validated=False).variables}
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    except OSError as error:
+        raise UserError(f"the state of stack {stack} cannot be read: {error}") from None
     if done.returncode == 0:
         return json.loads(done.stdout)
     if "no stack named" in done.stderr:
@@ -146,8 +149,8 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         file: The kubeconfig with the context; None for your own.
 
     Raises:
-        UserError: The cluster refuses a token or does not answer, or the kubeconfig is of no use.
-        KeyError: The answer has no token.
+        UserError: The cluster refuses a token, does not answer, or answers without a token; or the
+            kubeconfig is of no use.
     """
     body = {
         "apiVersion": "authentication.k8s.io/v1",
@@ -166,8 +169,13 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         ) from None
     except KubeError as error:
         raise UserError(f"the cluster of context {context} cannot be asked: {error}") from None
+    token = get(answer, "status", "token")
+    if not isinstance(token, str):
+        raise UserError(
+            f"the cluster of context {context} answers without a token for team {team}; see that"
+            f" its server is a Kubernetes API: {target.host}"
+        )
     cluster = {"server": target.host}
     if target.authority:
         cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()
-    user = {"token": answer["status"]["token"]}
-    return tenant_kubeconfig.kubeconfig_text(f"{context}-{team}", cluster, user)
+    return tenant_kubeconfig.kubeconfig_text(f"{context}-{team}", cluster, {"token": token})

@@ -14,6 +14,7 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import state
 from tests.unit.cli.teams.team_project import GRANT
 from tests.unit.components.cluster import vcluster_secrets
+from tests.unit.components.cluster.canned_api import kubeconfig
 
 KEPT = kubeconfig_of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
 
@@ -90,6 +91,25 @@ def test_outputs_that_cannot_be_read_are_one_sentence(monkeypatch):
 
     assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
     assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
+
+
+def test_a_cli_that_does_not_run_is_one_sentence(monkeypatch, tmp_path):
+    ready = Environment({"PATH": str(tmp_path)})
+    monkeypatch.setattr(state, "for_stack", lambda *_, **__: ready)
+    with pytest.raises(UserError, match=r"state of stack lab cannot be read: .*'pulumi'"):
+        state.read("lab")
+
+
+NO_TOKEN = [{}, {"status": None}, {"status": {}}, {"status": {"token": None}}, {"status": "x"}]
+
+
+@pytest.mark.parametrize("answer", NO_TOKEN)
+def test_an_answer_without_a_token_is_one_sentence(tmp_path, monkeypatch, answer):
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig("https://127.0.0.1:1"))
+    monkeypatch.setattr(state.Api, "post", lambda *_: answer)
+    with pytest.raises(UserError, match="the cluster of context lab answers without a token"):
+        state.of_account("ml", "lab", 1, "prod", str(file))
 
 
 def test_the_table_has_every_team(lab):
