@@ -18,9 +18,12 @@ from kai_fleet_cli.display.terminal import print_line, pulumi_first
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
+from kai_fleet_cli.engine.environment import is_elsewhere
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.finding import Command, Finding, Level
 from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_stack.settings.team_stack import platform_of
 
 # Words for levels, in the order in which findings are shown.
 WORDS: Final = {
@@ -160,19 +163,17 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def print_missing_prerequisites(stack: str, console: Console) -> None:
-    """Print what the host must have before an update; if it cannot be read, why in one line.
+    """Print what the host must have before an update; if it cannot be read, why.
 
-    A stack file with mistakes has ended the command before, but for a team's own stack whose
-    platform has no file here, so each UserError is shown as that. Raises one of MALFORMED for
-    malformed objects of the host.
+    The host of a team's own stack whose platform has no file here is not looked at. Raises one of
+    MALFORMED for malformed objects of the host.
     """
     try:
+        if is_elsewhere(platform_of(reading.read(reading.path_of(stack)))):
+            raise UserError("the file of its platform's stack is not in this folder")
         snapshot = read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)
         _print_causes(examine(snapshot), console)
-    except UserError:
-        why = "the file of its platform's stack is not in this folder"
-        print_line(console, f"the host cluster is not looked at: {why}")
-    except UnreachableError as error:
+    except (UserError, UnreachableError) as error:
         print_line(console, f"the host cluster is not looked at: {error}")
 
 

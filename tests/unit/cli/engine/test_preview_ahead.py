@@ -12,6 +12,7 @@ from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.engine import environment, report, runs, workspace
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_policies.finding import Level
+from sandbox import lifecycle
 from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
 from tests.unit.cli.doctor.doctor_samples import Lab, meta, node
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
@@ -145,3 +146,27 @@ def test_a_host_that_does_not_answer_is_one_line_and_no_error(project, tmp_path,
     diagnosis.print_missing_prerequisites("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("the file of its platform's stack is not in this folder")
+
+
+IN_SANDBOX = "config: {kai-fleet:cluster: {name: lab, context: kai-fleet-sandbox}}\n"
+NOT_READ = {
+    "no sandbox": (IN_SANDBOX, "the sandbox is not running; start it with: make up"),
+    "values of ESC": ("environment: [lab]\nconfig: {}\n", "takes values of Pulumi ESC"),
+    "a file that is gone": (None, "Pulumi.lab.yaml is not there"),
+    "a wrong key": (IN_SANDBOX.replace("lab,", "[lab],"), "kai-fleet:cluster.name: "),
+}
+
+
+@pytest.mark.parametrize("case", NOT_READ)
+def test_each_cause_for_which_the_host_is_not_looked_at_is_said(
+    project, tmp_path, monkeypatch, capsys, case
+):
+    text, says = NOT_READ[case]
+    file = tmp_path / "Pulumi.lab.yaml"
+    file.unlink() if text is None else file.write_text(text)
+    monkeypatch.setattr(lifecycle, "find", lambda: None)
+    diagnosis.print_missing_prerequisites("lab", Console(width=500))
+    said = capsys.readouterr().out
+    assert said.startswith("the host cluster is not looked at: ")
+    assert says in said
+    assert "platform" not in said
