@@ -178,17 +178,18 @@ def being_deleted(
 CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
 FaultsByCheck: TypeAlias = Mapping[CheckAndCluster, Sequence[Fault]]
 _PathAndSubject: TypeAlias = tuple[str, str]
+_Effects: TypeAlias = defaultdict[_PathAndSubject, list[_PathAndSubject]]  # by their cause
 
 
 def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     """Leave out each fault that another one causes, and append its subject to the other's cause.
 
-    A check whose faults are all left out is left out, too: it is not well. The subject of an effect
-    is not named if its cause is left out itself, as an effect of a third fault.
+    The effects of an effect are named there, too. A check whose faults are all left out is left
+    out, too: it is not well.
     """
     all_faults = chain.from_iterable(faults_by_check.values())
     subjects = {fault.path_and_subject for fault in all_faults}
-    effects = defaultdict[_PathAndSubject, list[str]](list)
+    effects = _Effects(list)
     causes_by_check = dict[CheckAndCluster, list[Fault]]()
     for checked, faults in faults_by_check.items():
         causes = list[Fault]()
@@ -197,11 +198,11 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
             if cause is None:
                 causes.append(fault)
             else:
-                effects[cause].append(f"{fault.subject} ({fault.path})")
+                effects[cause].append(fault.path_and_subject)
         if causes or not faults:
             causes_by_check[checked] = causes
     for causes in causes_by_check.values():
-        causes[:] = [_with_effects(fault, effects[fault.path_and_subject]) for fault in causes]
+        causes[:] = [_with_effects(fault, effects) for fault in causes]
     return causes_by_check
 
 
@@ -217,12 +218,22 @@ def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathA
     return None
 
 
-def _with_effects(fault: Fault, subjects: Iterable[str]) -> Fault:
-    """Append to the cause of a fault the subjects that fail because of it, at most 10 by name."""
-    failing = listed(list(dict.fromkeys(subjects)), "and", _SHOWN_NAMES)
+def _with_effects(fault: Fault, effects: _Effects) -> Fault:
+    """Append to the cause of a fault the subjects that fail because of it, or because of one that
+    does, at most 10 by name.
+    """
+    causes = [fault.path_and_subject]
+    seen = set(causes)
+    for cause in causes:  # to which each effect is appended
+        for effect in effects[cause]:
+            if effect not in seen:
+                seen.add(effect)
+                causes.append(effect)
+    failing = [f"{subject} ({path})" for path, subject in causes[1:]]
     if not failing:
         return fault
-    return replace(fault, cause=f"{fault.cause}. What fails for that: {failing}")
+    names = listed(failing, "and", _SHOWN_NAMES)
+    return replace(fault, cause=f"{fault.cause}. What fails for that: {names}")
 
 
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:

@@ -7,8 +7,40 @@ from typer.testing import CliRunner
 
 from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.diagnosis import Diagnosis, ExitCode
+from kai_fleet_cli.doctor.faults import Fault, without_effects
+from kai_fleet_policies.finding import Level
 from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
+
+
+def causes_of(**effect_of):
+    """The causes of faults by subject, of which each names the one that it is an effect of."""
+    faults = [
+        Fault(Level.MANDATORY, "ml", name, "", f"{name} fails", effect_of=cause)
+        for name, cause in effect_of.items()
+    ]
+    return [fault.cause for fault in without_effects({("x", "ml"): faults})["x", "ml"]]
+
+
+def test_an_effect_of_an_effect_is_named_at_the_first_cause():
+    chain = {"deployment": "pod", "pod": "node", "node": "switch", "switch": "", "job": "pod"}
+    (cause,) = causes_of(**chain)
+    names = "node (ml), pod (ml), deployment (ml) and job (ml)"
+    assert cause == f"switch fails. What fails for that: {names}"
+
+
+def test_an_effect_of_what_has_a_fault_of_its_own_is_named_there_too():
+    pods = [
+        Fault(Level.MANDATORY, "ml", "pod", "", "has no node", effect_of="node"),
+        Fault(Level.MANDATORY, "ml", "pod", "", "names no queue"),
+        Fault(Level.MANDATORY, "ml", "node", "", "is gone"),
+        Fault(Level.MANDATORY, "ml", "job", "", "fails", effect_of="pod"),
+    ]
+    found = [fault.cause for fault in without_effects({("x", "ml"): pods})["x", "ml"]]
+    assert found == [
+        "names no queue. What fails for that: job (ml)",
+        "is gone. What fails for that: pod (ml) and job (ml)",
+    ]
 
 
 @pytest.fixture
