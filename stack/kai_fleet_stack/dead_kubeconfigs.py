@@ -1,6 +1,6 @@
 """Kubeconfigs that people have and that an update made useless."""
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import pulumi
 import yaml
@@ -9,6 +9,13 @@ from pulumi.runtime import is_dry_run
 
 from kai_fleet.names import FLEET
 from kai_fleet.values import get
+
+
+class _Cluster(NamedTuple):
+    """What a copy of a kubeconfig needs as it is now; other fields do not make it dead."""
+
+    server: str
+    authority: str
 
 
 def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
@@ -34,8 +41,8 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
         now = _cluster(text)
         if not now or now == before:
             return
-        why = f"its API is at {now['server']} now, and was at {before['server']}"
-        if before["server"] == now["server"]:
+        why = f"its API is at {now.server} now, and was at {before.server}"
+        if now.server == before.server:
             why = "its certificate authority is another one"
         stack = pulumi.get_stack()
         write = f"{FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig"
@@ -45,11 +52,13 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
     kubeconfig.apply(compare)
 
 
-def _cluster(kubeconfig: str | None) -> Mapping[str, str] | None:
-    """Server and certificate authority of the first cluster in a kubeconfig; None without one.
+def _cluster(kubeconfig: str | None) -> _Cluster | None:
+    """The first cluster in a kubeconfig; None without one.
 
     Raises yaml.YAMLError if the text is no YAML.
     """
     clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
-    cluster: Mapping[str, str] | None = get(clusters[0], "cluster") if clusters else None
-    return cluster
+    if not clusters:
+        return None
+    cluster = get(clusters[0], "cluster")
+    return _Cluster(get(cluster, "server"), get(cluster, "certificate-authority-data"))

@@ -165,6 +165,19 @@ def test_who_has_a_kubeconfig_that_works_no_more_is_told_how_to_write_new_ones(c
     assert "its certificate authority is another one" in caplog.text
 
 
+def with_cluster_fields(**more):
+    document = yaml.safe_load(kubeconfig())
+    document["clusters"][0]["cluster"] |= more
+    return yaml.safe_dump(document)
+
+
+@pytest.mark.parametrize(
+    "more", [{"tls-server-name": "ml.example.com"}, {"proxy-url": "http://proxy.example.com"}]
+)
+def test_a_kubeconfig_of_the_same_server_and_authority_is_not_dead(caplog, more):
+    assert not warned(caplog, with_cluster_fields(**more), kubeconfig())
+
+
 @pytest.mark.parametrize("last", [None, "", "# no Secret", kubeconfig()])
 @pytest.mark.parametrize("now", ["# Secret vc-ml is not there", kubeconfig()])
 def test_a_kubeconfig_that_still_works_or_never_did_is_no_warning(caplog, last, now):
