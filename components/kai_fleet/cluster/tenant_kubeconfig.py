@@ -30,10 +30,10 @@ from kai_fleet.values import value_at
 _CONFIG: Final = "config"
 _MOST_BYTES: Final = 128 << 10
 # The kubeconfig that vCluster writes, and the one that `kubeconfig_text` builds. Newer vClusters
-# leave out the empty preferences. A name is plain or quoted, and the same in all its places. A
-# certificate takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a larger one would
-# take minutes.
-_NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
+# leave out the empty preferences. A name is plain or quoted, in printable ASCII, and the same in
+# all its places. A certificate takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a
+# larger one would take minutes.
+_NAME: Final = r"""'([ -&(-~]|''){1,253}'|"[ !#-\[\]-~]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
 _FORM: Final = re.compile(
     rf"""apiVersion: v1
 clusters:
@@ -181,8 +181,9 @@ def rebuild(text: str) -> str:
     TenantKubeconfigError if it has not the form that vCluster writes.
     """
     match = _match(text)
-    context = yaml.safe_load(match["context"])  # may be quoted
-    return _parsed(match).kubeconfig(match["server"], str(context))
+    # It may be quoted, and as plain text a number or a date of YAML: this loader knows texts only.
+    context = yaml.load(match["context"], yaml.BaseLoader)
+    return _parsed(match).kubeconfig(match["server"], context)
 
 
 def _match(text: str) -> re.Match[str]:

@@ -136,6 +136,19 @@ def test_a_context_may_have_any_name_that_yaml_writes_plainly_or_quotes(name):
     )
 
 
+@pytest.mark.parametrize("name", ["2020-13-45", "0x10", "1_000", "yes", "null", "12:30:45"])
+def test_a_plain_context_is_the_text_that_is_there_whatever_else_yaml_reads_in_it(name):
+    text = yaml.safe_dump(config(server=SERVER)).replace("team-ml-ml", name)
+    assert yaml.safe_load(rebuild(text))["current-context"] == name
+
+
+@pytest.mark.parametrize("name", ["'\x1b[2J'", "'\ufffe'", '"\x07"', "'a\x85b'"])
+def test_a_context_with_characters_that_yaml_does_not_read_is_refused(name):
+    text = yaml.safe_dump(config(server=SERVER)).replace("team-ml-ml", name)
+    with pytest.raises(TenantKubeconfigError, match=FORM):
+        rebuild(text)
+
+
 def changed(certificate, old, new):
     """A certificate with other bytes in it, as PEM; nobody here asks who signed it."""
     der = certificate.public_bytes(Encoding.DER)
