@@ -193,7 +193,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     """A team that this stack runs, with its vCluster."""
     team = settings.teams[name]
     vcluster = team.vcluster
-    values = argument_values(team_arguments.vcluster(settings, name))
+    values = argument_values(name, team_arguments.vcluster(settings, name))
     release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
     running_version = state.versions.get(release)
     return replace(

@@ -6,10 +6,12 @@ The values follow from VirtualClusterArgs, the scheduling mode and the version o
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pulumi import Input
+from pulumi import Input, RunError
 
 from kai_fleet.declaring.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # rules use this module without the components
 AUTHORITY: Final = "ca.crt"
 # Of users and groups: for claim `email` the API server adds none by itself.
 PREFIX: Final = "oidc:"
+_GATEWAY: Final = re.compile(r"(?P<namespace>[^/]+)/(?P<name>[^/]+)")
 _OIDC_VOLUME: Final = "kai-fleet-oidc"
 _OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
 # Keys of chart values.
@@ -53,7 +56,7 @@ def vcluster_values(
     values = merged(
         values_of("vcluster", _layers(mode, args), {**args, **computed}),
         nested(release.virtual_scheduler_key, True) if mode == "virtual" else {},
-        argument_values(args),
+        argument_values(name, args),
     )
     if "oidc" in args:
         return _with_oidc(values, name, args["oidc"])
@@ -108,13 +111,16 @@ def context_name(name: str, namespace: Input[str]) -> Input[str]:
     return joined("", [namespace, f"-{name}"])
 
 
-def argument_values(args: VirtualClusterArgs) -> Values:
-    """Chart values for access, control plane and store, with `values` of the arguments over all."""
+def argument_values(name: str, args: VirtualClusterArgs) -> Values:
+    """Chart values for access, control plane and store, with `values` of the arguments over all.
+
+    Raises pulumi.RunError for a Gateway that is not NAMESPACE/NAME; `name` is the vCluster's.
+    """
     access = args.get("access", {})
     replicas = args.get("replicas")
     computed: Values = {"replicas": None if replicas == 1 else replicas}
     if "gateway" in access:
-        computed["gateways"] = [resolved(_parent_ref, access["gateway"])]
+        computed["gateways"] = [resolved(partial(_parent_ref, name), access["gateway"])]
     layers = [
         access.get("type", "LoadBalancer"),
         "control plane",
@@ -124,9 +130,16 @@ def argument_values(args: VirtualClusterArgs) -> Values:
     return merged(values, args.get("values", {}))
 
 
-def _parent_ref(gateway: str) -> dict[str, str]:
-    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`; it is not checked."""
-    return dict(zip(("namespace", "name"), gateway.split("/"), strict=False))
+def _parent_ref(vcluster: str, gateway: str) -> dict[str, str]:
+    """NAMESPACE/NAME of a Gateway as an entry of a route's `parentRefs`.
+
+    Raises pulumi.RunError, which names the vCluster, for another text.
+    """
+    match = _GATEWAY.fullmatch(gateway)
+    if match is None:
+        cause = f"VirtualCluster {vcluster}: access.gateway is {gateway!r}"
+        raise RunError(f"{cause}; write NAMESPACE/NAME of the Gateway")
+    return match.groupdict()
 
 
 def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:

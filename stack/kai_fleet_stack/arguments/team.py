@@ -158,7 +158,7 @@ def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
     if not has_own_stack:
         vcluster = _without_database(settings, name)
         args["vcluster_version"] = vcluster.get("version", DEFAULT_VCLUSTER)
-        args["vcluster_values"] = argument_values(vcluster)
+        args["vcluster_values"] = argument_values(name, vcluster)
     return args
 
 

@@ -113,6 +113,18 @@ def mistakes(component, program, *fields):
     return lines
 
 
+@pytest.mark.parametrize("gateway", ["gw", "gateways/", "/tls", "a/gateways/tls"])
+@pytest.mark.parametrize("made", [str, known])
+def test_a_gateway_without_its_namespace_is_refused(gateway, made):
+    access = {"type": "Gateway", "host": "ml.example.com"}
+
+    def program():
+        VirtualCluster("ml", {"context": "lab", "access": {**access, "gateway": made(gateway)}})
+
+    (line,) = mistakes(VirtualCluster, program, "access.gateway")
+    assert line.endswith(f"is {gateway!r}; write NAMESPACE/NAME of the Gateway")
+
+
 def network(**keys):
     return {"isolation": {"network": keys}}
 

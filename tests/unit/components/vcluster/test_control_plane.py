@@ -45,7 +45,7 @@ def stack(own=None, **more):
 
 def state(own):
     """The state of a stack that runs with these keys, as it has outputs: no integers."""
-    values = argument_values(arguments(stack(own)).vcluster("ml"))
+    values = argument_values("ml", arguments(stack(own)).vcluster("ml"))
     floats = json.loads(json.dumps(values), parse_int=float)
     return of_resources([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
 
