@@ -6,6 +6,7 @@ import pulumi
 from pulumi import ComponentResource, ResourceOptions
 from pulumi_kubernetes import core
 
+from kai_fleet.declaring.argument_check import check
 from kai_fleet.declaring.options import child_options, component_options
 from kai_fleet.monitoring.arguments import FleetMonitoringArgs
 from kai_fleet.monitoring.objects import NAMESPACE, declare_object
@@ -19,12 +20,16 @@ class FleetMonitoring(ComponentResource):
     """Monitors, recording rules, alerts and dashboards of a host.
 
     Adding or removing a team changes nothing in it.
+
+    Raises:
+        pulumi.RunError: an argument is not one that it takes.
     """
 
     def __init__(
         self, name: str, args: FleetMonitoringArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, component_options(opts))
+        check(f"FleetMonitoring {name}", FleetMonitoringArgs, args)
         child = child_options(self, opts, ordered=False)
         namespace = args.get("namespace", NAMESPACE)
         prefix = f"{name}-monitoring"

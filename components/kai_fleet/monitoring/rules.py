@@ -9,12 +9,13 @@ from typing import Any, Final, TypeAlias, TypedDict
 import yaml
 from pulumi import Input
 
+from kai_fleet.declaring.inputs import resolved
 from kai_fleet.monitoring.arguments import FleetMonitoringArgs, MonitoringArgs, TeamMonitoringArgs
 from kai_fleet.releases import KAI, minor_line, version_key
 
 # Name of the host's scheduler in metrics.
 HOST: Final = "host"
-INTERVAL: Final = "30s"
+_INTERVAL: Final = "30s"
 _FOLDER: Final = Path(__file__).parent
 # {{Name}} in our YAML files; Prometheus' own placeholders have a space: {{ $labels.team }}.
 _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
@@ -32,11 +33,9 @@ class Rule(TypedDict):
 Spec: TypeAlias = dict[str, Any]
 
 
-def pod_monitor(args: FleetMonitoringArgs) -> Spec:
+def pod_monitor(args: FleetMonitoringArgs) -> Input[Spec]:
     """The `spec` of a PodMonitor of the pods in all namespaces."""
-    interval = args.get("interval", INTERVAL)
-    spec: Spec = filled("scrape.yaml", Interval=interval)
-    return spec
+    return filled_with_interval("scrape.yaml", args)
 
 
 def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
@@ -110,6 +109,13 @@ def _fact(name: str, expression: str = "vector(1)", **labels: Input[str]) -> Rul
         "labels": labels,
         "expr": expression,
     }
+
+
+def filled_with_interval(file: str, args: MonitoringArgs, **values: str) -> Input[Spec]:
+    """A YAML file beside this module with the scrape interval and these values, as `filled`."""
+    return resolved(
+        lambda interval: filled(file, Interval=interval, **values), args.get("interval", _INTERVAL)
+    )
 
 
 def filled(file: str, **values: object) -> Any:

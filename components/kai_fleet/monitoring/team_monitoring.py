@@ -5,11 +5,10 @@ from typing import Final
 from pulumi import ComponentResource, ResourceOptions
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.declaring.inputs import resolved
 from kai_fleet.declaring.options import component_options
 from kai_fleet.monitoring.arguments import TeamMonitoringArgs
 from kai_fleet.monitoring.objects import NAMESPACE, declare_object
-from kai_fleet.monitoring.rules import INTERVAL, Spec, filled, team_facts
+from kai_fleet.monitoring.rules import Spec, filled, filled_with_interval, team_facts
 
 # Name of the NetworkPolicy that lets Prometheus into a team's namespace.
 ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"
@@ -49,10 +48,7 @@ class TeamMonitoring(ComponentResource):
             resource = f"{name}-monitoring-prometheusrule"
             declare_object(resource, "PrometheusRule", namespace, args, groups, within)
         if args.get("certificates", True):
-            spec = resolved(
-                lambda interval: filled("vcluster.yaml", Team=name, Interval=interval),
-                args.get("interval", INTERVAL),
-            )
+            spec = filled_with_interval("vcluster.yaml", args, Team=name)
             resource = f"{name}-monitoring-servicemonitor"
             declare_object(resource, "ServiceMonitor", namespace, args, spec, within)
         self.register_outputs({"namespace": namespace})

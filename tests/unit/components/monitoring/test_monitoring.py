@@ -3,6 +3,7 @@
 import json
 import re
 
+import pulumi
 import pytest
 import yaml
 
@@ -12,7 +13,7 @@ from kai_fleet.monitoring.rules import dashboards, fleet_rules, pod_monitor
 from kai_fleet.releases import KAI
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.scrape_config import scrape_config
-from tests.unit.components.component_samples import declared
+from tests.unit.components.component_samples import declared, known
 from tests.unit.components.monitoring.kai_metric_names import OF_OTHERS, kai_metrics
 
 NAME = re.compile(r"\b(?:kai_fleet:|kai_|kube_|DCGM_|apiserver_)\w+|\bALERTS\b|\bup\b")
@@ -92,6 +93,25 @@ def test_the_host_has_scheduler_and_queues_as_rules_and_two_dashboards():
     assert ("kai_fleet:scheduler_wanted", {"scheduler": "host"}) in rules
     board = found["ConfigMap host-monitoring-dashboard-fleet"].inputs
     assert board["metadata"]["labels"] == {"grafana_dashboard": "1"}
+
+
+def test_an_interval_from_another_resource_is_that_of_the_host_as_of_a_team():
+    found = declared(lambda: FleetMonitoring("host", {"interval": known("45s")}))
+    spec = found["PodMonitor host-monitoring-pods"].inputs["spec"]
+    assert spec == pod_monitor({"interval": "45s"})
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (lambda: {"gpu_resource": known("amd.com/gpu")}, "gpu_resource is an Output"),
+        (lambda: {"intervall": "45s"}, "intervall is no argument; write interval"),
+        (lambda: {"interval": ["45s"]}, "interval is a list; write a text between quotes"),
+    ],
+)
+def test_arguments_of_the_host_are_checked_as_those_of_other_components(args, says):
+    with pytest.raises(pulumi.RunError, match=f"FleetMonitoring host: {says}"):
+        declared(lambda: FleetMonitoring("host", args()))
 
 
 def test_objects_of_the_operator_have_the_labels_that_it_selects_by():
