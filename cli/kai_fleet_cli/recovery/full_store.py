@@ -11,7 +11,7 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.store_use import claims, etcd_use, grows, members, size_of, store_use
+from kai_fleet.cluster.store_use import etcd_use, grows, size_of, store_use
 from kai_fleet.releases.chart_stores import ETCD, ChartStore
 
 _QUOTA_EXCEEDED: Final = re.compile("mvcc: database space exceeded")
@@ -45,7 +45,7 @@ def _repair_quota(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
     If its data alone take more than NEARLY of the quota, the cause tells to double the quota, and
     the command is "". Raises IndexError for a store with no members.
     """
-    first_member = members(team, store)[0]
+    first_member = store.etcds(team)[0]
     use = etcd_use(api, team, first_member)
     if use is None or use.used <= NEARLY * use.quota:
         cause = "the etcd of its vCluster is at its quota, and takes no more writes"
@@ -90,7 +90,7 @@ def _repair_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
     restart its workload. A StorageClass lets no volume grow: let it. Else grow the volumes and
     restart the workload. Raises KubeError, or one of MALFORMED.
     """
-    names = claims(team, store)
+    names = store.claims(team)
     path = f"/api/v1/namespaces/team-{team}/persistentvolumeclaims"
     in_namespace = [KubeObject(item) for item in api.list(path)]
     of_store = [claim for claim in in_namespace if claim.name in names]
@@ -168,7 +168,7 @@ def _has_room(api: Api, team: str, store: ChartStore) -> bool:
         if node:
             nodes.add(str(node))
     volumes = store_use(api, team, store, sorted(nodes)).volumes
-    return len(volumes) == len(claims(team, store)) and max(volumes.values()) < NEARLY
+    return len(volumes) == len(store.claims(team)) and max(volumes.values()) < NEARLY
 
 
 def _fixed_classes(api: Api, full_claims: Sequence[KubeObject]) -> list[str]:

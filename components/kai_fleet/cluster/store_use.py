@@ -43,25 +43,6 @@ class StoreUse:
     etcds: Mapping[str, EtcdUse] = field(default_factory=dict)
 
 
-def claims(team: str, store: ChartStore) -> list[str]:
-    """The names of the claims of a vCluster's store; none for a store without a volume.
-
-    Of `embeddedEtcd` only that of the first replica.
-    """
-    if store.type == "etcd":
-        return [f"data-{member}" for member in members(team, store)]
-    if store.workload == "statefulset":
-        return [f"data-{team}-0"]
-    return []
-
-
-def members(team: str, store: ChartStore) -> list[str]:
-    """The names of the pods of the chart's etcd; none for another store."""
-    if store.type != "etcd":
-        return []
-    return [f"{team}-etcd-{n}" for n in range(store.members)]
-
-
 def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> StoreUse:
     """How full a store is. What cannot be read, or is malformed, is left out.
 
@@ -77,11 +58,11 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
             summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
             used_fractions |= _used_fractions(summary, f"team-{team}")
     volumes = {}
-    for name in claims(team, store):
+    for name in store.claims(team):
         if name in used_fractions:
             volumes[name] = used_fractions[name]
     etcds = {}
-    for member in members(team, store):
+    for member in store.etcds(team):
         use = etcd_use(api, team, member)
         if use is not None:
             etcds[member] = use

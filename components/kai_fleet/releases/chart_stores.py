@@ -46,11 +46,13 @@ class ChartStore:
     Args:
         type: as in a stack file, or `externalEtcd`.
         members: number of etcd members; 1 for other types.
+        replicas: number of control planes with a volume each; 1 for types without one.
         claim: `storageClass` and `size` of its volume claim, those that are set.
     """
 
     type: str = EMBEDDED
     members: int = 1
+    replicas: int = 1
     claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -58,22 +60,33 @@ class ChartStore:
         """The control plane's resource for kubectl: without a volume it is a Deployment."""
         return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
 
+    def etcds(self, name: str) -> list[str]:
+        """The names of the pods of the chart's etcd of a vCluster; none for another store."""
+        if self.type != "etcd":
+            return []
+        return [f"{name}-etcd-{number}" for number in range(self.members)]
+
+    def claims(self, name: str) -> list[str]:
+        """The names of the claims of a vCluster's store; none for a store without a volume."""
+        pods = self.etcds(name)
+        if self.type in _ON_ITS_VOLUME:
+            pods = [f"{name}-{number}" for number in range(self.replicas)]
+        return [f"data-{pod}" for pod in pods]
+
 
 def store_of(values: object) -> ChartStore:
     """The backing store that chart values configure; embedded if they switch none on.
 
     Of several types that are on, the first counts that vCluster checks. A switch that only the
-    update knows counts as off, and a number of members as 1.
+    update knows counts as off, and a number of pods as 1.
     """
     store = _store_type(values)
     if store == "etcd":
-        members = value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas")
-        # A plugin's outputs have no integers.
-        count = int(members) if isinstance(members, int | float) else 1
+        members = _count(values, f"{ETCD}.statefulSet.highAvailability.replicas")
         claim = _claim(values, f"{ETCD}.statefulSet.persistence.volumeClaim")
-        return ChartStore(store, count, claim)
+        return ChartStore(store, members, claim=claim)
     if store in _ON_ITS_VOLUME:
-        return ChartStore(store, claim=_claim(values, CLAIM))
+        return ChartStore(store, replicas=_count(values, REPLICAS), claim=_claim(values, CLAIM))
     return ChartStore(store)
 
 
@@ -83,6 +96,12 @@ def _store_type(values: object) -> str:
         if value_at(values, key) in (True, "true"):
             return store
     return EMBEDDED
+
+
+def _count(values: object, key: str) -> int:
+    """The number at a key; 1 if there is none. A plugin's outputs have no integers."""
+    count = value_at(values, key)
+    return int(count) if isinstance(count, int | float) else 1
 
 
 def _claim(values: object, key: str) -> dict[str, Any]:

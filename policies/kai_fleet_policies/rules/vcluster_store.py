@@ -100,7 +100,7 @@ def vcluster_volume(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
         kept = before or '""'
         fix: Fix = (f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}",)
         if is_size and _is_larger(after, before):
-            fix = _grow_volume(team, before, after)
+            fix = _grow_volume(team, running, before, after)
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
         keys = ["values", stores.CLAIM, key] if in_values else [key]
         yield subject.at(*keys).refuse(
@@ -127,16 +127,13 @@ def _is_larger(after: str, before: str) -> bool:
     return size > size_before
 
 
-def _grow_volume(team: TeamModel, before: str, after: str) -> Fix:
-    """How to have a larger volume: by its claim, because the release keeps the size before.
+def _grow_volume(team: TeamModel, running: ChartStore, before: str, after: str) -> Fix:
+    """How to have larger volumes: by the claims of the running store, because the release keeps the
+    size before.
 
-    `before` and `after` are quantities. Of the chart's etcd the claim of each member is patched, of
-    any other store, `embeddedEtcd` among them, only that of the first control plane.
+    `before` and `after` are quantities.
     """
-    members = ["-0"]
-    if team.store.type == "etcd":
-        members = [f"-etcd-{number}" for number in range(team.store.members)]
-    claims = " ".join(f"data-{team.name}{member}" for member in members)
+    claims = " ".join(running.claims(str(team.name)))
     patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
     return (
         f"write {before}, and have the volume itself grow where its class can: ",

@@ -8,7 +8,8 @@ import pytest
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.store_use import store_use
-from kai_fleet.releases.chart_stores import ChartStore
+from kai_fleet.releases.chart_stores import REPLICAS, ChartStore, store_of
+from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet_cli.recovery import full_store
 from tests.unit.cli.recovery.test_held_up import QUEUES, explained
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
@@ -116,6 +117,17 @@ def test_every_member_of_an_etcd_grows(host):
     _, command = full_store.repair(host.api, "ml", ETCD, FULL[3])
     assert "patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in command
     assert "rollout restart statefulset/ml-etcd &&" in command
+
+
+def test_the_volume_of_every_control_plane_with_an_etcd_inside_grows(host):
+    values = nested("controlPlane.backingStore.etcd.embedded.enabled", True)
+    store = store_of(merged(values, nested(REPLICAS, 3.0)))
+    host.answers[PVCS] = items(*map(claim, ["data-ml-0", "data-ml-1", "data-ml-2", "data-ml-3"]))
+    host.answers[SUMMARY] = summary("data-ml-0", 5)
+    _, command = full_store.repair(host.api, "ml", store, FULL[3])
+    assert "patch pvc data-ml-0 data-ml-1 data-ml-2 -p" in command
+    host.answers[SUMMARY] = summary("data-ml-2", 95)
+    assert store_use(host.api, "ml", store, ["n1"]).volumes == {"data-ml-2": 0.95}
 
 
 def test_a_store_without_a_volume_is_told_so(host):

@@ -191,6 +191,15 @@ def test_the_volumes_of_etcds_grow_by_their_claims():
     assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
 
 
+def test_the_volumes_of_all_control_planes_with_an_etcd_inside_grow():
+    runs = {"licensed": True, "replicas": 3, "store": {"type": "embeddedEtcd"}}
+    message = reported({**runs, "size": "20Gi"}, runs)["size"]
+    assert "kubectl -n team-ml patch pvc data-ml-0 data-ml-1 data-ml-2 -p" in message
+    # Claims that are there: the number of control planes may change.
+    message = reported({**runs, "replicas": 1, "size": "20Gi"}, runs)["size"]
+    assert "kubectl -n team-ml patch pvc data-ml-0 data-ml-1 data-ml-2 -p" in message
+
+
 def test_another_class_needs_another_vcluster_and_no_volume_shrinks():
     message = reported({"storageClass": "fast"}, {})["storageClass"]
     assert "changes from the cluster's default class to fast" in message
