@@ -168,7 +168,7 @@ class Settings(Defaults, Platform):
         update = self.fields_for_team(team)
         update["scheduler"] = scheduler
         update["vcluster"] = self._vcluster(team.vcluster)
-        return team.model_copy(update=update).filled_in_from_pools()
+        return team.model_copy(update=update).filled_in_from_pools(self.gpu.resource)
 
     def _grant(self, grant: Grant) -> Grant:
         return grant.model_copy(update=self.fields_for_team(grant))

@@ -129,7 +129,7 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
     team = settings.teams[name]
     path = settings.team_path(name)
     parent = settings.granted(name).parent_queue if team.scheduler.mode == "host" else None
-    for key, message in team.mistakes(parent):
+    for key, message in team.mistakes(settings.gpu.resource, parent):
         if key.startswith("scheduler."):
             yield settings.key_path_of(name, key), message
         else:

@@ -164,6 +164,17 @@ def test_pools_of_several_kinds_add_up_by_kind():
     assert [*own.kai("ml")["shards"]] == ["cut"]
 
 
+@pytest.mark.parametrize("pools", [{"default": 4, "cut": {"amd.com/gpu": 2}}, {"default": 6}])
+def test_a_plain_number_in_a_pool_counts_gpus_of_the_host(pools):
+    file = {**on_pools(pools=pools, queues={"train": {}}), "gpu": {"resource": "amd.com/gpu"}}
+    own = arguments(file)
+    assert quotas(own.namespace("ml"))["gpus"]["hard"]["requests.amd.com/gpu"] == "6"
+    file["teams"]["ml"]["gpus"] = {"amd.com/gpu": 6}
+    assert mistakes(file) == {}
+    file["teams"]["ml"]["gpus"] = 7
+    assert "is 7, and its pools have" in mistakes(file)["kai-fleet:teams.ml.gpus"]
+
+
 @pytest.mark.parametrize(
     ("change", "path", "says"),
     [

@@ -82,19 +82,24 @@ Gpus = Annotated[
 ]
 
 
-def gpus_by_resource(gpus: int | Mapping[str, int]) -> dict[str, int]:
-    """A copy of the numbers of GPUs by resource; a number alone counts nvidia.com/gpu."""
-    return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
+def gpus_by_resource(
+    gpus: int | Mapping[str, int], resource: str = GPU_RESOURCES[0]
+) -> dict[str, int]:
+    """A copy of the numbers of GPUs by resource; a number alone counts those of `resource`."""
+    return {resource: gpus} if isinstance(gpus, int) else dict(gpus)
 
 
-def total_gpus(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
-    """The sum of the GPUs of pools: by resource if one pool has them by resource, else a number."""
+def total_gpus(pools: Iterable[int | Mapping[str, int]], resource: str) -> int | dict[str, int]:
+    """The sum of the GPUs of pools: by resource if one pool has them by resource, else a number.
+
+    `resource` is that of the host's GPUs, which a number alone counts.
+    """
     total = Counter[str]()
     are_numbers = True
     for gpus in pools:
-        total.update(gpus_by_resource(gpus))
+        total.update(gpus_by_resource(gpus, resource))
         are_numbers = are_numbers and isinstance(gpus, int)
-    return total[GPU_RESOURCES[0]] if are_numbers else dict(total)
+    return total[resource] if are_numbers else dict(total)
 
 
 def gpus_with_slices(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:

@@ -179,11 +179,11 @@ class TeamSettings(HostPlace, Runs):
     kai.scheduler/node-pool on its nodes. Each of them is also declared as a shard. Default: none.
     """
 
-    def filled_in_from_pools(self) -> Self:
+    def filled_in_from_pools(self, gpu_resource: str) -> Self:
         """The team with a shard for each of its pools, and their sum as `gpus` if that is unset.
 
         Keeps shards that it has, and adds none for the default one. Unchanged without pools, and in
-        other modes than virtual.
+        other modes than virtual. `gpu_resource` is the resource of the host's GPUs.
         """
         if not self.pools or self.scheduler.mode != "virtual":
             return self
@@ -192,7 +192,7 @@ class TeamSettings(HostPlace, Runs):
         scheduler = self.scheduler.model_copy(update={"shards": shards})
         update: dict[str, object] = {"scheduler": scheduler}
         if "gpus" not in self.model_fields_set:
-            update["gpus"] = total_gpus(self.pools.values())
+            update["gpus"] = total_gpus(self.pools.values(), gpu_resource)
         return self.model_copy(update=update)
 
     @property
@@ -203,17 +203,18 @@ class TeamSettings(HostPlace, Runs):
             for name, gpus in self.pools.items()
         }
 
-    def mistakes(self, granted: str | None = None) -> Mistakes:
+    def mistakes(self, gpu_resource: str, granted: str | None) -> Mistakes:
         """Keys that the mode requires and that are missing, or that it does not read.
 
         Args:
+            gpu_resource: the resource of the host's GPUs.
             granted: mode host in a stack of its own: the queue that the platform grants. The team
                 may have queues below it.
         """
         yield from self._scheduler_mistakes()
         yield from self._queue_mistakes(granted)
         if self.scheduler.mode == "virtual" and self.pools:
-            yield from self._pool_mistakes()
+            yield from self._pool_mistakes(gpu_resource)
 
     def _scheduler_mistakes(self) -> Mistakes:
         """No version in mode virtual; in other modes all keys of the scheduler but `mode`."""
@@ -246,10 +247,11 @@ class TeamSettings(HostPlace, Runs):
         if mode == "host" and not has_queue:
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
 
-    def _pool_mistakes(self) -> Mistakes:
+    def _pool_mistakes(self, gpu_resource: str) -> Mistakes:
         """Another number of GPUs than that of the pools, and top-level queues of no pool."""
-        total = total_gpus(self.pools.values())
-        if self.gpus != total:
+        total = total_gpus(self.pools.values(), gpu_resource)
+        gpus = gpus_by_resource(self.gpus, gpu_resource)
+        if gpus != gpus_by_resource(total, gpu_resource):
             yield "gpus", f"is {self.gpus}, and its pools have {total} together; drop it"
         for name, queue in self.queues.items():
             if (queue.shard or DEFAULT_SHARD) not in self.pools:
