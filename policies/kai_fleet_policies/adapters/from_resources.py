@@ -139,7 +139,7 @@ def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) 
     for name, identity in identities.items():
         if identity == cluster:
             return name
-    for name in (tree, tree.removesuffix("-queues")):
+    for name in (tree.removesuffix("-queues"), tree):
         if name in identities:
             return name
     return cluster

@@ -52,14 +52,16 @@ def key_of(urn: str, teams: Mapping[str, str]) -> str:
 
     `teams` has the keys of teams by name. A resource is that of the team with the longest name that
     its own begins with, and has the team's key if it is in a Team or a TeamNamespace. If its name
-    begins with no team's, it has the key of the component that it is in.
+    begins with no team's, or with `host-`, it has the key of the component that it is in.
     """
     resource = read_urn(urn)
     types = {kind.removeprefix(_COMPONENT) for kind in resource.types}
     owners = [team for team in teams if _is_of_team(resource.name, team)]
-    if owners:
-        is_in_team = "Team" in types or "TeamNamespace" in types
-        return teams[max(owners, key=len)] if is_in_team else urn
+    if owners and ("Team" in types or "TeamNamespace" in types):
+        return teams[max(owners, key=len)]
+    # What the host has is called `host-…`, as a team may be.
+    if owners and not resource.name.startswith("host-"):
+        return urn
     for component, key in _KEYS.items():
         if component in types:
             return key

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kai_fleet.names import QUEUES
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters
 from kai_fleet_policies.adapters.releases import chart_of
 from kai_fleet_policies.adapters.resource import DeclaredResource
 from kai_fleet_policies.rules import check
@@ -135,6 +136,20 @@ def test_clusters_default_providers_of_several_versions_are_one():
 def pod(labels=LABELS, annotations=None):
     metadata = {"name": "p", "labels": labels, "annotations": annotations or {}}
     return resource("kubernetes:core/v1:Pod", "p", {"metadata": metadata, "spec": POD}, "host")
+
+
+def test_clusters_the_hosts_queues_are_not_those_of_a_team_with_the_name_of_their_tree():
+    """Before the update nobody knows which cluster a new one is: the tree's name has to do."""
+    providers = [resource(PROVIDER, name, {}) for name in ("host", "host-queues")]
+    trees = [
+        resource(QUEUES, tree, {"tree": tree, "cluster": UNKNOWN, "queues": {queue: {}}})
+        for tree, queue in (("host-queues", "of-host"), ("host-queues-queues", "of-team"))
+    ]
+    found = clusters([*providers, *trees])
+    assert {cluster.name: cluster.queues[0].name for cluster in found} == {
+        "host": "of-host",
+        "host-queues": "of-team",
+    }
 
 
 def test_check_default_queues_of_newer_charts_count_as_declared():

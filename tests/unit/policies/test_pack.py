@@ -127,6 +127,27 @@ def test_with_keys_replaces_urns():
     )
 
 
+@pytest.mark.parametrize(
+    ("types", "name", "key"),
+    [
+        ("GpuStack$a:b:C", "host-gpu-release", "kai-fleet:gpu"),
+        ("QueueTree$a:b:C", "host-queues", "kai-fleet:queues"),
+        (
+            "Team$kai-fleet:index:TeamNamespace$a:b:C",
+            "host-gpu-namespace",
+            "kai-fleet:teams.host-gpu",
+        ),
+        ("Team$a:b:C", "host-queues-queues", "kai-fleet:teams.host-queues"),
+    ],
+)
+def test_with_keys_tells_a_team_from_what_the_host_has_under_its_name(types, name, key):
+    teams = {team: f"kai-fleet:teams.{team}" for team in ("host-gpu", "host-queues")}
+    urn = f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{types}::{name}"
+    assert with_keys(f"see {urn}", teams) == f"see {key}"
+    own = "urn:pulumi:lab::kai-fleet::kai-fleet:index:KaiScheduler$a:b:C::ml-own"
+    assert with_keys(own, {"ml": "kai-fleet:teams.ml"}) == own
+
+
 def test_analyze_stack_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
     bad = pod("a", IN_PARENT, {"gpu-fraction": UNKNOWN_STRING_VALUE})
     unknown = pod("b", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}, {"gpu-fraction": "2"})
