@@ -64,7 +64,8 @@ def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
     }
 
 
-@lru_cache(maxsize=4096)  # pods of one workload request the same
+# Pods of one workload request the same. Typed: True equals 1.0, and is no quantity.
+@lru_cache(maxsize=4096, typed=True)
 def _thousandths(quantity: str) -> int:
     """A quantity in thousandths, rounded down; 0 for what `parse_quantity` refuses.
 
