@@ -67,7 +67,7 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     creator = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
     if _is_over(snapshot, kind, creator, event):
         return None
-    text = short_line(event.get("message"))
+    text = short_line(event.get("message") or "its event does not say why")
     look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
     reason = reason_of_messages([text], snapshot.kubectl) or Reason(text, look)
     if creator is not None:

@@ -124,7 +124,7 @@ def _await_growth(team: str, claim: KubeObject) -> str:
     capacity = claim.status["capacity"]["storage"]
     cause = f"claim {claim.name} of its full store is to grow and has {capacity} still"
     conditions = claim.status.get("conditions") or []
-    message = str(conditions[0].get("message")) if conditions else ""
+    message = str(conditions[0].get("message") or "") if conditions else ""
     if message:
         cause += f" ({message})"
     return f"{cause}: look with: kubectl -n team-{team} describe pvc {claim.name}"

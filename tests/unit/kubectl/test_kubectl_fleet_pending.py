@@ -216,6 +216,16 @@ def test_pods_that_admission_denies_are_shown_by_what_creates_them(team, items, 
     assert team.reported("pending", "-n", "web") == "no pod waits"
 
 
+@pytest.mark.parametrize("message", [None, ""])
+def test_a_denial_without_a_message_says_that_there_is_none(team, message):
+    team.has("pods", [])
+    team.has("jobs", [JOB])
+    team.has("events", [event("Job", "tune", message)])
+    (one,) = team.json("pending")["denied"]
+    assert one["cause"] == "its event does not say why"
+    assert "describe job tune" in one["fix"]
+
+
 def test_what_has_its_pods_since_is_not_shown(team):
     team.has("pods", [])
     team.has("jobs", [{**JOB, "status": {"active": 1}}])

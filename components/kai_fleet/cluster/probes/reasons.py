@@ -1,6 +1,5 @@
 """Why pods do not start: the cause in words, and the key of the stack file to edit."""
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject, Labels
-from kai_fleet.cluster.probes.wait import NotReadyError
+from kai_fleet.cluster.probes.wait import NotReadyError, variable
 from kai_fleet.taints import closing_taint, toleration_to_write
 from kai_fleet.wording import listed, plural, short_line
 from kai_usage.messages import Row
@@ -41,10 +40,10 @@ def key(team: str, at: str = "") -> str:
 
     PROBE_PLACE is the team's own key. In a program without a stack file it is the component's name,
     which is returned as it is. In a team's own stack file only keys of vcluster and scheduler
-    exist; all other keys are in the platform's stack file, at teamStacks. Raises KeyError without
-    PROBE_PLACE.
+    exist; all other keys are in the platform's stack file, at teamStacks. Raises NotReadyError
+    without PROBE_PLACE.
     """
-    place = os.environ["PROBE_PLACE"]
+    place = variable("PROBE_PLACE")
     if ":" not in place:
         return place
     if place == "kai-fleet:team" and not at.startswith(("vcluster", "scheduler")):
@@ -130,17 +129,17 @@ def _first_groups(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:
 
 
 def refusals(api: Api, namespace: str) -> list[str]:
-    """Why pods of a namespace are not created, each reason once.
+    """Why pods of a namespace are not created, each reason once; empty if no event says why.
 
     The words of a quota or an admission webhook, from the events. Raises KubeError.
     """
     events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreate")
     words = []
     for event in events:
-        message = str(event.get("message"))
+        message = str(event.get("message") or "")
         refusal = _REFUSAL.split(message, maxsplit=1)[-1]
         words.append(short_line(refusal, _MOST_OF_REFUSAL))
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(filter(None, words)))
 
 
 def _require_mounts(api: Api, pod: KubeObject) -> None:

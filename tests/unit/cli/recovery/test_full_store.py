@@ -85,6 +85,9 @@ def test_a_volume_that_was_to_grow_is_not_told_to_grow_again(host):
         " look with: kubectl -n team-ml describe pvc data-ml-0"
     )
     assert command == ""
+    host.answers[PVCS] = items(claim("data-ml-0", "10Gi", conditions=[{"type": "Resizing"}]))
+    cause, _ = full_store.repair(host.api, "ml", SQLITE, FULL[0])
+    assert "is to grow and has 5Gi still: look with" in cause
     host.answers[PVCS] = items(claim("data-ml-0", "10Gi", "10Gi"))
     _, command = full_store.repair(host.api, "ml", SQLITE, FULL[0])
     assert '"storage":"20Gi"' in command

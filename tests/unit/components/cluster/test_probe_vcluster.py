@@ -259,6 +259,13 @@ def test_it_says_who_refuses_the_pods(waits, monkeypatch):
         waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event]}))
 
 
+@pytest.mark.parametrize("event", [{}, {"message": None}, {"message": "Error creating: "}])
+def test_an_event_without_a_message_says_nothing(waits, monkeypatch, event):
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
+    with pytest.raises(NotReadyError, match=r"Missing: Secret vc-ml\. Look"):
+        waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event]}))
+
+
 @pytest.mark.parametrize(
     ("place", "tolerations", "storage_class"),
     [
