@@ -17,6 +17,7 @@ from kai_fleet.cluster.probes.wait import (
     NotReadyError,
     cluster,
     say,
+    variable,
 )
 
 
@@ -35,7 +36,7 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "shards apply": lambda: kai.set_fields(cluster(), json.loads(os.environ["KAI_OBJECTS"])),
+    "shards apply": lambda: kai.set_fields(cluster(), json.loads(variable("KAI_OBJECTS"))),
     "shards remove": kai.remove_fields,
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
@@ -45,8 +46,7 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
 def main() -> None:
     """Run the probe that the arguments name. If it fails, print one sentence and exit with 1.
 
-    Exit with HOST_FAILED if the host's API server has failed for too long. A missing variable of
-    the environment reads like a malformed object: both are a KeyError.
+    Exit with HOST_FAILED if the host's API server has failed for too long.
     """
     probe = PROBES.get(" ".join(sys.argv[1:]))
     if probe is None:

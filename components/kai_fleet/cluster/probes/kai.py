@@ -19,6 +19,7 @@ from kai_fleet.cluster.probes.wait import (
     cluster,
     require_release,
     until_ready,
+    variable,
 )
 from kai_fleet.releases import kai
 from kai_fleet.values import get
@@ -61,7 +62,7 @@ def wait() -> None:
     version, if KAI_TIMEOUT seconds are over, if KAI or a ConfigMap of its pods is gone, or as
     `cluster` does.
     """
-    version = os.environ["KAI_VERSION"]
+    version = variable("KAI_VERSION")
     chart = os.environ.get("KAI_CHART")
     if chart and chart.removeprefix("v") != version.removeprefix("v"):
         raise NotReadyError(f"its chart is of KAI {chart}, and not of {version}")
@@ -92,7 +93,7 @@ def wait() -> None:
         api,
         f"KAI {version}",
         lambda: _missing(api, deployments, conditions),
-        float(os.environ["KAI_TIMEOUT"]),
+        float(variable("KAI_TIMEOUT")),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
         why,
     )
@@ -106,7 +107,7 @@ def _names(variable: str) -> list[str]:
 def _keys() -> _Keys:
     """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's.
 
-    Raises KeyError for a team without PROBE_PLACE.
+    Raises NotReadyError for a team without PROBE_PLACE.
     """
     team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
     if not team:

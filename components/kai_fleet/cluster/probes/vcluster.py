@@ -28,6 +28,7 @@ from kai_fleet.cluster.probes.wait import (
     require_release,
     say,
     until_ready,
+    variable,
 )
 from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
@@ -73,9 +74,9 @@ def wait() -> None:
         raise NotReadyError(refusal)
     probe = _Wait(
         host=cluster(),
-        name=os.environ["VCLUSTER_NAME"],
-        namespace=os.environ["VCLUSTER_NAMESPACE"],
-        access=os.environ["VCLUSTER_ACCESS"],
+        name=variable("VCLUSTER_NAME"),
+        namespace=variable("VCLUSTER_NAMESPACE"),
+        access=variable("VCLUSTER_ACCESS"),
         access_host=os.environ.get("VCLUSTER_HOST") or None,
         pool_selector=os.environ.get("VCLUSTER_NODE_POOL"),
     )
@@ -83,7 +84,7 @@ def wait() -> None:
         probe.host,
         f"vCluster {probe.name}",
         probe.missing,
-        float(os.environ["VCLUSTER_TIMEOUT"]),
+        float(variable("VCLUSTER_TIMEOUT")),
         f"kubectl {probe.option} get pods and"
         f" kubectl {probe.option} logs -l app=vcluster,release={probe.name}",
         probe.reasons,
@@ -341,10 +342,10 @@ def clean_up() -> None:
     without waiting until the objects are gone. A KubeError is only a warning on stderr, and what is
     left is not deleted.
     """
-    namespace = os.environ["PODS_NAMESPACE"]
+    namespace = variable("PODS_NAMESPACE")
     try:
         api = cluster()
-        for path in _left_behind(api, namespace, os.environ["PODS_VCLUSTER"]):
+        for path in _left_behind(api, namespace, variable("PODS_VCLUSTER")):
             api.delete(path)
     except KubeError as error:
         say(f"warning: pods of {namespace} are left to Kubernetes ({complaint(error)})")

@@ -50,7 +50,7 @@ def cluster() -> Api:
         return host
     try:
         secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/vc-{team}")
-        return open_vcluster(host, namespace, team, secret, os.environ["PROBE_SERVER"])
+        return open_vcluster(host, namespace, team, secret, variable("PROBE_SERVER"))
     except KubeError as error:
         raise NotReadyError(
             f"Secret vc-{team} of namespace {namespace} cannot be read: {complaint(error)}. Look"
@@ -124,7 +124,7 @@ def _has_port_of_server(host: Api, namespace: str, name: str) -> bool:
 
     It is 443 for a URL without one. Raises KubeError.
     """
-    server_port = urlsplit(os.environ["PROBE_SERVER"]).port or 443
+    server_port = urlsplit(variable("PROBE_SERVER")).port or 443
     service = host.find(f"/api/v1/namespaces/{namespace}/services/{name}") or {}
     for port in value_at(service, "spec.ports") or []:
         if server_port in (port.get("port"), port.get("nodePort")):
@@ -234,6 +234,14 @@ def _reasons(api: Api, why: Phrases) -> list[str]:
         api.restart_limits(_ROUND_SECONDS)
         return why()
     return []
+
+
+def variable(name: str) -> str:
+    """A variable of the environment. Raises NotReadyError, which names it, if it is not set."""
+    value = os.environ.get(name)
+    if value is None:
+        raise NotReadyError(f"{name} is not set. An update sets it for this command: run one")
+    return value
 
 
 def say(text: str) -> None:

@@ -89,6 +89,32 @@ def test_a_probe_that_fails_ends_in_a_sentence(monkeypatch, error, sentence):
         fleet_probe.main()
 
 
+INSIDE = {"PROBE_SECRET": "team-ml/vc-ml", "PROBE_SERVER": "https://1.2.3.4:31000"}
+
+
+@pytest.mark.parametrize(
+    ("probe", "variables", "missing"),
+    [
+        ("kai wait", {}, "KAI_VERSION"),
+        ("kai wait", {"KAI_VERSION": "v0.16.8"}, "KAI_TIMEOUT"),
+        ("kai wait", {"KAI_VERSION": "v0.16.8", **INSIDE}, "PROBE_PLACE"),
+        ("shards apply", {}, "KAI_OBJECTS"),
+        ("vcluster wait", {}, "VCLUSTER_NAME"),
+        ("vcluster clean-up", {}, "PODS_NAMESPACE"),
+        ("vcluster clean-up", {"PROBE_SECRET": "team-ml/vc-ml"}, "PODS_NAMESPACE"),
+        ("shards apply", {"PROBE_SECRET": "team-ml/vc-ml"}, "PROBE_SERVER"),
+    ],
+)
+def test_a_probe_without_one_of_its_variables_names_it(
+    host, monkeypatch, probe, variables, missing
+):
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setattr("sys.argv", ["fleet-probe", *probe.split()])
+    with pytest.raises(SystemExit, match=f"{missing} is not set"):
+        fleet_probe.main()
+
+
 SAYS = '#!/bin/sh\necho "$0" "$@"\n'
 
 
