@@ -27,7 +27,7 @@ class Pod:
         item: The object.
         phase: Its phase, which is Pending, Running or Unknown.
         queue: The queue that its PodGroup names, or else its label; None without either. A label
-            without a value gives "". A pod of another scheduler may have one, too.
+            without a value names none. A pod of another scheduler may have one, too.
         node: The name of its node; None while it waits.
         amounts: What it takes of its queue, by each of `RESOURCES`. A share of GPU memory that
             waits counts by the smallest GPUs of the cluster, as a GPU if none is known.
@@ -123,7 +123,7 @@ def _pod(item: Object, group_queue: str | None, kai_memory: int | None) -> Pod:
         namespace=namespace_of(item),
         name=name_of(item),
         phase=phase_of(item),
-        queue=group_queue or labels.get(QUEUE_LABEL),
+        queue=group_queue or labels.get(QUEUE_LABEL) or None,
         node=spec.get("nodeName") or None,
         amounts=amounts_of(requests, gpu.gpus(kai_memory)),
         gpu=gpu,

@@ -51,17 +51,21 @@ def workload_leaf_queue(
 def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
     """What is wrong with the queue label of a workload for KAI, or for a scheduler not known yet.
 
-    Raises UnknownValueError if the label is not known, or, without one, the scheduler.
+    With a label without a value KAI looks for a queue without a name. Raises UnknownValueError if
+    the label is not known, or, if it names no queue, the scheduler.
     """
     queue = require_known(workload.queue, f"its label {QUEUE_LABEL} is known")
-    if queue is None:
+    if queue in (None, ""):
         require_known(workload.scheduler, "its schedulerName is known")
         if workload.pod_group:
             return  # the PodGroup may have the queue, where the guard lets it
         leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
         choice = listed(leaves) or "the name of a leaf queue"
+        cause = "asks for KAI and names no queue"
+        if queue is None:
+            cause += f": KAI would look for one called {CHART_LEAF}"
         yield subject.refuse(
-            f"asks for KAI and names no queue: KAI would look for one called {CHART_LEAF}",
+            cause,
             f"write the label kai.scheduler/queue: {choice}",
         )
     elif not isinstance(queue, str):

@@ -114,6 +114,7 @@ TEAM_IN_PARENT = cluster(teams=(team("ml", "host", queue="default"),))
 TYPO = cluster(names("tset"), queues=(queue("a"), queue("test")))
 LEAF_QUEUE = [
     refuses("no label", NO_LABEL, POD),
+    refuses("label without a value", cluster(names("")), POD),
     refuses("misspelt", TYPO, POD),
     refuses("parent", cluster(names("default")), POD),
     refuses("another team's", replace(OF_HOST, workloads=(names("web"),)), POD),

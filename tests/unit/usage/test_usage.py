@@ -3,7 +3,9 @@
 import pytest
 
 from kai_usage.cluster_usage import count
-from kai_usage.requests import requests_of
+from kai_usage.pods import read_pods
+from kai_usage.queues import count_pods
+from kai_usage.requests import read_resources, requests_of
 from tests.unit.usage.usage_samples import (
     GROUP_A,
     GROUP_B,
@@ -152,6 +154,13 @@ def test_amounts_that_nobody_could_have_are_finite(amount):
     assert max(map(abs, amounts)) < 1e31
 
 
+@pytest.mark.parametrize("amounts", [(1, True, 0), (True, 1, 0), (1.0, True, False)])
+def test_an_amount_is_read_as_what_it_is_and_not_as_what_equals_it(amounts):
+    """Of a tenant's node or pod: what was read before says nothing about it."""
+    read = [read_resources({"cpu": amount})["cpu"] for amount in amounts]
+    assert read == [0 if isinstance(amount, bool) else 1000 * amount for amount in amounts]
+
+
 def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
     found = count(
         answers(
@@ -170,6 +179,15 @@ def test_the_podgroup_names_the_queue_before_the_pods_label_does():
     assert found.pods[0].queue == "right"
     group["metadata"]["namespace"] = "elsewhere"
     assert count(answers(pods=[item], podgroups=[group])).pods[0].queue == "wrong"
+
+
+def test_a_label_without_a_value_names_no_queue():
+    unlabelled = pod("a", None)
+    empty = pod("b", None)
+    empty["metadata"]["labels"] = {"kai.scheduler/queue": ""}
+    found = read_pods([unlabelled, empty])
+    assert [each.queue for each in found] == [None, None]
+    assert count_pods(found) == {}
 
 
 def test_the_version_is_the_running_one():

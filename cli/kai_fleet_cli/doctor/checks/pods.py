@@ -20,7 +20,7 @@ from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import exceeded_limits
-from kai_usage.objects import has_labels
+from kai_usage.objects import has_labels, labels_of
 from kai_usage.pods import Pod
 from kai_usage.times import seconds_since
 
@@ -270,7 +270,10 @@ def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None
     right_queues = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
     queue = use.queue
     if queue is None:
-        cause = "asks for KAI and names no queue: KAI would look for one called default-queue"
+        cause = "asks for KAI and names no queue"
+        # With a label without a value KAI looks for a queue without a name.
+        if QUEUE_LABEL not in labels_of(use.item):
+            cause += ": KAI would look for one called default-queue"
     elif queue not in tree.by_name:
         cause = f"names queue {queue}, which is not there and not declared"
     elif scheduling.find("queues", queue) is None:
