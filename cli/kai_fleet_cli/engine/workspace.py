@@ -11,7 +11,7 @@ from typing import Final
 from pulumi import automation
 from pulumi_kubernetes import core, networking, rbac
 
-from kai_fleet.provider import plugin
+from kai_fleet.provider import PluginError, plugin
 from kai_fleet_cli.engine.environment import INSTALL_PAGE, program
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import failures, resume, state
@@ -66,7 +66,7 @@ def open_stack(
 
     Raises:
         EngineError: The CLI cannot open or create the stack, is too old for the Automation API, is
-            not on PATH, or does not run.
+            not on PATH, or does not run; or the provider does not start.
     """
     variables = {**_ENGINE_VARIABLES, **environment}
     # While the CLI starts. A provider in a process of its own would load the package once more.
@@ -77,6 +77,7 @@ def open_stack(
         with variables_set(environment):  # the SDK looks for the CLI on the PATH of this process
             workspace = Workspace(work_dir=str(directory), env_vars=variables, program=program)
         stack = automation.Stack.create_or_select(name, workspace)
+        workspace.env_vars = {**variables, **serving.result()}
     except automation.errors.CommandError as error:
         resume_command = resume.up_command(name)
         message = failures.explain(
@@ -86,7 +87,8 @@ def open_stack(
     except (automation.errors.InvalidVersionError, OSError, CalledProcessError) as error:
         message = f"Pulumi's CLI cannot be used: {error}; install another: {INSTALL_PAGE}"
         raise EngineError(message, began=False) from None
-    workspace.env_vars = {**variables, **serving.result()}
+    except PluginError as error:
+        raise EngineError(str(error), began=False) from None
     loading.result()  # the program and an offline plan would import half-loaded modules
     return stack
 

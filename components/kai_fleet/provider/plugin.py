@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -53,6 +53,7 @@ _DELETE_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
 _ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
 _READ_SECONDS: Final = 20.0
+_START_SECONDS: Final = 60.0
 _DIFF: Final = provider.PropertyDiffKind
 
 
@@ -415,13 +416,25 @@ def serve_here() -> dict[str, str]:
     """Serve in a thread of this process, which has loaded most of the provider already.
 
     Returns, once it can be reached, the environment variable that makes the engine attach to it,
-    and start no plugin. Providers that the variable has already stay in it.
+    and start no plugin. Providers that the variable has already stay in it. Raises PluginError if
+    it cannot be reached within _START_SECONDS, or ends before.
     """
     port = Future[int]()
-    serving = partial(serve, KaiFleet(), version(), _Servicer, port.set_result)
-    threading.Thread(target=serving, daemon=True).start()
+    threading.Thread(target=_serve, args=[port], daemon=True).start()
+    try:
+        number = port.result(_START_SECONDS)
+    except Exception as error:
+        raise PluginError(f"the provider does not start in this process: {error!r}") from None
     others = os.environ.get(_ATTACHED, "")  # providers that the user debugs
-    return {_ATTACHED: f"{others},{PACKAGE}:{port.result()}".lstrip(",")}
+    return {_ATTACHED: f"{others},{PACKAGE}:{number}".lstrip(",")}
+
+
+def _serve(port: Future[int]) -> None:
+    """Serve, and give the port, or the error if there is none."""
+    try:
+        serve(KaiFleet(), version(), _Servicer, port.set_result)
+    except Exception as error:
+        port.set_exception(error)
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 import pytest
 
 from kai_fleet.names import EXISTING, SECRET
+from kai_fleet.provider import PluginError
+from kai_fleet.provider import plugin as served
 from kai_fleet.provider.values import python_values, struct
 from tests.unit.components.cluster import vcluster_secrets
 from tests.unit.components.cluster.canned_api import kubeconfig, serving
@@ -145,3 +147,18 @@ def test_a_cluster_that_cannot_be_reached_is_an_answer_too(plugin, function, con
     found = python_values(plugin.invoke(function, asked))
     assert found["problem"].startswith(f"{'cannot be read: ' if function == SECRET else ''}{why}")
     assert found["away"] is True
+
+
+def fails(*arguments):
+    raise OSError("no port is free")
+
+
+@pytest.mark.parametrize(
+    ("serve", "says"), [(fails, "no port is free"), (lambda *arguments: None, "TimeoutError")]
+)
+@pytest.mark.timeout(20)
+def test_a_provider_in_this_process_that_does_not_start_is_not_waited_for(monkeypatch, serve, says):
+    monkeypatch.setattr(served, "serve", serve)
+    monkeypatch.setattr(served, "_START_SECONDS", 0.1, raising=False)
+    with pytest.raises(PluginError, match=f"the provider does not start in this process: .*{says}"):
+        served.serve_here()
