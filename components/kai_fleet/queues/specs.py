@@ -136,7 +136,7 @@ def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
     """
     labels = {}
     for top_name, top_queue in queues.items():
-        shard = top_queue.get("shard", DEFAULT_SHARD)
+        shard = top_queue.get("shard") or DEFAULT_SHARD
         if shard == DEFAULT_SHARD:
             continue
         for name, _ in walk({top_name: top_queue}):

@@ -164,6 +164,14 @@ def test_pools_of_several_kinds_add_up_by_kind():
     assert [*own.kai("ml")["shards"]] == ["cut"]
 
 
+@pytest.mark.parametrize("shard", [None, ""])
+def test_an_empty_shard_is_the_default_one(shard):
+    tree = {"big": {"shard": shard, "children": {"small": {}}}}
+    assert labels_of(tree) == {}
+    own = arguments(raw(8, queues=tree)).queues("ml") if shard is None else {"queues": {}}
+    assert labels_of(own["queues"]) == {}
+
+
 @pytest.mark.parametrize("pools", [{"default": 4, "cut": {"amd.com/gpu": 2}}, {"default": 6}])
 def test_a_plain_number_in_a_pool_counts_gpus_of_the_host(pools):
     file = {**on_pools(pools=pools, queues={"train": {}}), "gpu": {"resource": "amd.com/gpu"}}
