@@ -17,7 +17,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.names import FLEET
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, version_key
+from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, minor_line
 from kai_fleet.values import get
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import Cluster
@@ -152,7 +152,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
         "vcluster": DEFAULT_VCLUSTER,
         "fleet": FLEET,
         "quote": shlex.quote,
-        "version_key": version_key,
+        "minor_line": minor_line,
         "yaml": _on_one_line,
     }
     templates = jinja2.Environment(

@@ -20,7 +20,7 @@ from kai_fleet.declaring.options import depending_on
 from kai_fleet.isolation.bounds import Text, scheduler
 from kai_fleet.isolation.namespace_args import TeamNamespaceArgs
 from kai_fleet.isolation.policies import content
-from kai_fleet.releases import version_key
+from kai_fleet.releases import minor_line
 from kai_fleet.values import value_at
 
 VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
@@ -76,7 +76,7 @@ def _in_namespace(
     """
     minor = _ANY_MINOR
     if version is not None:
-        minor = version_key(version)[1]
+        minor = minor_line(version)[1]
         values = values or {}
     return [
         _rule(right, team)

@@ -13,7 +13,7 @@ from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 Values: TypeAlias = dict[str, Any]
 
 # The first chart with labels for the namespace of the pods that reserve shared GPUs.
-_RESERVATION_LABELS_SINCE: Final = (0, 16, 7)
+_RESERVATION_LABELS_SINCE: Final = "v0.16.7"
 
 
 def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
@@ -44,7 +44,7 @@ def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
     }
     if args.get("registries"):
         computed["pull_secrets"] = [{"name": STACK_PULL_SECRET}]
-    if version_key(release.version) >= _RESERVATION_LABELS_SINCE:
+    if version_key(release.version) >= version_key(_RESERVATION_LABELS_SINCE):
         computed["reservation_labels"] = dict(args.get("labels", {}))
     return computed
 

@@ -182,12 +182,21 @@ class UnknownVersionError(LookupError):
     """A version that is not in the table; the message says what to write."""
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """The numbers in a version, to compare versions by; a text without numbers is the lowest.
+def version_key(version: str) -> tuple[tuple[int, ...], bool, list[str]]:
+    """What to compare versions by, in semver's order; a text without numbers is the lowest.
 
-    Numbers of a suffix count, too: `v0.16.0-rc.1` is above `v0.16.0`.
+    `v0.16.0-rc.1` is below `v0.16.0`, and what follows a `+` does not count.
     """
-    return tuple(int(number) for number in re.findall(r"\d+", version))
+    suffix = version.partition("+")[0].partition("-")[2]
+    # With zeros in front of them numbers sort as numbers, and below texts.
+    parts = [part.zfill(20) if part.isdecimal() else part for part in suffix.split(".")]
+    return numbers_of(version), not suffix, parts
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """The numbers in a version, without those of a suffix; empty for a text without numbers."""
+    numbers, *_ = re.split("[-+]", version)
+    return tuple(int(number) for number in re.findall(r"\d+", numbers))
 
 
 def takes_external_pod_groups(version: str) -> bool:
@@ -195,7 +204,7 @@ def takes_external_pod_groups(version: str) -> bool:
 
     False for the version "", which stands for no KAI.
     """
-    return version_key(version) >= (0, 15)
+    return minor_line(version) >= (0, 15)
 
 
 def has_sharing_modes(version: str) -> bool:
@@ -203,7 +212,7 @@ def has_sharing_modes(version: str) -> bool:
 
     Such a KAI shares GPUs unless the mode says otherwise.
     """
-    return version_key(version) >= (0, 18)
+    return minor_line(version) >= (0, 18)
 
 
 def instead(releases: Mapping[str, Release], version: str) -> str:
@@ -416,4 +425,4 @@ def why_replaced(before: KaiRelease, after: KaiRelease) -> str:
 
 def minor_line(version: str) -> tuple[int, ...]:
     """The major and minor number of a version; fewer numbers if it has fewer."""
-    return version_key(version)[:2]
+    return numbers_of(version)[:2]

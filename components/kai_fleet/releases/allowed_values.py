@@ -82,8 +82,8 @@ def _is_read(path: str, version: str) -> bool:
 def _includes(span: list[str], version: str) -> bool:
     """Whether a version is in a span: from its first version on, to before its second if any."""
     first, *end = map(version_key, span)
-    numbers = version_key(version)
-    return first <= numbers and all(numbers < limit for limit in end)
+    key = version_key(version)
+    return first <= key and all(key < limit for limit in end)
 
 
 def _unread(path: str, version: str) -> Refusal:

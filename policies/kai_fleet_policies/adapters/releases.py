@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, version_key
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, minor_line
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
@@ -122,7 +122,7 @@ class HelmRelease:
         switch = value_at(self.values, "defaultQueue.createDefaultQueue")
         if flag(switch, unset=True) is not True or not isinstance(self.version, str):
             return
-        if version_key(self.version) >= (0, 10):
+        if minor_line(self.version) >= (0, 10):
             path = self.resource.urn
             yield DeclaredQueue(keys.CHART_PARENT, None, UNLIMITED_SHARES, path=path)
             yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, UNLIMITED_SHARES, path=path)

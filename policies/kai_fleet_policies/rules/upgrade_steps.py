@@ -1,6 +1,6 @@
 """From which versions a vCluster, and the Kubernetes in it, can go to which others."""
 
-from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, version_key
+from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, numbers_of, version_key
 
 
 def vcluster_refusal(before: str, after: str) -> str | None:
@@ -55,7 +55,8 @@ def kubernetes_refusal(
     Raises:
         ValueError: `before` has no major and minor number, and it is no downgrade.
     """
-    if before and version_key(version) < version_key(before):
+    # By numbers: a suffix is that of a vendor's image as well as of a release candidate.
+    if before and numbers_of(version) < numbers_of(before):
         return (
             f"is {version} after {before}, and an older API server does not read what a newer one"
             f" wrote; write {before}"

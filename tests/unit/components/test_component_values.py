@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.kai.chart_values import kai_values
-from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
+from kai_fleet.releases import KAI, VCLUSTER, kai, minor_line, vcluster
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import vcluster_values
 from tests.chart_keys import unknown_keys
@@ -41,7 +41,7 @@ OF_VERSIONS = [
     (version, name)
     for version in VCLUSTER
     for name in VCLUSTERS
-    if name != "gateway" or version_key(version) >= GATEWAY_SINCE
+    if name != "gateway" or minor_line(version) >= GATEWAY_SINCE
 ]
 
 

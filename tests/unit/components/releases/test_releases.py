@@ -11,12 +11,16 @@ from kai_fleet.releases import (
     VCLUSTER,
     UnknownVersionError,
     advised,
+    has_sharing_modes,
     kai,
     support,
     taken_for,
     vcluster,
+    version_key,
 )
+from kai_fleet.releases.sharing import has_mode
 from kai_fleet.vcluster.chart_values import vcluster_values
+from kai_fleet_policies.rules.upgrade_steps import kubernetes_refusal, vcluster_refusal
 from tests.chart_keys import unknown_keys
 
 MODES = ("virtual", "host", "default")
@@ -114,6 +118,26 @@ def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
     for version, word in (("v0.38.0", False), ("v0.35.5", False), ("v0.1.0", True)):
         with pytest.raises(UnknownVersionError):
             vcluster(version, untested=word)
+
+
+def test_versions_are_in_the_order_of_semver():
+    """The example of semver.org, between its neighbours; what is built of a version is that."""
+    suffixes = ("alpha", "alpha.1", "alpha.beta", "beta", "beta.2", "beta.11", "rc.1", "rc.1.1")
+    before = [f"v0.16.0-{suffix}" for suffix in suffixes]
+    in_order = ["", "v0.15.9", *before, "v0.16.0", "v0.16.1-rc.1", "v0.16.1", "v0.16.10"]
+    assert [*map(version_key, in_order)] == sorted(map(version_key, in_order))
+    assert len({str(version_key(version)) for version in in_order}) == len(in_order)
+    assert version_key("v0.16.0+build.7") == version_key("0.16.0")
+
+
+def test_a_release_candidate_has_what_its_line_has_and_is_older_than_its_release():
+    assert has_sharing_modes("v0.18.0-rc.1")
+    assert has_mode("v0.18.0-rc.1", "NvFractions")
+    newest = [*KAI][-1]
+    assert taken_for(KAI, f"{newest}-rc.1") is None
+    assert vcluster_refusal("v0.36.1", "v0.36.1-rc.2")
+    assert vcluster_refusal("v0.36.1-rc.2", "v0.36.1") is None
+    assert kubernetes_refusal("v1.34.4-vendor.1", "v1.34.4", None) is None
 
 
 @pytest.mark.parametrize(
