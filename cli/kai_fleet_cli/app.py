@@ -32,7 +32,9 @@ def run() -> None:
     """Run the command of the arguments. Raises SystemExit with its exit code.
 
     For a UserError print its message on stderr, and what to run first if it names a command of
-    Pulumi that this shell does not find; the exit code is 1.
+    Pulumi that this shell does not find; the exit code is 1. Ctrl-C in a command that does not
+    handle it prints nothing, with exit code 130; the end of stdin at a question prints a word, with
+    exit code 1. Every other exception passes.
     """
     try:
         app()

@@ -47,10 +47,11 @@ def host_of_stack(stack: str) -> Api:
 
 def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     """The API server of a team's vCluster, by the kubeconfig of the last update; for "" that of the
-    host.
+    host, as `host_of_stack`.
 
-    All requests have SECONDS together. The caller closes it. Raises one of CLUSTER_ERRORS if the
-    kubeconfig or the state cannot be read, or is of no use; requests raise KubeError.
+    All requests have SECONDS together, and all answers of a vCluster TENANT_BYTES. The caller
+    closes it. Raises one of CLUSTER_ERRORS if the kubeconfig or the state cannot be read, or is of
+    no use; requests raise KubeError.
     """
     if team:
         return Api.of_kubeconfig(state.kubeconfig(stack, team), total_seconds=SECONDS)
@@ -58,10 +59,10 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
 
 
 def context_of(settings: Settings, chosen: str | None = None) -> str | None:
-    """The context of the host in your kubeconfig: the first of the `chosen` one, the file's, and
-    that of the file's kind cluster.
+    """The context of the host in your kubeconfig: the first of the `chosen` one (None and "" for
+    none), the file's or for a team stack its platform's, and that of the file's kind cluster.
 
-    None if there is none of these: the stack file has a kubeconfig then.
+    None if there is none of these: the stack file has a kubeconfig then, unless a key is wrong.
     """
     cluster = settings.cluster
     of_kind = f"kind-{cluster.name}" if cluster.kind else None
@@ -87,8 +88,10 @@ def host_opener(stack: str, settings: Settings, context: str | None) -> Callable
     """A function that opens the API server of a stack's host: by a context, or for None and "" by
     the kubeconfig that the stack file has encrypted.
 
-    It raises UnreachableError if the kubeconfig cannot be read or is of no use. Its caller closes
-    what it opens. All requests to that have SECONDS together, and all answers OPERATOR_BYTES.
+    The context is one of the sandbox's kubeconfig if the stack is in the sandbox, else of yours.
+    The function raises UnreachableError if the kubeconfig cannot be read or is of no use. Its
+    caller closes what it opens. All requests to that have SECONDS together, and all answers
+    OPERATOR_BYTES.
 
     Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
@@ -110,7 +113,7 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
     `variables` count before those of this process.
 
     Raises:
-        OSError: The CLI is missing.
+        OSError: The CLI is missing, or cannot be started.
         SubprocessError: It failed, or took longer than 30 seconds.
     """
     done = subprocess.run(
@@ -129,7 +132,7 @@ def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig in clear, which the stack file has encrypted.
 
     `variables` are those of `variables_of`. Raises UnreachableError if Pulumi's CLI is missing,
-    fails, or takes longer than 30 seconds.
+    fails, as without that key in the file, or takes longer than 30 seconds.
     """
     command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
     try:

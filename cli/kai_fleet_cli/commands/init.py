@@ -42,7 +42,7 @@ def init(
 
 def _ask_context() -> str | None:
     """The context that a person chooses; None, for the current one, if there are not several, or
-    if the kubeconfig cannot be read.
+    if the kubeconfig cannot be read. Raises EOFError at the end of stdin.
     """
     names, current = contexts()
     if len(names) < 2:

@@ -162,5 +162,5 @@ def report(
 
 
 def _in_camel_case(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A dataclass's fields as a mapping with keys in camel case; the values stay."""
+    """A dataclass's fields, each as name and value, as a mapping with keys in camel case."""
     return {to_camel(name): value for name, value in fields}

@@ -28,8 +28,8 @@ class OfAStack(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as typer does, then move the word to `--stack`; return no remaining words.
 
-        `ctx` is typer's own Context, which has no public name. Raises its UsageError for another
-        word, unless the command takes names.
+        `ctx` is typer's own Context, which has no public name. The other words go to `names`; if
+        the command takes none, raises typer's UsageError, as for what typer does not parse.
         """
         ctx.allow_extra_args = True
         super().parse_args(ctx, args)
@@ -47,6 +47,8 @@ class OfAStack(TyperCommand):
     def _is_stack(self, ctx: Any, word: str) -> bool:
         """Whether the first word is a stack with a file, and takes the place of `--stack`, which is
         not written.
+
+        The name of the default stack does not with `--yes`: there it is a name to agree to.
         """
         source = ctx.get_parameter_source("stack")
         is_default = source is not None and source.name == "DEFAULT"
@@ -73,10 +75,10 @@ def print_json(record: object) -> None:
 
 
 def write_private(content: str, output: Path | None, next_step: str = "") -> None:
-    """Write a secret to a file that only its owner can read, and print that and the next step.
+    """Write a secret to a file that only its owner can read; print that and the next step, if any.
 
-    It replaces a file that is there. Without a file print the secret alone on stdout. Raises
-    UserError if the file cannot be written.
+    It replaces a file that is there, or to which a link that is there leads. Without a file print
+    the secret alone on stdout. Raises UserError if the file cannot be written.
     """
     if output is None:
         sys.stdout.write(content)

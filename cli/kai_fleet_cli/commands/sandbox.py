@@ -55,15 +55,15 @@ def down(yes: Sure = False) -> None:
     lifecycle.down(say)
 
 
-def _confirm_stack(occupant: Path) -> None:
-    """Ask to type the name of the stack in the sandbox, if there is one.
+def _confirm_stack(occupant_file: Path) -> None:
+    """Ask to type the name of the stack in the sandbox, which the file has.
 
-    Raises UserError for another answer, and if nobody is at a terminal, EOFError at the end of
-    stdin.
+    Without the file no stack is there, and nothing is asked. Raises UserError for another answer,
+    and if nobody is at a terminal, EOFError at the end of stdin.
     """
-    if not occupant.exists():
+    if not occupant_file.exists():
         return
-    stack = occupant.read_text(encoding="utf-8").strip()
+    stack = occupant_file.read_text(encoding="utf-8").strip()
     loss = f"stack {stack} would be gone with the sandbox"
     require_answer(f"{FLEET} sandbox down", loss, yes=False)
     result(f"Stack {stack} goes with its clusters and its state.")

@@ -57,7 +57,7 @@ def up(
     states_before: list[State] = []
 
     def agree(state: State) -> list[str]:
-        """Keep the state for the summary, and ask. Raises UserError if nobody agrees."""
+        """Keep the state for the summary, and ask. Returns and raises the same as `_agree`."""
         states_before.append(state)
         return _agree(stack, state, agreed, refresh=refresh)
 
@@ -73,14 +73,14 @@ def up(
 
 
 def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:
-    """Ask for what an update would lose; return the names that may lose something.
+    """Ask for what an update would lose; return the names that may lose something, with `agreed`.
 
     Before a stack's first update print what the host lacks instead. Of a stack file that the rules
     refuse nothing is asked: the program refuses it. If the file takes values of Pulumi ESC, print
     that losses may not be known.
 
     Without a terminal, and without `refresh`, the loss of a vCluster of a team that nobody named is
-    printed and not asked for: only a team that loses something else as well is then asked for it.
+    printed, and no UserError unless the team loses something else as well.
 
     Args:
         stack: The stack.
@@ -94,6 +94,7 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
             than the state, or cannot be read; or `stack` is no stack's name.
         EOFError: stdin ends at the question.
         One of MALFORMED: Objects of the host, or a wait in the state, are malformed.
+        Others as `offline.plan`.
     """
     if not state.resources:
         print_missing_prerequisites(stack, out)
@@ -120,9 +121,9 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
 def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
     """A line for each vCluster that is another one than the last update saw: what the old one had.
 
-    No line for a vCluster that does not answer. Empty if the host does not answer, or if the stack
-    file is refused. Raises KeyError or ValueError for a wait in the state that kai-fleet did not
-    write.
+    No line for a vCluster that does not answer, or whose Secret vCluster did not write. Empty if
+    the host does not answer, if the stack file is refused, or if its sandbox does not run. Raises
+    one of MALFORMED for a wait in the state that kai-fleet did not write.
     """
     if not state.vclusters:
         return []
@@ -135,7 +136,7 @@ def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
 
 
 def teams_of(items: Iterable[SummaryLine]) -> list[str]:
-    """The teams that lose something, each once, in the order of the items."""
+    """The teams that lose something, each once, in the order of the items; HOST for the host."""
     return list(dict.fromkeys(item.team for item in items))
 
 
@@ -174,12 +175,13 @@ def confirm(
 ) -> list[str]:
     """Ask to type the name of each team that loses something; only the stack's if the host does.
 
-    If there is something to ask, print first what is lost, with the pods and volumes in it.
+    If there is something to ask, print first all that is lost, with the pods and volumes in it.
 
     Args:
         stack: The stack.
         items: What is lost.
-        agreed: Names that the command has: they are not asked for.
+        agreed: Names that the command has: they are not asked for. The stack's stands only for a
+            loss of the host, not for one of its teams.
         removed: Teams that the stack file names as removed: these are not asked for either.
 
     Returns:
