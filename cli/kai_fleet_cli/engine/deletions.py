@@ -31,7 +31,7 @@ class _Deletion:
         name: The namespace.
         team: The team in whose vCluster it is; "" for the host.
         begun: When the deletion began, in seconds of the monotonic clock.
-        printed: The last line that was printed of it.
+        printed: The last line that was printed of it; "" before the first.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Deletions:
         self._closed.set()
 
     def note(self, event: automation.EngineEvent) -> None:
-        """Begin to look at a namespace when its deletion begins, and end when that ends."""
+        """Begin to look at a namespace when its deletion begins; end when that ends or fails."""
         if event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
             is_deletion = step.op in _DELETIONS and step.type == NAMESPACE
@@ -77,7 +77,9 @@ class Deletions:
     def _begin(
         self, step: automation.StepEventMetadata, namespace: automation.StepEventStateMetadata
     ) -> None:
-        """Keep a namespace to look at. At the first one start the thread."""
+        """Keep a namespace to look at, from the state before `step`. At the first one start the
+        thread.
+        """
         name = get(namespace.inputs, "metadata", "name")
         clusters = sorted(state.clusters_of({"provider": step.provider}))
         team = read_urn(clusters[0]).name if clusters else ""
@@ -98,7 +100,7 @@ class Deletions:
                     self._look(deletion)
 
     def _look(self, deletion: _Deletion) -> None:
-        """Print on stderr what keeps a namespace, unless that was its last line.
+        """Print on stderr what keeps a namespace, unless that is "" or was its last line.
 
         Raises one of CLUSTER_ERRORS: AbsentError if the namespace is gone.
         """
@@ -115,7 +117,7 @@ def _line(deletion: _Deletion, namespace: KubeObject, reasons: list[Cause]) -> s
     """What keeps a namespace and the commands that end it, in one line.
 
     Without a cause it is "" during the first minute, and for a namespace that is not being deleted;
-    later it says that the namespace is still there.
+    later it has Kubernetes' words about what remains, or says that the namespace does not go yet.
     """
     is_late = time.monotonic() - deletion.begun > _QUIET_SECONDS
     if not reasons and not (is_late and namespace.is_being_deleted):

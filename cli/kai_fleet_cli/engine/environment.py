@@ -38,7 +38,7 @@ class Environment:
     """Where a stack's engine runs.
 
     Attributes:
-        variables: Variables for the engine and its plugins.
+        variables: Variables for the engine and its plugins, besides those of this process.
         standins: Names of what is simulated there; empty on your cluster.
         occupant: The file with the name of the stack in the sandbox, if this stack wrote it.
     """
@@ -58,19 +58,20 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
 
     A stack whose context is the sandbox's gets the sandbox, which is started if `validated`; what
     died in a running one is started again, and OCCUPANT gets the name of a platform's stack. Every
-    other stack gets Pulumi's CLI, which a checkout downloads or builds if it is missing, and uses
-    your Pulumi login and kubeconfig.
+    other stack gets Pulumi's CLI, as `_own_cluster` says, and uses your login and kubeconfig: also
+    one that only the engine can judge, because its platform has no file here, or because its file
+    takes values of Pulumi ESC and is refused without them.
 
     Args:
         stack: The stack.
-        validated: Ask the rules about the stack file first. Commands that read or remove a stack
-            do not: what runs has to be removable whatever the rules say.
+        validated: Ask the rules about the stack file first. Without, what runs can be read and
+            removed whatever they say.
 
     Raises:
         UserError: The stack or its platform is no stack's name; the file cannot be read, gives no
-            settings, or is refused by the rules (`validated`); another stack is in the sandbox, or
-            it does not run or start; this shell has the sandbox's variables and the stack is of
-            another cluster (`validated`); or Pulumi's CLI is missing or cannot be built.
+            settings, or is refused by the rules (`validated`); `_in_sandbox` or `_own_cluster`
+            refuses; or this shell has the sandbox's variables, and the stack is of another cluster
+            (`validated`).
     """
     file = reading.path_of(stack)
     raw = reading.read(file)
@@ -102,7 +103,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
 def _verdict(
     stack: str, file: Path, raw: Mapping[str, object], *, validated: bool
 ) -> validation.SettingsVerdict:
-    """The settings of a stack and the mistakes of its keys.
+    """The settings of a stack and the mistakes of its keys; `raw` are those that `file` has.
 
     If `validated`, also the mistakes that rules report, and ciphertexts that were copied.
     """
@@ -115,8 +116,8 @@ def _verdict(
 def is_elsewhere(platform: str | None) -> bool:
     """Whether the stack file of a team stack's platform is missing here.
 
-    Only the engine can read that platform's facts then. False for None, no team stack. Raises
-    UserError if the platform is no stack's name.
+    Only the engine can read that platform's facts then. False for None and "": no team stack.
+    Raises UserError if the platform is no stack's name.
     """
     if not platform:
         return False
@@ -124,7 +125,7 @@ def is_elsewhere(platform: str | None) -> bool:
 
 
 def _bare_name(stack: str) -> str:
-    """`organization/project/stack` as `stack`."""
+    """`organization/project/stack` as `stack`, which itself stays as it is."""
     return stack.rpartition("/")[2]
 
 
@@ -177,7 +178,8 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
             new sandbox is empty.
 
     Raises:
-        UserError: The sandbox is not installed, does not run or start, or has another stack.
+        UserError: The sandbox is not installed, does not run or start, has another stack, or has
+            not the platform of a team stack.
     """
     require_sandbox()
     from sandbox import lifecycle
@@ -199,8 +201,8 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
 def _require_free_sandbox(sandbox: Sandbox | None, stack: str, platform: str | None) -> None:
     """Raise UserError if another stack is in the sandbox, or a team stack's platform is not.
 
-    `sandbox` is None if it does not run: then no stack is in it. `platform` is None for a platform
-    stack.
+    `sandbox` is None if it does not run: then no stack is in it. `platform` is that of a team
+    stack, as its file names it; None for a platform stack.
     """
     expected = _bare_name(platform) if platform else stack
     occupant = sandbox.directory / OCCUPANT if sandbox else None
@@ -220,12 +222,12 @@ def _require_free_sandbox(sandbox: Sandbox | None, stack: str, platform: str | N
 
 
 def _own_cluster() -> Environment:
-    """The environment for your own cluster: PATH begins with Pulumi's CLI, which gets its plugins.
+    """The environment for your own cluster: a PATH that begins with the folder of Pulumi's CLI.
 
     A checkout downloads or builds the CLI if it is missing. Otherwise PATH also has the folder of
     the installed plugin and probes, which a checkout's `Pulumi.yaml` names.
 
-    Raises UserError if there is no CLI.
+    Raises UserError if there is no CLI, and a checkout cannot get one.
     """
     if CHECKOUT is not None:
         folders = [_fetched_cli().parent]
@@ -239,7 +241,10 @@ def _own_cluster() -> Environment:
 
 
 def _fetched_cli() -> Path:
-    """Pulumi's CLI, downloaded or built by a checkout if it is missing. Raises UserError."""
+    """The path of Pulumi's CLI, which a checkout downloads or builds if it is missing.
+
+    Raises UserError if that fails.
+    """
     from sandbox.tools import toolbox
 
     try:

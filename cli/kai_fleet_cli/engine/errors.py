@@ -6,11 +6,12 @@ from kai_fleet_cli.errors import UserError
 
 
 class EngineError(UserError):
-    """An update, a preview or a removal that failed; the engine's output above says why.
+    """An update, a preview or a removal that failed, or a stack that cannot be opened.
 
     Attributes:
-        began: The operation had begun to change something.
-        teams: The teams for which it failed, if everything else is as declared; else empty.
+        began: The operation's last run of the engine had begun to change something.
+        teams: The teams for which an update failed, if nothing outside them did; else empty. If the
+            engine ended early, the update of other teams may not be done, either.
     """
 
     def __init__(

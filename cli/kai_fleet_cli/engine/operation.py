@@ -57,11 +57,11 @@ class Operation:
         resume_command: The command that goes on after the operation was cut off.
         signals: The signal that ended the operation, if any.
         deletions: The namespaces that the engine is deleting.
-        report: The report of the last run.
+        report: The report of the last run; empty before the first. Those of a refresh are not here.
         refreshed: The operation refreshed the state.
-        failed: The state of each resource whose step failed in any run, by URN.
-        parents: The URN of each resource's parent in any run, by URN.
-        warned: The warnings that were shown, and why the state cannot be read.
+        failed: The state of each resource whose step failed in any ended run of `update`, by URN.
+        parents: The URN of each resource's parent in those runs, by URN.
+        warned: The words of warnings that were shown, and why the state cannot be read.
     """
 
     stack: automation.Stack
@@ -77,10 +77,11 @@ class Operation:
     def update(self, left_out: Mapping[str, str]) -> None:
         """Update the stack but for the resources in `left_out`, and all in the same vClusters.
 
-        `left_out` are errors by URN; without any nothing is left out.
+        `left_out` are errors by URN, whose texts do not count; without any nothing is left out.
 
         `report` is the run's then, and `failed` and `parents` have its resources, too. From then on
-        this process prints no errors of coroutines that are collected as garbage.
+        this process prints no errors of coroutines that are collected as garbage. A run that waits
+        for a stuck resource is ended, and fails.
 
         Raises:
             CommandError: The run failed, or the state cannot be read.
@@ -161,9 +162,10 @@ class Operation:
     ) -> dict[str, dict[str, str]]:
         """The errors of each team, by URN, after a run failed with `error`.
 
-        Empty if anything outside a team, or the host's API server, failed as well, if the program
-        failed, or if the engine was killed. `earlier_errors` are those because of which the run
-        left out vClusters, by URN.
+        Empty if anything outside a team, or the host's API server, failed as well, if no resource
+        failed in this run, as when only the program did, or if the engine was killed.
+        `earlier_errors` are those because of which the run left out vClusters, by URN; they are in
+        the result, and this run's count before them.
         """
         causes = self.report.causes()
         has_resource_errors = any(held_up.is_of_resource(urn) for urn in causes)

@@ -58,7 +58,7 @@ class Output:
 
         False for a line with neither a label (`error:`, `warning:`), a time, nor a finding. That of
         a finding also counts if it contains words that were shown. Words of at most 20 characters
-        are not noted.
+        are not noted; those of a warning are noted for later runs, too.
         """
         words = _LABEL.sub("", _TIME.sub("", plain)).strip()
         # The line of a finding ends with its rule; the pack has printed only its beginning.

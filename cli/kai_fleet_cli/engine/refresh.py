@@ -23,7 +23,7 @@ _NOT_IMPORTED: Final = (RELEASE, NAMESPACE_PATCH)
 def refresh(operation: Operation, state: State) -> None:
     """Refresh the state as far as the stack's clusters answer; `state` is the state before.
 
-    Print what is imported, and each vCluster that does not answer.
+    Print on stderr what is imported, and each vCluster that does not answer.
 
     Objects that a killed run had begun to create are imported if they exist: the update creates the
     others. What is in a vCluster that does not answer stays in the state as it is, because Pulumi
@@ -62,7 +62,10 @@ def refresh(operation: Operation, state: State) -> None:
 
 
 def _may_be_imported(pending: PendingOperation, state: State) -> bool:
-    """Whether a run was cut off while it created this Kubernetes object."""
+    """Whether a run was cut off while it created this Kubernetes object, which the state lacks.
+
+    False for what needs no import, _NOT_IMPORTED.
+    """
     resource_type = pending.resource["type"]
     return (
         pending.operation == "creating"
@@ -76,7 +79,7 @@ def _silent_clusters(
     error: automation.errors.CommandError, report: Report, state: State
 ) -> set[str]:
     """The vClusters in which a refresh failed, each by the URN of a resource that stands for it, as
-    `clusters_of` has them. Empty if nothing in a vCluster failed.
+    `clusters_of` has them. Empty if nothing failed that `state` has in a vCluster.
     """
     silent: set[str] = set()
     for urn in report.causes():

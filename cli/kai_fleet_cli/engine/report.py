@@ -19,8 +19,8 @@ from kai_fleet_stack.project import preview_command
 
 # Operations that change nothing: a resource is as declared, is read, or is read no longer.
 UNTOUCHED: Final = ("same", "read", "discard")
-# The deletion that precedes a replacement.
-_DELETED_FIRST: Final = "delete-replaced"
+# The deletion of what is replaced.
+_REPLACED_DELETED: Final = "delete-replaced"
 # The step that announces a replacement; its deletion and its creation are steps of their own.
 _ANNOUNCED: Final = "replace"
 # To remove from an error: the engine's colours, and what the Kubernetes plugin writes before the
@@ -36,8 +36,9 @@ _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm 
 class TeamOutput(TypedDict, total=False):
     """A team in the stack's outputs. `mode`, `gpus`, `server` and `queues` are always there.
 
-    `scheduler` is the version of the team's KAI, `gpus` a number of whole GPUs, `server` the URL
-    of its API, `queues` the names of its leaf queues.
+    `scheduler` is the version of the team's own KAI, None or absent without one; `gpus` the number
+    of its GPUs as KAI counts them, those of MIG slices too; `server` the URL of its vCluster's API;
+    `queues` the names of its leaf queues, or the host's queue that it uses.
     """
 
     mode: str
@@ -52,14 +53,15 @@ class Report:
     """What the engine's events of one run reported.
 
     Attributes:
-        errors: The messages by the URN of their resource, joined; "" for the engine's own.
+        errors: The errors by the URN of their resource, joined; "" for the engine's own.
         failed: State (URN, type, parent, provider, inputs) of each resource whose step failed, by
             URN; empty if the event had none.
         parents: The URN of each resource's parent, by URN.
         outputs: Outputs of the stack, without those that hold a secret; empty before its step ends.
-        steps: All steps that the run began, in their order.
-        stuck: URNs of resources that were to be deleted before their replacement and were not.
-        in_flight: URN and operation of each step that has not ended.
+        steps: All steps that the run began, in their order, but for the engine's own providers.
+        stuck: URNs of resources that were to be deleted for a replacement and were not.
+        in_flight: URN and operation of each step that has not ended, without those of components
+            and those that only announce a replacement.
         last_event: Time of the last event, in seconds of the monotonic clock.
     """
 
@@ -93,7 +95,9 @@ class Report:
         self.errors[urn] = self.errors.get(urn, "") + message
 
     def _note_begin(self, step: automation.StepEventMetadata) -> None:
-        """Record a step that begins, and the parent of its resource."""
+        """Record a step that begins, and the parent of its resource; of the engine's own provider
+        only that its step is in flight.
+        """
         state = step.new or step.old
         if state and state.custom and step.op != _ANNOUNCED:
             self.in_flight.add((step.urn, step.op))
@@ -105,7 +109,9 @@ class Report:
             self.steps.append(step)
 
     def _note_success(self, step: automation.StepEventMetadata) -> None:
-        """Record the end of a step; that of the stack brings the stack's outputs."""
+        """Record the end of a step; that of the stack brings the stack's outputs, of which those
+        with a secret are left out.
+        """
         self.in_flight.discard((step.urn, step.op))
         if step.type != STACK or step.new is None:
             return
@@ -117,7 +123,7 @@ class Report:
     def _note_failure(self, step: automation.StepEventMetadata) -> None:
         """Record a step that failed, and the state of its resource."""
         self.in_flight.discard((step.urn, step.op))
-        if step.op == _DELETED_FIRST:
+        if step.op == _REPLACED_DELETED:
             self.stuck.add(step.urn)
         state = step.new or step.old
         self.failed[step.urn] = of_step(state) if state else {}
@@ -133,7 +139,9 @@ class Report:
         return any("Resource monitor has terminated" in text for text in self.errors.values())
 
     def causes(self) -> dict[str, str]:
-        """The errors by URN, without those of steps that were only cancelled as the run ended."""
+        """The errors by URN, without those of steps that were only cancelled as the run ended:
+        `context canceled`, and no failed step.
+        """
         return {
             urn: message
             for urn, message in self.errors.items()
@@ -160,12 +168,13 @@ def show_teams(
 
     Args:
         name: The stack.
-        report: The report of the update.
-        standins: Names of what the sandbox simulates.
+        report: The report of the update's last run.
+        standins: Names of what the sandbox simulates; empty for a stack on your cluster.
         console: Where to print.
         compared: The update refreshed the state from the clusters first.
 
-    Raises KeyError for a team in the outputs without a field that is always there.
+    Raises:
+        KeyError: A team in the outputs lacks a field that is always there.
     """
     teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
@@ -191,7 +200,7 @@ def show_teams(
 def _first_new_team(report: Report, teams: Mapping[str, TeamOutput]) -> str | None:
     """The first of `teams` in mode virtual that the update created, else the first other one.
 
-    None if it created none.
+    None if it created none of them. Raises KeyError for a new team without a mode.
     """
     created = {
         read_urn(step.urn).name
@@ -223,7 +232,7 @@ def _show_unchanged(
 
 
 def _cells(team: str, about: TeamOutput) -> list[str]:
-    """The cells of a team below `_HEADINGS`; "-" for no scheduler and for no queue.
+    """The cells of a team below `_HEADINGS`; "-" for no KAI and for no queue.
 
     Raises KeyError for a team without one of the fields that are always there.
     """

@@ -49,9 +49,10 @@ def up(
             for them. If it returns none, `removed` counts.
 
     Raises:
-        EngineError: The update failed, or a run before it was cut off and `refresh` is not set.
+        EngineError: The update failed or ended without some teams, the state cannot be read or
+            refreshed, or a run before it was cut off and `refresh` is not set.
         Interrupted: A signal ended the update.
-        UserError: `agree` raised it.
+        Whatever `agree` raises.
     """
     resume_command = resume.up_command(stack.name, removed)
     with _running(Action.UPDATE, stack, resume_command) as operation:
@@ -72,13 +73,12 @@ def preview(stack: automation.Stack, before: Callable[[], None], *, details: boo
     Args:
         stack: The opened stack.
         before: Called first, with the engine's variables in this process.
-        details: Show every property, old and new.
+        details: Show every property, old and new, and the outputs.
 
     Raises:
         EngineError: The preview failed.
         Interrupted: A signal ended the preview.
-
-    Whatever `before` raises passes.
+        Whatever `before` raises.
     """
     with _running(Action.PREVIEW, stack, resume.up_command(stack.name)) as operation:
         before()
@@ -100,7 +100,8 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
         refresh: Refresh the state first.
 
     Raises:
-        EngineError: The removal failed, or a run before it was cut off and `refresh` is not set.
+        EngineError: The removal failed, the state cannot be read or refreshed, or a run before it
+            was cut off and `refresh` is not set.
         Interrupted: A signal ended the removal.
     """
     with _running(Action.REMOVAL, stack, resume.destroy_command(stack.name)) as operation:
@@ -118,13 +119,15 @@ def _prepare(
     refresh: bool,
     agree: Callable[[State], Sequence[str]] | None = None,
 ) -> Sequence[str]:
-    """Ask for agreement and refresh the state; return the names that `agree` returned.
+    """Ask for agreement, then refresh the state if `refresh`.
+
+    Returns the names that `agree` returned; none without it.
 
     Raises:
         EngineError: A run before was cut off, and `refresh` is not set.
         CommandError: The state cannot be read or refreshed.
         Interrupted: A signal came.
-        UserError: `agree` raised it.
+        Whatever `agree` raises.
     """
     state = last_state(operation.stack)
     if state.pending and not refresh:
@@ -154,10 +157,10 @@ def _cut_off_error(operation: Operation, state: State) -> EngineError:
 
 
 def _update(operation: Operation) -> None:
-    """Run the update, again without the vClusters that block it until none blocks it any more.
+    """Run the update, again without the vClusters that block it until no other one blocks it.
 
     Raises:
-        EngineError: The update failed for teams alone.
+        EngineError: The update failed for teams alone, or ended well without their vClusters.
         CommandError: It failed for another reason, or the state cannot be read before another run.
         Interrupted: A signal ended it.
     """
@@ -190,13 +193,14 @@ def _update(operation: Operation) -> None:
 
 @contextmanager
 def _running(action: Action, stack: automation.Stack, resume_command: str) -> Iterator[Operation]:
-    """Run an operation with the engine's variables in this process.
+    """Run an operation with the engine's variables in this process, until the block ends.
 
     After a signal that ended an update or a removal, print the command that goes on.
 
     Raises:
-        EngineError: Pulumi's CLI failed.
+        EngineError: Pulumi's CLI failed: a CommandError in the block.
         Interrupted: A signal ended the operation.
+        Whatever else the block raises.
     """
     variables = variables_set(stack.workspace.env_vars)
     deletions = Deletions(stack)
@@ -219,8 +223,8 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
 
 
 def _explain(action: Action, operation: Operation, error: automation.errors.CommandError) -> str:
-    """Why an operation failed and what to do: for a removal first of a host that does not answer,
-    then of single teams, then of the whole run.
+    """Why an operation failed and what to do: for a removal first of a cluster that does not
+    answer, then of single teams if nothing else failed, then of the whole run.
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:

@@ -23,7 +23,8 @@ def run_ended(report: Report, signals: resume.Signals) -> Iterator[None]:
     """End the run that `report` records if a resource is stuck, every other step has ended, and no
     event came for ten seconds.
 
-    The engine gets SIGINT, so that it saves its state.
+    The engine gets SIGINT, so that it saves its state, and its run fails. A thread watches for
+    that until the block ends.
     """
     done = threading.Event()
 

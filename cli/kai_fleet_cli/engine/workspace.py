@@ -94,7 +94,8 @@ def open_stack(
 
 
 def last_state(stack: automation.Stack) -> State:
-    """The stack's state: at the first call as the stack was opened, then read anew.
+    """The stack's state: at the first call as the stack was opened, then read anew; read at once
+    if opening created it.
 
     Raises CommandError if it cannot be read.
     """
