@@ -68,7 +68,9 @@ class FieldChange:
         return _excerpt(old, start, most), _excerpt(new, start, most)
 
     def _text(self, value: object) -> str:
-        """A value in words: UNSET for None, `unlimited` for what KAI takes as that."""
+        """A value in words: UNSET for None, `unlimited` for what KAI takes as that in the resources
+        of a queue.
+        """
         if value is None:
             return UNSET
         if "resources." in self.path and is_unlimited_in_spec(value):
@@ -96,8 +98,9 @@ def _excerpt(text: str, start: int, length: int) -> str:
 class Change:
     """A change of one resource.
 
-    `replaced` is deleted and created again; only the engine can say it. `team` is "" on the host.
-    `fields` are empty if the resource is created or deleted; a replaced one may have none either.
+    `replaced` is deleted and created again; two plans alone do not tell it. `team` is "" on the
+    host. `fields` are empty if the resource is created or deleted; a replaced one may have none
+    either.
     `top` is the URN of the outermost component of this project around the resource, or of the
     resource itself if it is that; "" without one. `ends_gpu_pods`: it upgrades GPU drivers.
     """
@@ -145,7 +148,7 @@ class Consequence(NamedTuple):
     that of the resource's own type; "" fits any. `kinds` are kinds of change with spaces between
     them. With `fields`, the path of a changed field has to begin with one of these, except
     for a replaced resource; one with `-` in front means a field that the change removes. Without a
-    `section`, the change is not worth a line.
+    `section`, the change is not worth a line. `words` are "" if kind and fields say enough.
     """
 
     component: str
@@ -257,8 +260,8 @@ def _changed_fields(old: object, new: object, path: str = "") -> Iterator[FieldC
     """The fields that differ, at any depth.
 
     Lists of different lengths count as one field; so do values of different types, such as 1 and
-    true. A mapping that is absent on one side gives a change for each of its fields. An absent
-    field and null are the same. The paths begin with `path`.
+    true. A mapping that is absent on one side gives a change for each of its fields, an empty one
+    a change of its own. An absent field and null are the same. The paths begin with `path`.
     """
     if _are_mappings(old, new):
         for key in sorted({*pairs(old), *pairs(new)}):
@@ -318,6 +321,7 @@ def registered(urn: str, resource_type: str, resource: Resource) -> Registered:
 def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine] = ()) -> Summary:
     """The summary of these changes, with every section, empty ones too; `refused` are lines of it.
 
+    The lines of a section are in the order of the changes; `granted` and `secret` get none here.
     If a component of ours is created or deleted, one line stands for all its resources. Losses in
     it still get lines: all of them, but of a deleted team only namespaces and releases.
     """
@@ -364,8 +368,9 @@ def _component_line(change: Change, resource_count: int) -> SummaryLine:
 def _words(change: Change, consequence: str) -> str:
     """The words of a summary's line: `consequence` unless it is "", then the change's fields.
 
-    The version is before all other fields. After three the rest are counted. A resource that is
-    created or deleted, and a policy, has no fields there. Without both the kind of change is named.
+    The version is before all other fields. After three the rest are counted. Paths are without
+    `spec.` and `resources.`. A resource that is created or deleted, and a policy, has no fields
+    there. Without both the kind of change is named; a policy `changes what it refuses`.
     """
     if change.kind in ("created", "deleted") or not change.fields:
         return consequence or f"is {change.kind}"
@@ -387,7 +392,10 @@ def carries_out(change: Change) -> bool:
 
 
 def _consequence_of(change: Change) -> Consequence:
-    """The first row of consequences.yaml that fits a change; the last one fits each."""
+    """The first row of consequences.yaml that fits a change; the last one fits each.
+
+    For an upgrade of GPU drivers UPGRADES_DRIVERS, before all rows.
+    """
     if change.ends_gpu_pods:
         return UPGRADES_DRIVERS
     return next(row for row in CONSEQUENCES if _fits(row, change))

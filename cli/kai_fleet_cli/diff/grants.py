@@ -62,8 +62,8 @@ def _queues_in(folder: Path, name: str) -> object:
 def granted_lines(before: Settings | None, now: Settings | None) -> list[SummaryLine]:
     """A line for each key that lets one team, or all of them, do more than before.
 
-    Without settings before, all that is more than the defaults counts; without settings now,
-    nothing does.
+    A line is of HOST if its key is not one team's. Without settings before, all that is more than
+    the defaults counts; without settings now, nothing does.
     """
     if now is None:
         return []
@@ -137,7 +137,9 @@ def _in_list(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
-    """The list's key if elements are added or dropped, as `marks` say which of that grants more."""
+    """The list's key for elements that are added and for dropped ones, as `marks` say which of that
+    grants more. Their order does not count.
+    """
     added = [_shown(element) for element in new if element not in old]
     dropped = [_shown(element) for element in old if element not in new]
     if added and Grants.LESS not in marks:
@@ -150,7 +152,8 @@ def _grants_less(old: object, new: object, marks: Sequence[object]) -> bool:
     """Whether a value grants less than a different one before it, or as much.
 
     By the mark, else by the value: false and None grant less, and so does a smaller number or
-    Kubernetes quantity. False if the two cannot be compared, and always with the mark OTHER.
+    Kubernetes quantity. False if the two cannot be compared, and always with the mark OTHER. Raises
+    ValueError if a mark Rising has the old value and not the new one.
     """
     if Grants.OTHER in marks:
         return False

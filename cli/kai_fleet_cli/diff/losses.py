@@ -18,8 +18,8 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
     """What an update from `state` to `planned` loses: lines of the section `lost`.
 
     They are about resources that are deleted or replaced, and about upgrades of GPU drivers. Only
-    deletions that consequences.yaml calls a loss have a line. Values that only the update can tell
-    count as unchanged.
+    what consequences.yaml calls a loss has a line. A resource counts as replaced if its name or
+    namespace changes, and not if only the update can tell that.
     """
     base = dict[str, Registered]()
     for urn, resource in state.resources.items():

@@ -26,7 +26,7 @@ def lost_contents(state: State, uids: Mapping[str, str]) -> dict[str, str]:
 
     `uids` are the UIDs as they are now, by vCluster, of those that answer.
 
-    Raises KeyError or ValueError for a wait that kai-fleet did not write.
+    Raises one of MALFORMED for a wait that kai-fleet did not write.
     """
     return {
         name: contents_inside(state, vcluster.urn)
@@ -42,7 +42,7 @@ def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[
     `state` is the state before that update. Before it, a vCluster whose namespace was deleted does
     not answer, so nothing tells that it will be another one.
 
-    Raises KeyError or ValueError for a wait that kai-fleet did not write.
+    Raises one of MALFORMED for a wait that kai-fleet did not write.
     """
     uids = dict[str, str]()
     for step in steps:
@@ -65,7 +65,7 @@ def summary_lines(lost: Mapping[str, str], advice: str = _ADVICE) -> list[Summar
 
 def contents_inside(state: State, vcluster: str) -> str:
     """What the state has in a vCluster, in words: its KAI, its queues and its workloads, as in
-    `Deployment demo/web`.
+    `Deployment demo/web`. A part that is not there is left out.
 
     `vcluster` is the URN of the vCluster's component. The words end in "and all that its users
     made", which no state has.
@@ -93,7 +93,7 @@ def _resources_inside(state: State, vcluster: str) -> list[Resource]:
 
 
 def _queues_in(resources: Iterable[Resource]) -> set[str]:
-    """The names of the queues in trees."""
+    """The names of the queues in those of the resources that are queue trees."""
     names = set[str]()
     for resource in resources:
         if resource["type"] == QUEUES:

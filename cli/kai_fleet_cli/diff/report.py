@@ -52,9 +52,9 @@ class Base:
         is_new: The stack has no file at the commit.
         error: Why there is no plan; "" if there is one, or if the stack has no file.
         secrets: The ciphertexts of all stack files at the commit.
-        unplanned: Keys of the stack's file that no plan shows, with their text.
+        unplanned: Keys of the stack's file that no plan shows, with their values as JSON.
         settings: The settings of the stack's file, as the code here reads them; None if too little
-            of it is right.
+            of it is right, or it is not there.
     """
 
     ref: str
@@ -77,8 +77,9 @@ class DiffReport:
     """The result for a reviewer.
 
     `now` is the plan of the work tree, None if that has no file for the stack. `note` says why
-    there are no two plans to compare; else it is "". `changes` are those between the plans;
-    `summary` also has what no plan shows: refusals, grants, secrets and other keys of the file.
+    there are no two plans to compare; else it is "". `changes` are those between the plans, all
+    resources of a new stack; `summary` also has what no plan shows: refusals, grants, secrets and
+    other keys of the file. Both are empty if `now` is None.
     """
 
     stack: str
@@ -123,7 +124,7 @@ class DiffReport:
         return self.now.problems if self.now else ()
 
     def record(self) -> dict[str, object]:
-        """The diff's JSON, with a key for each section of the summary."""
+        """The diff's JSON, with a key for each section of the summary; none without a file now."""
         record: dict[str, object] = {
             "stack": self.stack,
             "base": {
@@ -228,8 +229,8 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[S
     """What an update refuses although the plan is fine, such as the removal of a team that the file
     does not name as removed.
 
-    The rules judge the file once more, as if the base's resources were deployed. Raises UserError
-    if the file cannot be read.
+    `resources` are those of the base. The rules judge the file once more, as if these were
+    deployed. Raises UserError if the file cannot be read.
     """
     deployed = of_resources(
         (resource.urn, resource.type, resource.inputs) for resource in resources
@@ -242,7 +243,7 @@ def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[S
 
 
 def base_at(root: Path, ref: str, stack: str) -> Base:
-    """The plan of a stack at `ref`.
+    """The base with the plan of a stack at `ref`, or with the reason why it has none.
 
     The commit's files are unpacked into a temporary folder, and its own code makes the plan: it
     runs here, with this process's environment. The folder is always removed: also at SIGTERM, which

@@ -89,14 +89,16 @@ class Failure:
     def sentence(self, fields: Mapping[str, str], run: str = "", *, refreshed: bool = False) -> str:
         """The cause, and the first repair that there is: `refreshed`, the command, `do`.
 
-        The values of `fields` are in it as they are, also their control characters.
+        Without any the cause alone. The values of `fields` are in it as they are, also their
+        control characters.
 
         Args:
             fields: Values for the templates.
             run: The template of a command in place of the row's; "" for the row's.
-            refreshed: The run had refreshed the state.
+            refreshed: The run had refreshed the state; only then `refreshed` counts.
 
-        Raises KeyError if a template names a field that `fields` lack.
+        Raises:
+            KeyError: A template names a field that `fields` lack.
         """
         cause = self.cause.format(**fields)
         if refreshed and self.refreshed:
@@ -113,7 +115,10 @@ class Failure:
 
 
 def repaired(cause: str, command: str = "") -> str:
-    """The sentence with a cause and the command that repairs it; `command` is "" for none."""
+    """The sentence with a cause and the command that repairs it; `command` is "" for none.
+
+    It ends with the advice to run the same command again.
+    """
     repair = f". Repair it with: {command}" if command else ""
     return f"{cause}{repair}, then run the same command again"
 
@@ -178,12 +183,15 @@ def explain(
 ) -> str:
     """Why an operation failed and what to do, as a sentence.
 
+    By the first row about whole runs that matches, else by the last error in the CLI's output; if
+    that has none, it refers to the lines above.
+
     Args:
         what: The operation, such as "the update".
         stack: The stack.
         error: The failure of the CLI.
         environment: Variables that the engine had besides those of this process.
-        resume_command: The command that refreshes and updates.
+        resume_command: The command that refreshes, then updates or removes.
         failed: Errors of resources by URN. If there are any, they stand for the CLI's standard
             output; its exit code and standard error count as well.
         resources: The resources whose step failed, by URN. Rows about a Helm release count only if
@@ -261,7 +269,7 @@ def cause_and_repair(
     Args:
         text: The engine's output; `\\"` in it counts as a quote.
         stack: The stack.
-        resume_command: The command that refreshes and updates.
+        resume_command: The command that refreshes, then updates or removes.
         environment: Variables that the engine had besides those of this process.
         release: The inputs of the Helm release that failed; empty if not exactly one did. Rows
             about a release match only with one.
@@ -289,7 +297,7 @@ def cause_and_repair(
 def is_of_api(text: str) -> bool:
     """Whether the first row about a whole run that matches says that an API server fails.
 
-    False if no row matches.
+    Rows about a Helm release match here, too. False if no row matches.
     """
     for row in table()[Section.STACK]:
         if row.match(text) is not None:

@@ -86,8 +86,8 @@ def compaction(team: str, kubectl: str = "kubectl") -> str:
 def _repair_volumes(api: Api, team: str, store: ChartStore) -> tuple[str, str]:
     """Cause and command, by the first that applies.
 
-    The store has no volume, or one that grows already: no command. All its volumes have room now:
-    restart its workload. A StorageClass lets no volume grow: let it. Else grow the volumes and
+    The store has no volume, or one that grows already: the command is "". All its volumes have room
+    now: restart its workload. A StorageClass lets no volume grow: let it. Else grow the volumes and
     restart the workload. Raises KubeError, or one of MALFORMED.
     """
     names = store.claims(team)

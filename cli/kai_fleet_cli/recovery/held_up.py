@@ -87,7 +87,10 @@ def is_of_resource(urn: str) -> bool:
 
 
 def _is_on_host(resource: Resource) -> bool:
-    """Whether a resource is an object or a release in the host cluster."""
+    """Whether a resource is an object or a release in the host cluster.
+
+    False for a queue tree, a command, and a resource that is not known.
+    """
     is_of_kubernetes = str(resource.get("type")).startswith("kubernetes:")
     return is_of_kubernetes and not clusters_of(resource)
 
@@ -110,7 +113,7 @@ class _Error:
 
     Attributes:
         stack: The stack.
-        resume_command: The command that refreshes and updates.
+        resume_command: The command that refreshes, then updates or removes.
         team: The team.
         urn: The URN of the resource.
         message: The error.
@@ -138,12 +141,14 @@ class _Error:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the resource is in the team's vCluster; False if it is not known."""
+        """Whether the resource is in the team's vCluster or deleted with it; False if it is not
+        known.
+        """
         return bool(clusters_of(self.resource))
 
     @property
     def is_namespace(self) -> bool:
-        """Whether the resource is a namespace."""
+        """Whether the resource is a namespace; False if it is not known."""
         return self.inputs.get("kind") == "Namespace"
 
     @property
@@ -216,7 +221,7 @@ def explain(
     Args:
         lead: The words before the names of the teams, on the first line.
         stack: The stack.
-        resume_command: The command that refreshes and updates.
+        resume_command: The command that refreshes, then updates or removes.
         teams: The errors of each team, by URN.
         resources: The resources of the stack by URN.
         refreshed: The run had refreshed the state.
@@ -235,10 +240,11 @@ def explain(
 def _cause_and_repair(error: _Error) -> str:
     """Cause and repair by the first row about teams that matches.
 
-    A row with `finds` reads the cluster. If that raises one of CLUSTER_ERRORS, the row's own texts
-    count; if they raise one, too, the next row counts. Without any, cause and repair are those of a
-    row about whole runs if the resource is on the host, else the engine's words, of at most 300
-    characters and without control characters.
+    A row with `inside` is not for a resource that is known to be on the host. A row with `finds`
+    reads the cluster. If that raises one of CLUSTER_ERRORS, the row's own texts count; if they
+    raise one, too, the next row counts. Without any, cause and repair are those of a row about
+    whole runs if the resource is on the host, else the engine's words, of at most 300 characters
+    and without control characters.
     """
     is_on_host = _is_on_host(error.resource)
     message = error.message.replace(f"\\{failures.QUOTE}", failures.QUOTE)
@@ -275,7 +281,7 @@ def _row_sentence(
     error: _Error,
     groups: Mapping[str, str],
 ) -> str:
-    """Cause and repair of a row.
+    """Cause and repair of a row; `groups` are those of its match.
 
     Raises one of CLUSTER_ERRORS if the cluster does not have what the row names, or does not
     answer.
@@ -284,7 +290,7 @@ def _row_sentence(
     command = row.run
     if "hook" in groups:
         configuration, is_of_kai = _webhook(error, groups["hook"])
-        fields["config"] = _object(configuration)
+        fields["config"] = _safe_object(configuration)
         if is_of_kai and row.run_kai:
             command = row.run_kai
     if "{held}" in command:
@@ -304,12 +310,12 @@ def _held_objects(error: _Error, queues: str) -> str:
     without a kind, `metadata` or a name.
     """
     if queues:
-        return " ".join(_object(f"queue/{name}") for name in queues.split(", "))
+        return " ".join(_safe_object(f"queue/{name}") for name in queues.split(", "))
     if error.is_namespace:
         raise KeyError("Namespace")
     kind = error.inputs["kind"].lower()
     metadata = error.inputs["metadata"]
-    name = _object(f"{kind}/{metadata['name']}")
+    name = _safe_object(f"{kind}/{metadata['name']}")
     return f"{name} -n {metadata['namespace']}" if "namespace" in metadata else name
 
 
@@ -402,8 +408,8 @@ def _webhook(error: _Error, name: str) -> tuple[str, bool]:
     """The first object that has the vCluster's webhook of that name, as `kind/name`, and whether
     KAI serves the webhook. Validating webhooks are before mutating ones.
 
-    The name is the tenant's: `_object` checks it for a command. Raises KeyError if there is no such
-    webhook, or another of CLUSTER_ERRORS.
+    The name is the tenant's: `_safe_object` checks it for a command. Raises KeyError if there is no
+    such webhook, or another of CLUSTER_ERRORS.
     """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
@@ -418,7 +424,7 @@ def _webhook(error: _Error, name: str) -> tuple[str, bool]:
     raise KeyError(name)
 
 
-def _object(name: str) -> str:
+def _safe_object(name: str) -> str:
     """`kind/name` for a command, as given. Raises KeyError for one that Kubernetes would not take:
     it could contain more commands.
     """

@@ -29,11 +29,11 @@ class Interrupted(SystemExit):
 
 @dataclass
 class Signals:
-    """The signal that came while the engine ran.
+    """The SIGINT or SIGTERM that came to this process within `graceful_shutdown`.
 
     Attributes:
         number: The signal; 0 for none. Later signals do not change it.
-        received: Set once the engine has the signal, too.
+        received: Set once the engine says that it has a signal, too, whoever sent that.
     """
 
     number: int = 0
@@ -120,7 +120,7 @@ def up_command(stack: str, removed: Sequence[str] = ()) -> str:
 
 
 def yes_flag(names: Sequence[str]) -> str:
-    """` --yes NAME…`, which agrees to losses of these teams; "" for no names."""
+    """` --yes NAME…`, which agrees to losses of these teams or of the stack; "" for no names."""
     return f" --yes {' '.join(names)}" if names else ""
 
 

@@ -47,7 +47,8 @@ class State:
     """A stack's state.
 
     Attributes:
-        resources: The resources by URN, each after those on which it depends.
+        resources: The resources by URN, each after those on which it depends. Of several with one
+            URN, such as a new one and an old one that is still to be deleted, it has the last.
         pending: The operations that a run began and did not finish.
     """
 
@@ -74,7 +75,7 @@ class State:
         Not those whose last update was one of kai-fleet before 0.5, which kept no environment, nor
         old ones that are still to be deleted after their replacement.
 
-        Raises KeyError or ValueError for a wait that kai-fleet did not write.
+        Raises one of MALFORMED for a wait that kai-fleet did not write.
         """
         vclusters: dict[str, KnownVcluster] = {}
         for urn, resource in self.resources.items():
@@ -101,9 +102,10 @@ def exported(
     workspace: automation.Workspace,
     stack: str,
 ) -> State:
-    """Read a stack's state with its secrets encrypted. Raises CommandError if it cannot be read.
+    """Read a stack's state with its secrets encrypted.
 
-    The Automation API's own export decrypts them, and takes twice as long.
+    The Automation API's own export decrypts them, and takes twice as long. Raises CommandError if
+    the state cannot be read, and as `of_export` for an answer of another form.
     """
     return of_export(_stack_json(workspace, stack, "export"))
 
@@ -111,7 +113,7 @@ def exported(
 def of_export(document: Mapping[str, Any]) -> State:
     """The state in the JSON of `pulumi stack export`; an empty one before the first update.
 
-    Raises KeyError or TypeError for JSON of another form.
+    Raises KeyError, TypeError or AttributeError for JSON of another form.
     """
     deployment = document.get("deployment") or {}
     resources = deployment.get("resources") or []
@@ -141,7 +143,10 @@ def _stack_json(
     stack: str,
     *arguments: str,
 ) -> Any:
-    """The parsed JSON of a `pulumi stack` command. Raises CommandError if the command fails."""
+    """The parsed JSON of a `pulumi stack` command; `arguments` are those behind `stack`.
+
+    Raises CommandError if the command fails, ValueError if it prints no JSON.
+    """
     command = ["stack", *arguments, "--stack", stack]
     variables = dict(workspace.env_vars)
     result = workspace.pulumi_command.run(command, workspace.work_dir, variables)
@@ -162,7 +167,10 @@ def clusters_of(resource: Resource) -> set[str]:
 
 
 def urns_within(clusters: set[str], resources: Resources) -> list[str]:
-    """The URNs of resources in these vClusters, which are as `clusters_of` has them."""
+    """The URNs of resources in these vClusters or deleted with them, in the order of `resources`.
+
+    `clusters` are as `clusters_of` has them.
+    """
     return [urn for urn, resource in resources.items() if clusters & clusters_of(resource)]
 
 
