@@ -29,7 +29,7 @@ def with_value(text: str, keys: Keys, value: object, name: str) -> str:
 
     Args:
         text: The text, which `reading.parse` has accepted.
-        keys: The keys that lead to the value, from the top.
+        keys: The keys that lead to the value, from the top: `config` is the first.
         value: The value; GONE removes the key.
         name: The name of the file, for messages.
 

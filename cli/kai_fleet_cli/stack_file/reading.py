@@ -182,7 +182,11 @@ def usable_settings_of(stack: str) -> Settings:
 def verdict_of_keys(
     raw: Mapping[str, object], path: Path, stack: str
 ) -> validation.SettingsVerdict:
-    """The settings of a stack's file and the mistakes of its keys; `raw` are the keys as `read`."""
+    """The settings of a stack's file and the mistakes of its keys; no rule is asked.
+
+    `raw` are the keys as `read` returns them. `path` tells where a platform's file is, `stack` is
+    for the commands in messages.
+    """
     return validation.validate(raw, facts_of=facts_beside(path), stack=stack, only=())
 
 

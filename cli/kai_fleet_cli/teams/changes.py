@@ -34,7 +34,7 @@ class DeclaredTeam:
 
     Attributes:
         name: The team.
-        path: Its key, as messages name it.
+        path: Its key, as messages name it: `kai-fleet:teams.ml`, or `kai-fleet:team`.
         mode: The mode of its scheduler.
         version: The version of its own KAI; None in another mode than virtual, or if neither the
             team nor the stack's defaults name one.
@@ -61,7 +61,7 @@ class StackFile:
         text: Its text.
         raw: Its `kai-fleet:` keys, with `[secret]` for an encrypted value.
         teams: The teams by name.
-        is_team_stack: The stack is one team's own.
+        is_team_stack: The stack is one team's own: the file has `team`.
     """
 
     stack: str
@@ -77,7 +77,11 @@ class StackFile:
         return pairs(self.raw.get("teamStacks"))
 
     def team(self, name: str) -> DeclaredTeam:
-        """The team of that name. Raises UserError, which names the teams that there are."""
+        """The team of that name.
+
+        Raises UserError if the file has none: it says whether the team has a stack of its own, else
+        it names the teams that there are.
+        """
         if name in self.teams:
             return self.teams[name]
         if name in self.grants:
@@ -123,7 +127,8 @@ def _declared_team(
 ) -> DeclaredTeam:
     """A team of a stack file, whose scheduler takes what it leaves out from `defaults`.
 
-    It takes the version only if its mode is that of the defaults.
+    `values` are the team's keys, `defaults` those of the stack's `scheduler`. It takes the version
+    only if its mode is that of the defaults, by default virtual.
     """
     scheduler = pairs(get(values, "scheduler"))
     default_mode = defaults.get("mode", _DEFAULT_MODE)
@@ -185,7 +190,7 @@ def _edited(file: StackFile, keys: Keys, value: object) -> str:
     """The file's text with a value at `keys`.
 
     Raises UserError if YAML anchors prevent that; or, with the findings of `fleet plan`, if a key
-    above it has a value that is no mapping.
+    above it has a value that is no mapping. To remove a key that is not there raises KeyError.
     """
     try:
         return with_value(file.text, keys, value, file.path.name)
@@ -228,7 +233,7 @@ def add(
 
     `version` is "" for none, `pool` the labels of the team's nodes, `gpus` a number of whole GPUs.
     `queues` has leaf queues with their GPUs in mode virtual, and the leaf that the team gets in
-    mode host, with "".
+    mode host, with "". In another mode it does not count.
 
     Raises:
         UserError: The team exists, here or with a stack of its own; the stack is a team's; or as
@@ -318,7 +323,8 @@ def own_kai_version(file: StackFile, team: DeclaredTeam) -> str:
 def remove(file: StackFile, team: DeclaredTeam) -> Change:
     """Remove a team with everything in it.
 
-    Raises UserError if the stack is the team's own, or as `_edited`.
+    Raises UserError if the stack is the team's own, or as `_edited`; KeyError for a team whose name
+    has a dot.
     """
     if file.is_team_stack:
         raise UserError(
@@ -342,13 +348,14 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     Args:
         change: The change.
         yes: Run the update without a question. Else a terminal is asked: for the name of a team
-            that is removed, which also runs the update, or whether to run it.
-        no_up: Write the file without a question and without an update.
+            that is removed, which also runs the update, or whether to run it. Without a terminal
+            the file is written, and the command that runs the update is printed.
+        no_up: Write the file without a question and without an update, also with `yes`.
 
     Raises:
         UserError: There is nobody to ask about a removal, or the answer is no; the rules refuse the
             change; something else changed or deleted the file, or it cannot be written; or the
-            update failed. If it began nothing, the file is as it was.
+            update failed. If its last run began nothing, the file is as it was.
         EOFError: stdin ends at a question.
         Interrupted: A signal ended the update. The file keeps the edit.
     """
@@ -405,7 +412,7 @@ def _show(change: Change) -> None:
 
 
 def _ask(change: Change, *, yes: bool, no_up: bool) -> bool:
-    """Whether to run the update: as the flags say, else as a person at the terminal answers.
+    """Whether to run the update: as the flags say, `no_up` before `yes`, else as a person answers.
 
     Without a terminal it is not run. Raises UserError if the name of a removed team is not typed,
     EOFError at the end of stdin.
@@ -429,8 +436,9 @@ def _update_command(change: Change) -> str:
 def _update(change: Change) -> None:
     """Run the update of a change that is written.
 
-    If it fails before it changed anything, restore the file, unless something else changed the
-    file meanwhile. If it fails for other teams only, print that the change is done.
+    If it fails, and its last run of the engine began nothing, restore the file, unless something
+    else changed the file meanwhile. If it fails for other teams only, print that the change is
+    done.
 
     Raises:
         UserError: The update failed. The message says what became of the file, or which command
@@ -458,7 +466,8 @@ def _update(change: Change) -> None:
 def _way_on(change: Change, message: str) -> str:
     """A failed update's message with the command that goes on after the edit.
 
-    The same command would edit again, so the message names the update in its place.
+    The same command would edit again, so the message names the update in its place. A message with
+    the command that refreshes and goes on is returned as it is.
     """
     repair, same_command, _ = message.partition("run the same command again")
     if same_command:

@@ -32,12 +32,12 @@ _SECONDS_PER_DAY: Final = 24 * 3600
 
 
 def read(stack: str) -> object:
-    """The outputs of a stack, secrets in clear. Raises UserError as `stack_command_json` does."""
+    """The outputs of a stack, secrets in clear. Raises as `stack_command_json` does."""
     return stack_command_json(stack, "output", "--json", "--show-secrets")
 
 
 def versions_of(outputs: object) -> dict[str, str | None]:
-    """The KAI version of each team in a stack's outputs; None if it runs no KAI of its own.
+    """The KAI version of each team in a stack's outputs; None if it has no KAI of its own.
 
     A text that is no version counts as none, and a team whose name is no team's is left out: both
     are safe to show and to put into a command. Empty for outputs without teams.
@@ -68,10 +68,13 @@ def kubeconfig_of(outputs: object, team: str) -> str | None:
 
 
 def stack_command_json(stack: str, *arguments: str) -> Any:
-    """The parsed JSON of a `pulumi stack` command.
+    """The parsed JSON of a `pulumi stack` command; `arguments` are those behind `stack`.
+
+    It runs in the environment of `for_stack`, which restarts what died in a sandbox.
 
     Raises:
         UserError: The stack was never updated, its state cannot be read, or `for_stack` refuses it.
+        ValueError: The command prints no JSON.
     """
     command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
     variables = {**os.environ, **for_stack(stack, validated=False).variables}
@@ -91,8 +94,9 @@ def stack_command_json(stack: str, *arguments: str) -> Any:
 def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     """The KAI version of a team in the newest finished update in which it was not the file's.
 
-    A version that the team left out is the one of the stack's defaults then. None if there is no
-    such update. Raises UserError as `stack_command_json` does.
+    A version that the team left out is the one of the stack's defaults then. An update whose
+    configuration lacks the team, or has no JSON text there, does not count. None if there is no
+    such update. Raises as `stack_command_json` does.
     """
     _, key, *below = team.keys
     for update in stack_command_json(stack, "history", "--json"):
@@ -146,7 +150,7 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
             create tokens.
         days: How long the token is to work. The API server may shorten that.
         platform: The stack of the platform, for messages.
-        file: The kubeconfig with the context; None for your own.
+        file: The kubeconfig with the context; None or "" for your own.
 
     Raises:
         UserError: The cluster refuses a token, does not answer, or answers without a token; or the
