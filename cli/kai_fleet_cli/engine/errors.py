@@ -9,9 +9,8 @@ class EngineError(UserError):
     """An update, a preview or a removal that failed, or a stack that cannot be opened.
 
     Attributes:
-        began: The operation's last run of the engine had begun to change something.
-        teams: The teams for which an update failed, if nothing outside them did; else empty. If the
-            engine ended early, the update of other teams may not be done, either.
+        began: A run of the engine had begun to change something.
+        teams: The teams for which an update failed, if it is done for all others; else empty.
     """
 
     def __init__(

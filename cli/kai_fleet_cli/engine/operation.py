@@ -58,6 +58,7 @@ class Operation:
         signals: The signal that ended the operation, if any.
         deletions: The namespaces that the engine is deleting.
         report: The report of the last run; empty before the first. Those of a refresh are not here.
+        began: A run of `update` began a step that changes something.
         refreshed: The operation refreshed the state.
         failed: The state of each resource whose step failed in any ended run of `update`, by URN.
         parents: The URN of each resource's parent in those runs, by URN.
@@ -69,6 +70,7 @@ class Operation:
     signals: resume.Signals
     deletions: Deletions
     report: Report = field(default_factory=Report)
+    began: bool = False
     refreshed: bool = False
     failed: dict[str, Resource] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
@@ -110,6 +112,7 @@ class Operation:
                     **self.engine_options(self.report),
                 )
             finally:
+                self.began |= self.report.began
                 self.failed |= self.report.failed
                 self.parents |= self.report.parents
 

@@ -185,10 +185,10 @@ def _update(operation: Operation) -> None:
             tree = operation.tree_of(operation.known_state())
             failed = held_up.by_team(left_out, tree.parents, tree.resources)
             break
-    lead = "the update is done, but for"
     if operation.report.ended_early:
-        lead = "the update failed for"
-    raise EngineError(_explain_teams(operation, lead, failed), teams=failed)
+        raise EngineError(_explain_teams(operation, "the update failed for", failed))
+    message = _explain_teams(operation, "the update is done, but for", failed)
+    raise EngineError(message, teams=failed)
 
 
 @contextmanager
@@ -212,7 +212,8 @@ def _running(action: Action, stack: automation.Stack, resume_command: str) -> It
             except automation.errors.CommandError as error:
                 signals.check()
                 message = _explain(action, operation, error)
-                raise EngineError(message, began=operation.report.began) from None
+                began = operation.began or operation.report.began
+                raise EngineError(message, began=began) from None
     except resume.Interrupted:
         if action is not Action.PREVIEW:
             say(

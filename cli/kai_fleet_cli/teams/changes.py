@@ -436,8 +436,8 @@ def _update_command(change: Change) -> str:
 def _update(change: Change) -> None:
     """Run the update of a change that is written.
 
-    If it fails, and its last run of the engine began nothing, restore the file, unless something
-    else changed the file meanwhile. If it fails for other teams only, print that the change is
+    If it fails, and no run of the engine began anything, restore the file, unless something else
+    changed the file meanwhile. If it fails for other teams only, print that the change is
     done.
 
     Raises:

@@ -302,12 +302,16 @@ class Engine:
 
     name = "prod"
 
-    def __init__(self, tmp_path, refusing, message=DENIED, op="update"):
+    def __init__(self, tmp_path, refusing, message=DENIED, op="update", locked_after=9):
         self.workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
+        self.locked_after = locked_after
         self.refusing, self.message, self.op, self.left_out = refusing, message, op, []
 
     def up(self, *, on_event, exclude, **_):
         self.left_out.append(list(exclude or ()))
+        if len(self.left_out) > self.locked_after:
+            locked = automation.CommandResult("", "error: the stack is currently locked", 255)
+            raise automation.errors.CommandError(locked)
         refused = [urn for urn in self.refusing if urn not in self.left_out[-1]]
         for urn in refused:
             top = f"{TEAM}::{urn.rpartition('::')[2].partition('-')[0]}" if TEAM in urn else ROOT
@@ -367,6 +371,25 @@ def test_up_leaves_out_what_the_engine_cannot_go_on_beside(updated, op):
     message, left_out = updated(queues_of("ml"), op=op)
     assert left_out == [[], [queues_of("ml")]]
     assert message.startswith("the update is done, but for team ml\nteam ml: ")
+
+
+def test_an_update_has_begun_whose_first_run_changed_something(tmp_path, updated):
+    engine = Engine(tmp_path, [queues_of("ml")], op="delete-replaced", locked_after=1)
+    with pytest.raises(EngineError) as why:
+        runs.up(engine)
+    assert len(engine.left_out) == 2
+    assert why.value.began
+
+
+@pytest.mark.parametrize(
+    ("message", "teams"),
+    [(DENIED, ("ml",)), (f"Resource monitor has terminated: {DENIED}", ())],
+)
+def test_an_update_that_ended_early_is_done_for_no_team(tmp_path, updated, message, teams):
+    with pytest.raises(EngineError) as why:
+        runs.up(Engine(tmp_path, [queues_of("ml")], message))
+    assert "for team ml" in str(why.value)
+    assert why.value.teams == teams
 
 
 @pytest.fixture
