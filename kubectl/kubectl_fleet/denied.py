@@ -6,9 +6,10 @@ from typing import Final
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import RESERVED
 from kai_usage.objects import Object, last_seen
+from kai_usage.scheduling import meaning_of_messages
 from kai_usage.words import short_line
 from kubectl_fleet.cluster import Snapshot
-from kubectl_fleet.messages import Reason, reason_of_messages
+from kubectl_fleet.messages import Reason, in_sentences
 
 _MAX_EVENT_AGE_SECONDS: Final = 900.0
 # The last two are events of KubeRay about a RayCluster.
@@ -67,9 +68,12 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     creator = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
     if _is_over(snapshot, kind, creator, event):
         return None
-    text = short_line(event.get("message") or "its event does not say why")
+    text = event.get("message") or "its event does not say why"
     look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
-    reason = reason_of_messages([text], snapshot.kubectl) or Reason(text, look)
+    reason = Reason(short_line(text), look)
+    known = meaning_of_messages([text], "user")
+    if known is not None:
+        reason = in_sentences(known, kubectl=snapshot.kubectl)
     if creator is not None:
         kind, name = _controller(creator["metadata"], kind, name)
     since = event.get("firstTimestamp") or last_seen(event)

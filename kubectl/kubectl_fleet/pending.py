@@ -9,12 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_usage.amounts import RESOURCES
+from kai_usage.amounts import RESOURCES, in_words
 from kai_usage.pods import Pod
 from kubectl_fleet.denied import denials_in
 from kubectl_fleet.messages import Reason
 from kubectl_fleet.reasons import Reasons
-from kubectl_fleet.table import in_words
 from kubectl_fleet.tree import Usage
 
 _MAX_SECONDS: Final = 20.0  # to find the reasons

@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kai_usage.amounts import in_words, short
 from kai_usage.nodes import Node, SharedGpu
 from kai_usage.pods import Pod
 from kai_usage.words import short_line
-from kubectl_fleet.table import bar, in_words, number_with_noun, short
+from kubectl_fleet.table import bar, number_with_noun
 from kubectl_fleet.tree import Usage
 
 _MAX_GPU_NAME: Final = 12  # characters

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kai_usage.amounts import UNLIMITED
+from kai_usage.amounts import UNLIMITED, short
 from kai_usage.queues import Queue, Share
-from kubectl_fleet.table import BAR_WIDTH, bar, camel, number_with_noun, short
+from kubectl_fleet.table import BAR_WIDTH, bar, camel, number_with_noun
 from kubectl_fleet.tree import Usage
 
 _NAMES: Final = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}

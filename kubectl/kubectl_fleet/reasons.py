@@ -8,27 +8,33 @@ from typing import Final
 
 from kai_usage.amounts import SLACK
 from kai_usage.deployments import is_scheduler
-from kai_usage.keys import FRACTION, MEMORY, POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import exceeded_limits
+from kai_usage.messages import Meaning
 from kai_usage.nodes import gpus_of
-from kai_usage.objects import (
-    Object,
-    annotations_of,
-    condition,
-    has_labels,
-    labels_of,
-    status_of,
-    waiting_containers,
-)
+from kai_usage.objects import Object, condition, has_labels, status_of, waiting_containers
 from kai_usage.pods import Pod
 from kai_usage.queues import upwards
-from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings, surroundings_of
-from kai_usage.words import listed, short_line
-from kubectl_fleet.messages import Reason, reason, reason_of_messages
-from kubectl_fleet.table import in_words, short
+from kai_usage.scheduling import (
+    NO_SURROUNDINGS,
+    PodSurroundings,
+    meaning_of_messages,
+    surroundings_of,
+)
+from kai_usage.waiting import (
+    PATIENCE_SECONDS,
+    closed_gates,
+    no_group,
+    no_queue,
+    no_such_node,
+    not_for_kai,
+    over_limit,
+    reason,
+    too_large,
+)
+from kai_usage.words import listed
+from kubectl_fleet.messages import Reason, in_sentences
 from kubectl_fleet.tree import Usage
 
-_PATIENCE_SECONDS: Final = 60.0  # a shorter wait without a node is normal
 _START_SECONDS: Final = 120.0  # on a node; a pull of an image takes long
 _FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
 _CANNOT_START: Final = (
@@ -42,7 +48,7 @@ _KUBELET_EVENTS: Final = ("FailedCreatePodSandBox", "FailedMount")
 
 
 class Reasons:
-    """Why the pods of a cluster wait; the texts are in the tables of `messages`.
+    """Why the pods of a cluster wait.
 
     Methods yield all reasons that apply, and the first one counts: their order is priority. Events
     belong to a pod by its namespace and name, also those about an earlier pod of that name.
@@ -68,11 +74,18 @@ class Reasons:
         None for a pod that has a node and is on its way; without a node there always is one. The
         phase is not read: a Running pod, too, counts as not started after two minutes.
         """
-        if pod.node:
-            return next(self._not_started(pod), None)
-        return next(self._not_placed(pod))
+        reasons = self._not_started(pod) if pod.node else self._not_placed(pod)
+        first = next(reasons, None)
+        if first is None:
+            return None
+        return in_sentences(
+            first,
+            kubectl=self._view.kubectl,
+            namespace=pod.namespace,
+            name=pod.name,
+        )
 
-    def _not_placed(self, pod: Pod) -> Iterator[Reason]:
+    def _not_placed(self, pod: Pod) -> Iterator[Meaning]:
         """Why a pod has no node: what objects prove, then messages, then that nothing is known.
 
         Objects are scheduling gates, then queues, then nodes. Messages are that of an absent
@@ -82,11 +95,9 @@ class Reasons:
         that nothing is known. Queues, nodes, fractions and PodGroups count only with KAI here.
         """
         kai_is_here = self._view.has_queue_api
-        gates = [str(gate.get("name")) for gate in pod.spec.get("schedulingGates") or ()]
-        if gates:
-            yield reason("gated", names=", ".join(gates))
+        yield from closed_gates(pod)
         if kai_is_here:
-            yield from self._queue(pod) if pod.by_kai else self._not_for_kai(pod)
+            yield from self._queue(pod) if pod.by_kai else not_for_kai(pod)
             yield from self._nodes(pod)
         unscheduled = condition(pod.item, "PodScheduled").get("message") or ""
         messages = [self._absent_runtime_class(pod)]
@@ -95,15 +106,15 @@ class Reasons:
         messages.append(unscheduled)
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        known = reason_of_messages(messages, self._view.kubectl, self._around(pod))
+        known = meaning_of_messages(messages, "user", self._around(pod))
         if known is not None:
             yield known
-        if self._view.seconds_since(pod.created) <= _PATIENCE_SECONDS:
+        if self._view.seconds_since(pod.created) <= PATIENCE_SECONDS:
             yield reason("new")
-        if kai_is_here and pod.by_kai and POD_GROUP not in annotations_of(pod.item):
-            yield reason("no-group", kubectl=self._view.kubectl)
-        message = f": {short_line(unscheduled)}" if unscheduled else ""
-        yield reason("unknown", message=message, **self._describe_values(pod))
+        if kai_is_here:
+            yield from no_group(pod, "pod-grouper")
+        message = unscheduled or "no event that may be read, no condition"
+        yield reason("unknown", message=message)
 
     def _around(self, pod: Pod) -> PodSurroundings:
         """The nodes and claims around a pod, without volumes, which a team may not list.
@@ -130,26 +141,26 @@ class Reasons:
             return ""
         return f'RuntimeClass "{name}" not found'
 
-    def _not_started(self, pod: Pod) -> Iterator[Reason]:
+    def _not_started(self, pod: Pod) -> Iterator[Meaning]:
         """Why a Pending pod with a node does not run; nothing for one on its way.
 
         First the first message of its containers or of its kubelet that is known, also about what
         is in order by now. Then each of a container that cannot start, then that it has had its
         node for more than two minutes, by the time stamp of its condition PodScheduled.
         """
-        texts = [short_line(text) for text in waiting_containers(pod.item)]
+        texts = list(waiting_containers(pod.item))
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")
-        known = reason_of_messages(texts, self._view.kubectl)
+        known = meaning_of_messages(texts, "user")
         if known is not None:
             yield known
         for text in texts:
             if text.startswith(_CANNOT_START):
-                yield reason("container", text=text, **self._describe_values(pod))
+                yield reason("container", message=text)
         placed = condition(pod.item, "PodScheduled").get("lastTransitionTime")
         if self._view.seconds_since(placed) > _START_SECONDS:
-            yield reason("not-started", node=pod.node, **self._describe_values(pod))
+            yield reason("not-started", node=pod.node)
 
     @cached_property
     def _scheduler_serves(self) -> bool:
@@ -159,7 +170,7 @@ class Reasons:
                 return True
         return False
 
-    def _queue(self, pod: Pod) -> Iterator[Reason]:
+    def _queue(self, pod: Pod) -> Iterator[Meaning]:
         """What is wrong with the pod's queue, then with KAI, then limits that it would exceed.
 
         What may not be listed, Queues or Deployments, counts as in order.
@@ -168,32 +179,29 @@ class Reasons:
         name = pod.queue or ""
         if name in queues and queues[name].children:
             leaves = self._usage.leaves_below[name]
-            yield reason("queue-no-leaf", queue=name, queues=listed(leaves))
+            yield reason("queue-no-leaf", queue=name, choice=listed(leaves))
         elif name not in queues and "queues" not in self._view.forbidden:
             choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
-            yield reason("queue-absent" if name else "no-queue", queue=name, queues=choice)
+            absent = reason("queue-absent", queue=name, declared="", choice=choice)
+            yield absent if name else no_queue(pod, choice)
         if not self._scheduler_serves and "deployments" not in self._view.forbidden:
             yield reason("no-scheduler")
         yield from self._limits(pod)
 
-    def _limits(self, pod: Pod) -> Iterator[Reason]:
+    def _limits(self, pod: Pod) -> Iterator[Meaning]:
         """Limits of the pod's queue and of those above it that the pod would exceed.
 
         First those that it exceeds alone, so that it never runs.
         """
         for exceeded in exceeded_limits(pod, self._usage.queues):
-            resource = exceeded.resource
-            queue = exceeded.queue
-            yield reason(
-                "above-limit" if exceeded.alone else "at-limit",
-                asks=in_words(resource, exceeded.requested),
-                limit=in_words(resource, exceeded.limit),
-                held=short(resource, exceeded.in_use),
-                queue=queue.name,
-                top="" if queue.parent else ", and the team's gpus where they are less",
+            is_top = exceeded.queue.parent is None
+            yield over_limit(
+                exceeded,
+                change="have its limit raised in the platform's stack file",
+                how=", and the team's gpus where they are less" if is_top else "",
             )
 
-    def _fractions(self, pod: Pod) -> Iterator[Reason]:
+    def _fractions(self, pod: Pod) -> Iterator[Meaning]:
         """Fractional limits and quotas that the pod would fill exactly, and float sums exceed.
 
         Exactly is by SLACK. Nearest queues first, the limit before the quota.
@@ -209,37 +217,17 @@ class Reasons:
                     more = bound + SLACK
                     yield reason("floats", bound=bound, queue=queue.name, more=more)
 
-    def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
-        """Labels and annotations for KAI on a pod that another scheduler has."""
-        annotations = annotations_of(pod.item)
-        keys = [QUEUE_LABEL] if QUEUE_LABEL in labels_of(pod.item) else []
-        keys += [key for key in (FRACTION, MEMORY) if key in annotations]
-        if keys:
-            scheduler = pod.spec.get("schedulerName")
-            yield reason("not-for-kai", keys=" and ".join(keys), scheduler=scheduler)
-
-    def _nodes(self, pod: Pod) -> Iterator[Reason]:
+    def _nodes(self, pod: Pod) -> Iterator[Meaning]:
         """No node has the labels that the pod asks for, or none that has them has enough GPUs.
 
         The labels are those of `nodeSelector`; affinity and taints do not count. Nothing if nodes
         cannot be listed; nothing about GPUs if those nodes advertise none. Who holds them now does
         not count.
         """
-        selector = pod.spec.get("nodeSelector") or {}
         nodes = self._view.all("nodes")
-        selected = [node for node in nodes if has_labels(node, selector)]
-        if nodes and not selected:
-            labels = ", ".join(f"{key}={value}" for key, value in selector.items())
-            yield reason("no-such-node", labels=labels)
-        most = max(map(gpus_of, selected), default=0.0)
-        devices = pod.gpu.devices_on_node
-        if most and devices > most:
-            yield reason("node-too-small", asks=in_words("gpu", devices), most=most)
-
-    def _describe_values(self, pod: Pod) -> dict[str, str]:
-        """Values for the command `kubectl describe pod` in a text."""
-        return {
-            "kubectl": self._view.kubectl,
-            "namespace": pod.namespace,
-            "name": pod.name,
-        }
+        yield from no_such_node(pod, nodes)
+        selector = pod.spec.get("nodeSelector") or {}
+        selected = [gpus_of(node) for node in nodes if has_labels(node, selector)]
+        most = max(selected, default=0.0)
+        if most:
+            yield from too_large(pod, most, "node")

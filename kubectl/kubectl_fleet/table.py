@@ -14,8 +14,6 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from kai_usage.amounts import UNLIMITED
-
 BAR_WIDTH: Final = 10
 _UNBOUNDED_WIDTH: Final = 100_000
 # Of the parts of a bar: within the quota, borrowed, lent, free.
@@ -69,38 +67,6 @@ def width_of(page: RenderableType, console: Console) -> int:
     return max(console.width, Measurement.get(console, unbounded, page).minimum)
 
 
-def short(resource: str, amount: float) -> str:
-    """An amount with its unit: `2.5` or `500m` for CPU, `64G` for memory, `0.25` for GPUs.
-
-    `resource` is "gpu", "cpu" or "memory", `amount` in GPUs, millicores or 10^6 bytes; -1 gives
-    `unlimited`. At most two digits are after the point. CPU is `500m` below one CPU, else in CPUs;
-    M, G and T are 10^6, 10^9 and 10^12 bytes. A very small amount is `0`, `0m` or `0M`.
-    """
-    if amount == UNLIMITED:
-        return "unlimited"
-    if resource == "gpu":
-        return _two_digits(amount)
-    if resource == "cpu":
-        return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
-    if amount >= 10**6:
-        return f"{_two_digits(amount / 10**6)}T"
-    if amount >= 10**3:
-        return f"{_two_digits(amount / 10**3)}G"
-    return f"{_two_digits(amount)}M" if amount else "0"
-
-
-def in_words(resource: str, amount: float) -> str:
-    """An amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`.
-
-    `resource` and `amount` are as for `short`.
-    """
-    text = short(resource, amount)
-    if resource == "memory":
-        return f"{text} of memory"
-    unit = resource.upper()
-    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"
-
-
 def camel(record: Mapping[str, object]) -> dict[str, object]:
     """A record with its keys in the spelling of JSON: `in_use` becomes `inUse`.
 
@@ -144,8 +110,3 @@ def _longest(cells: Iterable[object], split: Callable[[str], list[str]]) -> int:
     """
     pieces = chain.from_iterable(split(str(cell)) for cell in cells)
     return max(map(cell_len, pieces), default=0)
-
-
-def _two_digits(number: float) -> str:
-    """A number with two digits after the point at most; `0` for one that rounds to it."""
-    return f"{number:.2f}".rstrip("0").rstrip(".")

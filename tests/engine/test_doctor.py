@@ -79,7 +79,7 @@ def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch)
             finds("workload-leaf-queue", "default/lost", "names queue nosuch")
             finds("workload-known-keys", "default/alike", "write the annotation gpu-fraction")
             finds("pending", "default/waits", "queue serve holds 4 of at most 4")
-            finds("pending", "default/large", "queue serve may hold at most 4: it never runs")
+            finds("pending", "default/large", "queue serve may hold at most 4 GPUs: it never runs")
             with things.changed(ml, things.QUEUES, "serve", {"parentQueue": "nosuch"}, back):
                 finds("queues", "serve", "its parent nosuch is not there")
             for node in nodes:

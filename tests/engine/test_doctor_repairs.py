@@ -89,7 +89,7 @@ def test_queues_that_nobody_declared(ml, repair):
     limit = {"spec": {"resources": {"gpu": {"limit": 1}}}}
     objects.patch_cluster_custom_object(*things.QUEUES, "below", limit)
     with things.pods(ml, things.kai_pod("asks", "below", gpus="2")):
-        repair("pending", "queue below may hold at most 1: it never runs")
+        repair("pending", "queue below may hold at most 1 GPU: it never runs")
     repair("queues", "somebody made it by hand")
 
 

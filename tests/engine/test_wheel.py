@@ -122,8 +122,8 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("kubectl_fleet", ("py.typed", "reasons.yaml")),
-        ("kai_usage", ("py.typed", "messages.yaml", "scheduling.yaml")),
+        ("kubectl_fleet", ("py.typed",)),
+        ("kai_usage", ("py.typed", "messages.yaml", "scheduling.yaml", "waiting.yaml")),
         ("kai_fleet", ("py.typed", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed",)),
         ("kai_fleet_stack", ("py.typed", "settings/mistakes.yaml")),

@@ -1,17 +1,18 @@
 """What messages of KAI, vCluster and Kubernetes about pods mean, by tables of patterns."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import yaml
 
 # Characters of a message that are read. Tenants write some messages, and patterns take long for
 # more.
-_MOST_READ: Final = 4000
+MOST_READ: Final = 4000
 _MOST_QUOTED: Final = 240  # characters of a message in a cause
+Reader: TypeAlias = Literal["operator", "user"]
 # PyYAML without libyaml, as a user may have built it, has the slow loader only.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -33,6 +34,22 @@ class Row(NamedTuple):
     commands: tuple[str, ...] = ()
 
 
+class Meaning(NamedTuple):
+    """A row, and values for its placeholders.
+
+    Control characters of messages stay in the values. Those for further placeholders of advice and
+    commands, such as `kubectl`, are the caller's to add.
+    """
+
+    row: Row
+    values: Mapping[str, object]
+
+    @property
+    def cause(self) -> str:
+        """The cause of the row with the values."""
+        return self.row.cause.format_map(self.values)
+
+
 @cache
 def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
     """The rows of a table in order of priority: the first one that fits a message counts.
@@ -40,16 +57,17 @@ def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
     Each table is read once in a process.
     """
     text = (files(__package__) / f"{table}.yaml").read_bytes()
-    return tuple(_row(**fields) for fields in yaml.load(text, _LOADER))
+    return tuple(row(**fields) for fields in yaml.load(text, _LOADER))
 
 
-def _row(commands: Sequence[str] = (), **texts: str) -> Row:
+def row(commands: Sequence[str] = (), **texts: str) -> Row:
+    """A row with these fields, as a table has them."""
     return Row(**texts, commands=tuple(commands))
 
 
 def read_part(message: str) -> str:
     """The part of a message that patterns search: its first 4000 characters."""
-    return message[:_MOST_READ]
+    return message[:MOST_READ]
 
 
 def quoted(message: str) -> str:
@@ -60,23 +78,20 @@ def quoted(message: str) -> str:
     return " ".join(message.split())[:_MOST_QUOTED]
 
 
-def row_of_message(
-    message: str, advice_for: Literal["operator", "user"]
-) -> tuple[Row, dict[str, str]] | None:
+def row_of_message(message: str, advice_for: Reader) -> Meaning | None:
     """The row of `messages.yaml` for a message, and values for its placeholders; None without one.
 
     A row without advice for this reader is passed over. The values are `text`, the quoted message,
     `what`, which may be "", and the other groups of the pattern; a group that matched nothing is
-    "". Control characters stay in them. Values for further placeholders, such as `kubectl`, are the
-    caller's to add.
+    "".
     """
     text = read_part(message)
-    for row in rows("messages"):
-        advice = row.fix if advice_for == "operator" else row.tell
-        match = re.search(row.pattern, text, re.DOTALL)
+    for known in rows("messages"):
+        advice = known.fix if advice_for == "operator" else known.tell
+        match = re.search(known.pattern, text, re.DOTALL)
         if advice and match:
             values = {"what": "", "text": quoted(message)}
             for group, matched in match.groupdict("").items():
                 values[group] = matched.strip()
-            return row, values
+            return Meaning(known, values)
     return None

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kai_usage.messages import Row, quoted, read_part, rows
+from kai_usage.messages import (
+    MOST_READ,
+    Meaning,
+    Reader,
+    Row,
+    quoted,
+    read_part,
+    row_of_message,
+    rows,
+)
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -20,7 +29,7 @@ from kai_usage.objects import (
     namespace_of,
     spec_of,
 )
-from kai_usage.words import listed
+from kai_usage.words import listed, short_line
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 # An annotation of a claim: the node for which its volume was made.
@@ -36,10 +45,10 @@ _UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
 def is_of_nodes(row: Row) -> bool:
     """Whether a row is about some of the nodes, so that their objects may explain more.
 
-    Raises ValueError for a row of another table than `scheduling.yaml`.
+    False for a row of another table than `scheduling.yaml`.
     """
     names = [of_table.name for of_table in rows("scheduling")]
-    return names.index(row.name) >= names.index(_FIRST_OF_NODES)
+    return row in rows("scheduling")[names.index(_FIRST_OF_NODES) :]
 
 
 def names_objects(row: Row) -> bool:
@@ -56,8 +65,7 @@ class PodSurroundings:
         candidates: The nodes with the labels that the pod selects.
         claims: The PersistentVolumeClaims that it mounts.
         volumes: PersistentVolumes, those of the claims among them.
-        unread: Why the objects are unknown; "" if they are known. For the caller's sentences:
-            nothing here reads it.
+        unread: Why the objects are unknown; "" if they are known. A value for the caller.
     """
 
     all_nodes: Sequence[Object] = ()
@@ -137,18 +145,36 @@ def claims_of(pod: Object) -> Iterator[str]:
             yield f"{name_of(pod)}-{volume['name']}"
 
 
-def row_of_scheduler(
-    message: str, surroundings: PodSurroundings
-) -> tuple[Row, dict[str, str]] | None:
+def meaning_of_messages(
+    texts: Iterable[object], reader: Reader, surroundings: PodSurroundings = NO_SURROUNDINGS
+) -> Meaning | None:
+    """What the first known one of some messages means; None if none is known.
+
+    A row of `messages.yaml` with advice for this reader counts before one of `scheduling.yaml`.
+
+    Args:
+        texts: The messages in order of priority; control characters are left out.
+        reader: Who is to follow the advice.
+        surroundings: The objects around a pod that has no node.
+    """
+    for text in texts:
+        line = short_line(text, MOST_READ)
+        meaning = row_of_message(line, reader) or row_of_scheduler(line, surroundings)
+        if meaning is not None:
+            return meaning
+    return None
+
+
+def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | None:
     """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
     The first row that fits counts, without what the message says of preemption. Objects decide in
     two cases: whether a volume's node takes pods, and whether cordoned nodes are among those that
     the pod may use. If they prove such a row, it counts though its pattern need not fit.
 
-    The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, and the groups of the
-    row's pattern if that fits; a group that matched nothing is "". Control characters of the
-    message stay in them.
+    The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, `unread` of the
+    surroundings, and the groups of the row's pattern if that fits; a group that matched nothing is
+    "". Control characters of the message stay in them.
     """
     text = read_part(message)
     text = text.partition(_PREEMPTION)[0] or text
@@ -161,10 +187,15 @@ def row_of_scheduler(
         return None
     facts = _facts(surroundings)
     row = _chosen(list(matches), facts)
-    values = {"text": quoted(text), "volume": facts.volume, **_cordoned_values(facts.cordoned)}
+    values = {
+        "text": quoted(text),
+        "volume": facts.volume,
+        "unread": surroundings.unread,
+        **_cordoned_values(facts.cordoned),
+    }
     if row in matches:
         values |= matches[row].groupdict("")
-    return row, values
+    return Meaning(row, values)
 
 
 def _cordoned_values(names: Sequence[str]) -> dict[str, str]:

@@ -12,12 +12,17 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet_cli.doctor.faults import Affected, Fault, Why
+from kai_fleet_cli.doctor.faults import NAME, NAMESPACE, Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
-from kai_usage import messages, scheduling
-from kai_usage.messages import Row
-from kai_usage.scheduling import NO_SURROUNDINGS, PodSurroundings
+from kai_usage.messages import Meaning, Row
+from kai_usage.scheduling import (
+    NO_SURROUNDINGS,
+    PodSurroundings,
+    is_of_nodes,
+    meaning_of_messages,
+    names_objects,
+)
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
@@ -48,12 +53,10 @@ def explain(
         check: Name of the check; "" for the name of the row that matches.
         about: The objects around a pod that has no node; NO_SURROUNDINGS for any other object.
     """
-    for message in texts:
-        if known := messages.row_of_message(message, "operator"):
-            return _fault_of_message(subject, check, *known)
-        if known := scheduling.row_of_scheduler(message, about):
-            return _fault_of_scheduler_message(subject, check, about, *known)
-    return None
+    meaning = meaning_of_messages(texts, "operator", about)
+    if meaning is None:
+        return None
+    return fault_of(subject, meaning, check)
 
 
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
@@ -80,63 +83,55 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
     return Why(first_message[:_QUOTED_CHARACTERS])
 
 
-def _fault_of_message(subject: Affected, check: str, row: Row, values: Mapping[str, str]) -> Fault:
-    """Return the fault that a row of `messages.yaml` describes, with the values of its message.
+def fault_of(subject: Affected, meaning: Meaning, check: str = "") -> Fault:
+    """Return the fault that a row of a table describes, with its values.
 
-    If the cause quotes the message, all faults of the row become one finding.
+    The key leaves out what differs from pod to pod: the quoted message, in which a scheduler counts
+    nodes, and what the pod asks for.
+
+    Args:
+        subject: The object that has the fault.
+        meaning: The row and its values.
+        check: Name of the check; "" for the name of the row.
     """
+    row, values = meaning
+    level = Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
+    cause = " ".join(meaning.cause.split())
+    fix = _filled(subject.cluster, row, values)
+    key = row.cause.format_map({**values, "text": "", "asks": ""})
+    unread = values.get("unread")
+    if unread and is_of_nodes(row):
+        level = Level.INFO
+        cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {unread}"
+        fix = () if names_objects(row) else fix
+        key += str(unread)
     return subject.at_level(
-        _level(row),
-        " ".join(row.cause.format_map(values).split()),
-        *_filled(subject.cluster, row, values),
+        level,
+        cause,
+        *fix,
         check=check or row.name,
-        key=row.name if "{text}" in row.cause else "",
-        effect_of=_causing_subject(row.name, values["what"]),
+        key=key,
+        effect_of=_causing_subject(meaning),
     )
 
 
-def _fault_of_scheduler_message(
-    subject: Affected,
-    check: str,
-    about: PodSurroundings,
-    row: Row,
-    values: Mapping[str, str],
-) -> Fault:
-    """Return the fault that a row of `scheduling.yaml` describes, with the values of its message.
-
-    The key leaves the quoted message out: the nodes that a scheduler counts differ from pod to pod.
-    """
-    level = _level(row)
-    cause = row.cause.format_map(values)
-    fix = _filled(subject.cluster, row, values)
-    key = row.cause.format_map({**values, "text": ""})
-    if about.unread and scheduling.is_of_nodes(row):
-        level = Level.INFO
-        cause = f"{cause.rstrip('.')}. What its nodes and volumes say is not known: {about.unread}"
-        fix = () if scheduling.names_objects(row) else fix
-        key += about.unread
-    return subject.at_level(level, cause, *fix, check=check or row.name, key=key)
-
-
-def _level(row: Row) -> Level:
-    """Return `info` for a row that `tenants.yaml` names, else `mandatory`."""
-    return Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
-
-
-def _filled(cluster: Cluster, row: Row, values: Mapping[str, str]) -> Fix:
+def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Fix:
     """Return the fix of a row, in parts, with the values of its placeholders.
 
     Besides `values` these are keys of the stack file, commands of the cluster, and `{0}` for the
     first of the row's own commands. Raises KeyError for another placeholder.
     """
-    texts = {
+    texts: dict[str, object] = {
+        "cluster": cluster.name,
+        "namespace": NAMESPACE,
+        "name": NAME,
         "key": cluster.desired.key,
         "queues": cluster.desired.queues_key,
         "kubectl": cluster.kubectl,
         "host": cluster.host_kubectl,
         **values,
     }
-    parts_by_name: dict[str, str | Command] = {
+    parts_by_name = {
         "update": cluster.update_command,
         "apply": cluster.apply_command,
         **texts,
@@ -144,15 +139,16 @@ def _filled(cluster: Cluster, row: Row, values: Mapping[str, str]) -> Fix:
     for number, command in enumerate(row.commands):
         parts_by_name[str(number)] = Command(command.format_map(texts))
     parts = list[str | Command]()
-    for literal, name, *_ in Formatter().parse(row.fix):
+    for literal, name, specification, _ in Formatter().parse(row.fix):
         parts.append(literal)
         if name is not None:
-            parts.append(parts_by_name[name])
+            part = parts_by_name[name]
+            parts.append(part if isinstance(part, Command) else format(part, specification or ""))
     return tuple(parts)
 
 
-def _causing_subject(row_name: str, runtime_class: str) -> str:
+def _causing_subject(meaning: Meaning) -> str:
     """Return the subject of the fault that causes what a message reports; "" if there is none."""
-    if row_name != "runtime-class":
+    if meaning.row.name != "runtime-class":
         return ""
-    return f"RuntimeClass {runtime_class or NVIDIA_CLASS}"
+    return f"RuntimeClass {meaning.values['what'] or NVIDIA_CLASS}"

@@ -41,7 +41,10 @@ WRITTEN = [
         "9 GPUs, and no node has more than 8 | at most 8 in one pod",
     ),
     (pod("w", "serve", asks={GPU: "1"}), "no PodGroup | logs deployment/pod-grouper"),
-    (pod("w", "serve", **FRACTION), "nothing that may be read | describe pod w"),
+    (
+        pod("w", "serve", **FRACTION),
+        "nothing known gives a reason: no event that may be | describe pod w",
+    ),
 ]
 
 
@@ -93,7 +96,7 @@ def test_text_of_others_commands_no_terminal(team):
     waits = pod("w", "serve", **FRACTION)
     condition = {"type": "PodScheduled", "message": "odd \x1b[31m\nred\u202e"}
     waits["status"]["conditions"] = [condition]
-    assert team.waiting(waits)["cause"].endswith("says why: odd [31m red")
+    assert team.waiting(waits)["cause"].endswith("gives a reason: odd [31m red")
 
 
 def test_gates_new_pods_and_classes_that_are_not_there(team):

@@ -5,28 +5,48 @@ MALFORMED for a malformed object. What a tenant causes in its vCluster has the l
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, right_field, right_key
 from kai_fleet.values import known_or
-from kai_fleet.wording import listed, number_with_noun
-from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Fault, Faults
-from kai_fleet_cli.doctor.messages import explain
+from kai_fleet.wording import listed
+from kai_fleet_cli.doctor.faults import NAMES, NAMESPACE, Affected, Fault, Faults
+from kai_fleet_cli.doctor.messages import explain, fault_of
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
-from kai_fleet_policies.finding import Fix
+from kai_fleet_policies.finding import Command
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import POD_GROUP, QUEUE_LABEL
-from kai_usage.limits import exceeded_limits
-from kai_usage.objects import has_labels, labels_of
+from kai_usage.limits import ExceededLimit, exceeded_limits
+from kai_usage.messages import Meaning
 from kai_usage.pods import Pod
+from kai_usage.scheduling import meaning_of_messages
 from kai_usage.times import seconds_since
+from kai_usage.waiting import (
+    PATIENCE_SECONDS,
+    closed_gates,
+    no_group,
+    no_queue,
+    no_such_node,
+    not_for_kai,
+    over_limit,
+    reason,
+    too_large,
+)
 
-Reasons: TypeAlias = Iterator[Fault | None]  # why a pod waits: the first that is not None counts
-_PATIENCE_SECONDS: Final = 60.0  # a shorter wait is normal
-_SKIP_PODGROUPER: Final = "kai.scheduler/skip-podgrouper"
+# Why a pod waits: the first that is not None counts.
+Reasons: TypeAlias = Iterator[Fault | Meaning | None]
+# Closer names of the check than `pending`, by the row of `waiting.yaml`.
+_CHECKS: Final = {
+    "no-queue": "workload-leaf-queue",
+    "queue-absent": "workload-leaf-queue",
+    "queue-no-leaf": "workload-leaf-queue",
+    "not-for-kai": "workload-scheduler",
+    "no-group": "pod-groups",
+}
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 _LATELY_SECONDS: Final = 900.0  # what was repaired is not reported for longer
 # Reasons of events about what creates pods. The last two are KubeRay's, about a RayCluster.
@@ -47,12 +67,12 @@ def waiting(cluster: Cluster, snapshot: Snapshot) -> Faults:
     first_error: UnreadError | None = None
     for pod in snapshot.pods(cluster):
         try:
-            reason = why(pod, cluster, snapshot)
+            fault = why(pod, cluster, snapshot)
         except UnreadError as error:
             first_error = first_error or error
             continue
-        if reason is not None:
-            yield reason
+        if fault is not None:
+            yield fault
     if first_error is not None:
         raise first_error
 
@@ -71,328 +91,241 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
-    reasons = _not_started(pod, cluster) if use.node else _not_placed(pod, use, cluster, snapshot)
-    return next(filter(None, reasons), None)
-
-
-def _not_started(pod: KubeObject, cluster: Cluster) -> Reasons:
-    """Yield reasons why the containers of a pod on a node do not start. Only the first counts.
-
-    What a container waits for comes before events. An image that cannot be pulled, and a container
-    that cannot be created, are the tenant's fault if no table knows the message.
-    """
-    subject = _subject(pod, cluster)
-    for message in pod.waiting:
-        yield explain(subject, [message], "pending")
-        if message.startswith(_CANNOT_START):
-            yield subject.tenants_fault(
-                f"its container does not start: {message}", *_describe(cluster)
-            )
-    yield explain(subject, cluster.messages_of(pod), "pending")
+    waits = _Waiting(pod, use, cluster, snapshot)
+    reasons = waits.not_started() if use.node else waits.not_placed()
+    for found in reasons:
+        if isinstance(found, Meaning):
+            return fault_of(waits.subject, found, _CHECKS.get(found.row.name, "pending"))
+        if found is not None:
+            return found
+    return None
 
 
 def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Affected:
     return Affected(cluster, "pod", pod.namespaced_name)
 
 
-def _describe(cluster: Cluster) -> Fix:
-    return ("look with: ", cluster.command(f"-n {NAMESPACE} describe pod {NAME}"))
+@dataclass(frozen=True)
+class _Waiting:
+    """A pod that waits, and what decides about it.
 
-
-def _not_placed(
-    pod: KubeObject,
-    use: Pod,
-    cluster: Cluster,
-    snapshot: Snapshot,
-) -> Reasons:
-    """Yield reasons why a pod has no node, None for those that do not apply. Only the first counts.
-
-    What objects say comes before what messages mean: a failed binding, closed scheduling gates, the
-    queue and its limits, then labels and GPUs that no node has. If nothing is known a minute after
-    the pod's creation the last reason says so.
+    Methods yield reasons, None for those that do not apply; their order is priority. They raise
+    UnreadError if a list that decides was not read.
     """
-    subject = _subject(pod, cluster)
-    scheduling = snapshot.scheduling_cluster(cluster)
-    if _is_bound_in_name_only(pod, cluster):
-        yield subject.broken(
-            "KAI's binder reports that it bound it, and it has no node: binding failed",
-            cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
-            ", so that it is placed anew; the reason is in ",
-            cluster.command("-n kai-scheduler logs deployment/binder"),
-            check="false-success",
-        )
-    if gates := pod.spec.get("schedulingGates"):
-        gate_names = ", ".join(str(gate.get("name")) for gate in gates)
-        yield subject.tenants_fault(
-            f"its scheduling gates are closed: {gate_names}", "whoever set them opens them"
-        )
-    if use.by_kai:
-        yield from _by_queue(pod, use, cluster, snapshot)
-        yield from _by_limits(use, cluster, snapshot)
-    elif scheduling.kai is not None and QUEUE_LABEL in pod.labels:
-        yield subject.tenants_fault(
-            "has the label kai.scheduler/queue and another scheduler: KAI never sees it",
-            "write schedulerName: kai-scheduler, or drop the label",
-            check="workload-scheduler",
-        )
-    if labels := _labels_of_no_node(pod, cluster, snapshot):
-        yield subject.tenants_fault(
-            f"no node has the labels that it asks for: {labels}",
-            "write a nodeSelector that nodes have",
-        )
-    yield _too_large(use, cluster, snapshot)
-    around = snapshot.around(pod, cluster)
-    yield explain(subject, cluster.messages_of(pod), "pending", around)
-    if cluster.age_seconds(pod) > _PATIENCE_SECONDS:
-        yield _unexplained(pod, use, cluster)
 
+    pod: KubeObject
+    use: Pod
+    cluster: Cluster
+    snapshot: Snapshot
 
-def _is_bound_in_name_only(pod: KubeObject, cluster: Cluster) -> bool:
-    """Whether KAI says that it bound a pod, by an event or a condition; the pod has no node."""
-    bound = any(event.get("reason") == "Bound" for event in cluster.events_of(pod))
-    return pod.is_true("PodBound") or bound
+    @property
+    def subject(self) -> Affected:
+        """The pod, as faults name it."""
+        return _subject(self.pod, self.cluster)
 
+    @property
+    def team(self) -> DeclaredTeam | None:
+        """The team whose vCluster the pod is in; None on the host."""
+        return self.snapshot.team_of(self.cluster)
 
-def _too_large(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Return a fault for a pod that asks for more GPUs than any Ready node has; else None.
+    @property
+    def scheduling(self) -> Cluster:
+        """The cluster whose KAI places the pod."""
+        return self.snapshot.scheduling_cluster(self.cluster)
 
-    Empty nodes decide, as `_with_real_nodes` gives them. MIG devices do not count.
-    """
-    gpus = use.gpu.devices_on_node
-    most = _with_real_nodes(cluster, snapshot).most_gpus
-    if gpus <= most:
-        return None
-    return _subject(use, cluster).tenants_fault(
-        f"it asks for {gpus:g} GPUs, and no Ready node has more than {most:g}: it never runs",
-        f"ask for at most {most:g} in one pod, or add larger nodes to the pool",
-        key="never",
-    )
+    def not_started(self) -> Reasons:
+        """Yield reasons why the containers of a pod on a node do not start.
 
+        What a container waits for comes before events. An image that cannot be pulled, and a
+        container that cannot be created, are the tenant's fault if no table knows the message.
+        """
+        for message in self.pod.waiting:
+            yield meaning_of_messages([message], "operator")
+            if message.startswith(_CANNOT_START):
+                yield reason("container", message=message)
+        yield meaning_of_messages(self.cluster.messages_of(self.pod), "operator")
 
-def _unexplained(pod: KubeObject, use: Pod, cluster: Cluster) -> Fault:
-    """Return the fault of a pod that waits for no known reason.
+    def not_placed(self) -> Reasons:
+        """Yield reasons why a pod has no node.
 
-    The pod-grouper is the cause if the pod is KAI's and has no PodGroup, unless an annotation asks
-    for none. Else the fault quotes the scheduler.
-    """
-    subject = _subject(pod, cluster)
-    grouped = pod.annotations.get(POD_GROUP) or _SKIP_PODGROUPER in pod.annotations
-    if use.by_kai and cluster.kai is not None and not grouped:
-        podgrouper = next(name for name in cluster.kai.deployments if "grouper" in name)
-        return subject.broken(
-            "KAI's pod-grouper has made no PodGroup for it, and without one it is not scheduled",
-            "look with: ",
-            cluster.command(f"-n kai-scheduler logs deployment/{podgrouper}"),
-            check="pod-groups",
-        )
-    text = pod.unscheduled or "no event, no condition"
-    return subject.broken(
-        f"it has no node, and nothing known gives a reason: {text}", *_describe(cluster)
-    )
+        What objects say comes before what messages mean: a failed binding, closed scheduling gates,
+        the queue and its limits, then labels and GPUs that no node has. If nothing is known a
+        minute after the pod's creation the last reason says so.
+        """
+        if self._is_bound_in_name_only():
+            yield self.subject.broken(
+                "KAI's binder reports that it bound it, and it has no node: binding failed",
+                self.cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
+                ", so that it is placed anew; the reason is in ",
+                self.cluster.command("-n kai-scheduler logs deployment/binder"),
+                check="false-success",
+            )
+        yield from closed_gates(self.use)
+        if self.use.by_kai:
+            yield from self._by_queue()
+            yield from self._by_limits()
+        elif self.scheduling.kai is not None and QUEUE_LABEL in self.pod.labels:
+            yield from not_for_kai(self.use)
+        yield from self._by_nodes()
+        around = self.snapshot.around(self.pod, self.cluster)
+        yield meaning_of_messages(self.cluster.messages_of(self.pod), "operator", around)
+        if self.cluster.age_seconds(self.pod) > PATIENCE_SECONDS:
+            yield from self._unexplained()
 
+    def _is_bound_in_name_only(self) -> bool:
+        """Whether KAI says that it bound a pod, by an event or a condition; it has no node."""
+        bound = any(event.get("reason") == "Bound" for event in self.cluster.events_of(self.pod))
+        return self.pod.is_true("PodBound") or bound
 
-def _labels_of_no_node(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> str:
-    """Return the node selector of a pod if no node has its labels; else "".
+    def _by_nodes(self) -> Reasons:
+        """Yield that no node has the pod's labels, or that no Ready one has as many GPUs.
 
-    The nodes are those of `_with_real_nodes`. Also "" if there are no nodes at all, or an
-    autoscaler may add one.
-    """
-    selector = pod.spec.get("nodeSelector") or {}
-    if not selector:
-        return ""
-    team = snapshot.team_of(cluster)
-    if team is not None and snapshot.settings.team_or_grant(team.name).autoscaled:
-        return ""
-    nodes = _with_real_nodes(cluster, snapshot).all("nodes")
-    if not nodes or any(has_labels(node, selector) for node in nodes):
-        return ""
-    return ", ".join(f"{key}={value}" for key, value in selector.items())
+        The nodes of a vCluster without a scheduler of its own are made up: the host's decide. An
+        autoscaler may add one with the labels.
+        """
+        team = self.team
+        sees_real_nodes = team is None or team.mode == "virtual"
+        cluster = self.cluster if sees_real_nodes else self.snapshot.host
+        nodes = cluster.all("nodes")
+        if team is None or not self.snapshot.settings.team_or_grant(team.name).autoscaled:
+            yield from no_such_node(self.use, nodes)
+        yield from too_large(self.use, cluster.most_gpus, "Ready node")
 
+    def _unexplained(self) -> Reasons:
+        """Yield that KAI's pod-grouper made no PodGroup, then that the reason is not known."""
+        if self.cluster.kai is not None:
+            deployments = self.cluster.kai.deployments
+            podgrouper = next(name for name in deployments if "grouper" in name)
+            yield from no_group(self.use, podgrouper)
+        message = self.pod.unscheduled or "no event, no condition"
+        yield reason("unknown", message=message)
 
-def _with_real_nodes(cluster: Cluster, snapshot: Snapshot) -> Cluster:
-    """The host for a vCluster without a scheduler of its own, whose nodes are made up."""
-    team = snapshot.team_of(cluster)
-    sees_real_nodes = team is None or team.mode == "virtual"
-    return cluster if sees_real_nodes else snapshot.host
+    def _by_queue(self) -> Reasons:
+        """Yield reasons that a pod's queue gives. Raises UnreadError without Queues.
 
+        First that the queue takes no pods, then that no scheduler of KAI runs, that the pod's
+        RuntimeClass is absent, and that pod and queue are in different shards.
+        """
+        scheduling = self.scheduling
+        scheduling.require("queues")  # without them no reason is certain
+        if scheduling.kai is not None:
+            yield from self._wrong_queue()
+        if not any(deployment.rolled_out for deployment in scheduling.schedulers):
+            yield from self._no_scheduler()
+        runtime_class = self.pod.spec.get("runtimeClassName")
+        if runtime_class and self.cluster.find("runtimeclasses", runtime_class) is None:
+            message = f'RuntimeClass "{runtime_class}" not found'
+            yield meaning_of_messages([message], "operator")
+        yield self._wrong_shard()
 
-def _by_queue(
-    pod: KubeObject,
-    use: Pod,
-    cluster: Cluster,
-    snapshot: Snapshot,
-) -> Reasons:
-    """Yield reasons that a pod's queue gives, by priority. Raises UnreadError without Queues.
+    def _no_scheduler(self) -> Reasons:
+        """Yield the fault of a KAI pod for which no scheduler runs.
 
-    First that the queue takes no pods, then that no scheduler of KAI runs, that the pod's
-    RuntimeClass is absent, and that pod and queue are in different shards.
-    """
-    subject = _subject(pod, cluster)
-    scheduling = snapshot.scheduling_cluster(cluster)
-    scheduling.require("queues")  # without them no reason is certain
-    if scheduling.kai is not None:
-        yield _wrong_queue(use, cluster, snapshot)
-    if not any(deployment.rolled_out for deployment in scheduling.schedulers):
-        yield _no_scheduler(subject, scheduling)
-    runtime_class = pod.spec.get("runtimeClassName")
-    if runtime_class and cluster.find("runtimeclasses", runtime_class) is None:
-        message = f'RuntimeClass "{runtime_class}" not found'
-        yield explain(subject, [message], "pending")
-    yield _wrong_shard(pod, use, cluster, scheduling)
+        It is the tenant's if the cluster has no KAI, declared or running, of the release table.
+        """
+        if self.scheduling.kai is None:
+            yield self.subject.tenants_fault(
+                "it asks for KAI, and no KAI schedules in this cluster",
+                "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
+            )
+        yield reason("no-scheduler", cluster=self.scheduling.name)
 
+    def _wrong_queue(self) -> Reasons:
+        """Yield that the pod's queue takes no pods of its cluster.
 
-def _no_scheduler(subject: Affected, scheduling: Cluster) -> Fault:
-    """Return the fault of a KAI pod for which no scheduler runs.
+        In this order: the pod names none, an unknown one, one that is declared and absent, one with
+        children, or in mode host another one than its team's. All but the third are the tenant's.
+        """
+        scheduling = self.scheduling
+        tree = scheduling.tree
+        team = self.team
+        team_queue = team.queue if team is not None and team.mode == "host" else None
+        choice = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
+        queue = self.use.queue
+        if not queue:
+            yield no_queue(self.use, choice)
+        elif queue not in tree.by_name:
+            declared = " and not declared"
+            yield reason("queue-absent", queue=queue, declared=declared, choice=choice)
+        elif scheduling.find("queues", queue) is None:
+            cause = f"its queue {queue} is declared, and is not there"
+            yield self.subject.broken(cause, scheduling.update_command)
+        elif not tree.is_leaf(queue):
+            choice = listed(tree.leaves_below(queue))
+            yield reason("queue-no-leaf", queue=queue, choice=choice)
+        elif team_queue not in (None, queue):
+            yield self.subject.tenants_fault(
+                f"names queue {queue}, but the queue of its team is {team_queue}",
+                f"write the label kai.scheduler/queue: {team_queue}",
+                check="workload-leaf-queue",
+            )
 
-    It is the tenant's if the cluster has no KAI, declared or running, of the release table.
-    """
-    if scheduling.kai is None:
-        return subject.tenants_fault(
-            "it asks for KAI, and no KAI schedules in this cluster",
-            "drop schedulerName, or give the team a KAI: scheduler.mode: virtual",
-        )
-    return subject.broken(
-        "no scheduler of KAI serves here",
-        f"repair KAI first: kai-parts of {scheduling.name} names what is wrong with it",
-    )
+    def _wrong_shard(self) -> Fault | None:
+        """Return a fault if a pod's shard label is not that of its queue, which its PodGroup names.
 
-
-def _wrong_queue(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """Return a fault if a pod's queue takes no pods of its cluster.
-
-    In this order: the pod names none, an unknown one, one that is declared and absent, one with
-    children, or in mode host another one than its team's. All but the third are the tenant's.
-    """
-    scheduling = snapshot.scheduling_cluster(cluster)
-    tree = scheduling.tree
-    team = snapshot.team_of(cluster)
-    team_queue = team.queue if team is not None and team.mode == "host" else None
-    right_queues = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
-    queue = use.queue
-    if queue is None:
-        cause = "asks for KAI and names no queue"
-        # With a label without a value KAI looks for a queue without a name.
-        if QUEUE_LABEL not in labels_of(use.item):
-            cause += ": KAI would look for one called default-queue"
-    elif queue not in tree.by_name:
-        cause = f"names queue {queue}, which is not there and not declared"
-    elif scheduling.find("queues", queue) is None:
-        return _subject(use, cluster).broken(
-            f"its queue {queue} is declared, and is not there", scheduling.update_command
-        )
-    elif not tree.is_leaf(queue):
-        cause = f"names queue {queue}, which has children and so takes no pods"
-        right_queues = listed(tree.leaves_below(queue))
-    elif team_queue not in (None, queue):
-        cause = f"names queue {queue}, but the queue of its team is {team_queue}"
-    else:
-        return None
-    return _subject(use, cluster).tenants_fault(
-        cause,
-        f"write the label kai.scheduler/queue: {right_queues}",
-        check="workload-leaf-queue",
-    )
-
-
-def _wrong_shard(
-    pod: KubeObject,
-    use: Pod,
-    cluster: Cluster,
-    scheduling: Cluster,
-) -> Fault | None:
-    """Return a fault if a pod's shard label is not that of its queue, which its PodGroup names.
-
-    A shard's scheduler sees the pods with its label, not those that only name its queue. That of
-    the default shard sees the pods without the label: none sees those with the value `default`.
-    None as well if the queue is not there.
-    """
-    queue = scheduling.find("queues", use.queue or "")
-    if queue is None:
-        return None
-    queue_shard = queue.labels.get(NODE_POOL)
-    pod_shard = pod.labels.get(NODE_POOL)
-    if queue_shard == pod_shard:
-        return None
-    fix = f"drop the label {NODE_POOL}"
-    if queue_shard:
-        fix = f"write the label {NODE_POOL}: {queue_shard}"
-    if queue_shard == DEFAULT_SHARD:
-        cause = (
-            f"its queue {use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only queues"
-            " without the label are of the default shard"
-        )
-        fix = f"take the label {NODE_POOL} off the queue and off the pod"
-    elif pod_shard == DEFAULT_SHARD:
-        cause = (
-            f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are of"
-            " the default shard: no scheduler places it"
-        )
-    else:
-        cause = (
-            f"its queue {use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the pod of"
-            f" {pod_shard or DEFAULT_SHARD}: neither scheduler places it"
-        )
-    return _subject(pod, cluster).tenants_fault(cause, fix)
-
-
-def _by_limits(use: Pod, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield limits of GPUs of the pod's queue and its ancestors: first all that are too low for the
-    pod alone, then all that are reached now. Limits of CPU and memory do not count.
-    """
-    scheduling = snapshot.scheduling_cluster(cluster)
-    team = snapshot.team_of(cluster)
-    for exceeded in exceeded_limits(use, scheduling.usage.queues, ["gpu"]):
-        queue = exceeded.queue.name
-        asked = number_with_noun(exceeded.requested, "GPU")
-        most = f"{exceeded.limit:g}"
-        if exceeded.alone:
-            key = "never"
-            holds = f"may hold at most {most}: it never runs"
-            fix = f"ask for at most {most}, or "
+        A shard's scheduler sees the pods with its label, not those that only name its queue. That
+        of the default shard sees the pods without the label: none sees those with the value
+        `default`. None as well if the queue is not there.
+        """
+        queue = self.scheduling.find("queues", self.use.queue or "")
+        if queue is None:
+            return None
+        queue_shard = queue.labels.get(NODE_POOL)
+        pod_shard = self.pod.labels.get(NODE_POOL)
+        if queue_shard == pod_shard:
+            return None
+        fix = f"drop the label {NODE_POOL}"
+        if queue_shard:
+            fix = f"write the label {NODE_POOL}: {queue_shard}"
+        if queue_shard == DEFAULT_SHARD:
+            cause = (
+                f"its queue {self.use.queue} has the label {NODE_POOL}: {DEFAULT_SHARD}, and only"
+                " queues without the label are of the default shard"
+            )
+            fix = f"take the label {NODE_POOL} off the queue and off the pod"
+        elif pod_shard == DEFAULT_SHARD:
+            cause = (
+                f"has the label {NODE_POOL}: {DEFAULT_SHARD}, and only pods without the label are"
+                " of the default shard: no scheduler places it"
+            )
         else:
-            key = "full"
-            holds = f"holds {exceeded.in_use:g} of at most {most}"
-            fix = "wait for a pod of that queue to end, ask for less, or "
-        yield _subject(use, cluster).tenants_fault(
-            f"it asks for {asked}, and queue {queue} {holds}",
-            fix,
-            *_raise_limit(scheduling, team, queue, exceeded.needed),
-            key=f"{key} {queue}",
-        )
+            cause = (
+                f"its queue {self.use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the"
+                f" pod of {pod_shard or DEFAULT_SHARD}: neither scheduler places it"
+            )
+        return self.subject.tenants_fault(cause, fix)
 
+    def _by_limits(self) -> Reasons:
+        """Yield limits of GPUs of the pod's queue and its ancestors, as `exceeded_limits` has them.
 
-def _raise_limit(
-    scheduling: Cluster,
-    team: DeclaredTeam | None,
-    name: str,
-    gpus: float,
-) -> Fix:
-    """Return how to raise a queue's limit to an amount of GPUs.
+        Limits of CPU and memory do not count.
+        """
+        for exceeded in exceeded_limits(self.use, self.scheduling.usage.queues, ["gpu"]):
+            yield over_limit(exceeded, *self._raise_limit(exceeded))
 
-    For a queue that the stack does not declare a command with the amount; for a top queue whose
-    limit is the team's GPUs the key of these; else the name of the queue and the key path of the
-    section of queues. A team's own stack does not know all queues of the host, so it names the
-    section for the others, too.
+    def _raise_limit(self, exceeded: ExceededLimit) -> tuple[str, str | Command]:
+        """Return how to raise a queue's limit so that the pod runs: words, and a command or "".
 
-    Args:
-        scheduling: The cluster that has the queue.
-        team: The team whose pod waits; None for a pod of the host.
-        name: The queue's name.
-        gpus: The amount, which only the command has.
-    """
-    declared = scheduling.desired
-    queue = declared.tree.by_name.get(name)
-    if queue is None and declared.declared:
-        patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {gpus:g}}}}}}}}}'
-        command = scheduling.command(f"patch queue {name} --type merge -p '{patch}'")
-        return ("raise its limit: ", command)
-    share = known_or(queue.shares, {}).get("gpu") if queue is not None else None
-    if queue is not None and team is not None and not queue.parent and share is not None:
-        shard = queue.shard or DEFAULT_SHARD
-        if share.limit == declared.pools.get(shard, team.gpus):
-            pool = f".{shard}" if team.pools else ""
-            return (f"raise {team.gpus_path}{pool}",)
-    return (f"raise gpu.limit of {name} at {declared.queues_key}",)
+        For a queue that the stack does not declare a command with the amount; for a top queue whose
+        limit is the team's GPUs the key of these; else the name of the queue and the key path of
+        the section of queues. A team's own stack does not know all queues of the host, so it names
+        the section for the others, too.
+        """
+        name = exceeded.queue.name
+        team = self.team
+        declared = self.scheduling.desired
+        queue = declared.tree.by_name.get(name)
+        if queue is None and declared.declared:
+            patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {exceeded.needed:g}}}}}}}}}'
+            arguments = f"patch queue {name} --type merge -p '{patch}'"
+            return "raise its limit: ", self.scheduling.command(arguments)
+        share = known_or(queue.shares, {}).get("gpu") if queue is not None else None
+        if queue is not None and team is not None and not queue.parent and share is not None:
+            shard = queue.shard or DEFAULT_SHARD
+            if share.limit == declared.pools.get(shard, team.gpus):
+                pool = f".{shard}" if team.pools else ""
+                return f"raise {team.gpus_path}{pool}", ""
+        return f"raise gpu.limit of {name} at {declared.queues_key}", ""
 
 
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Faults:
@@ -469,9 +402,9 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     skipped = GPU_CHARTS | snapshot.skipped_namespaces(cluster)
     for about, message in messages.items():
         name = f"{about.namespace}/{about.name}"
-        reason = explain(Affected(cluster, about.kind, name), [message])
-        if reason is not None and about.namespace not in skipped:
-            yield reason
+        fault = explain(Affected(cluster, about.kind, name), [message])
+        if fault is not None and about.namespace not in skipped:
+            yield fault
 
 
 def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
@@ -505,12 +438,12 @@ def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
     """Return the messages of pods that nodes refused and that are at most 15 minutes old."""
     messages = dict[_Involved, str]()
     for pod in snapshot.pods(cluster):
-        reason = str(pod.status.get("reason") or "")
-        if pod.phase != "Failed" or reason not in _REFUSED:
+        status_reason = str(pod.status.get("reason") or "")
+        if pod.phase != "Failed" or status_reason not in _REFUSED:
             continue
         if cluster.age_seconds(pod) <= _LATELY_SECONDS:
             about = _Involved("Pod", pod.namespace, pod.name)
-            messages[about] = f"{reason}: {pod.status.get('message', '')}"
+            messages[about] = f"{status_reason}: {pod.status.get('message', '')}"
     return messages
 
 

@@ -207,7 +207,7 @@ def _no_node(
     return _sentence(*known)
 
 
-def _sentence(row: Row, values: Mapping[str, str]) -> str:
+def _sentence(row: Row, values: Mapping[str, object]) -> str:
     """Cause and fix of a row, for an operator of the cluster."""
     placeholders = {**values, "kubectl": "kubectl", "host": "kubectl"}
     cause = row.cause.format_map(placeholders)

@@ -85,7 +85,8 @@ OF_W.remove("labels that no node has, where an autoscaler may make one")  # kube
 @pytest.mark.parametrize("case", OF_W)
 def test_the_doctor_and_kubectl_know_the_reasons_of_the_same_pods(case):
     lab = lab_of(case)
-    if (why := reason_of_kubectl(lab, "w")) is None or "nothing that may be read" in why.cause:
+    why = reason_of_kubectl(lab, "w")
+    if why is None or "nothing known gives a reason" in why.cause:
         return
     found = [each for each in lab.ill() if "default/w" in each.name]
     assert found, why

@@ -63,7 +63,7 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     found = report(lab)
     first, second = found.waits
     assert (first.team, first.queues, first.pods, first.gpus) == ("ml", ["serve"], 3, 27)
-    assert "queue serve may hold at most 2: it never runs" in first.cause
+    assert "queue serve may hold at most 2 GPUs: it never runs" in first.cause
     assert NOW - first.since == timedelta(hours=1)
     assert (second.queues, second.pods, second.gpus, second.cause) == (["train"], 1, 1, "")
     top, *_ = found.queues["ml"]

@@ -13,7 +13,8 @@ from kai_fleet_cli.doctor.faults import Affected
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_usage.messages import rows
-from kubectl_fleet.messages import reason_of_messages
+from kai_usage.scheduling import meaning_of_messages
+from kubectl_fleet.messages import in_sentences
 from tests.unit.cli.doctor.doctor_samples import Lab, meta, node, pod
 from tests.unit.usage.usage_samples import node as tenant_node
 from tests.unit.usage.usage_samples import pod as tenant_pod
@@ -36,6 +37,10 @@ def said(reason):
 ALL = [said(reason) for facts in FACTS.values() for reason in facts["reasons"]]
 
 
+def by_kubectl(text):
+    return in_sentences(meaning_of_messages([text], "user"), kubectl="kubectl")
+
+
 def by_doctor(text):
     return explain(Affected(Cluster("ml"), "pod", "default/w"), [text])
 
@@ -43,7 +48,7 @@ def by_doctor(text):
 @pytest.mark.parametrize("name", FACTS)
 def test_each_reason_has_a_sentence_and_a_remedy_in_the_doctor_and_in_kubectl(name):
     for text in map(said, FACTS[name]["reasons"]):
-        found, told = by_doctor(text), reason_of_messages([text], "kubectl")
+        found, told = by_doctor(text), by_kubectl(text)
         assert found and found.cause and found.fix, text
         assert told and told.cause and told.fix, text
         assert not re.search(r"[{}]", f"{told.cause}{told.fix}".replace("{sample: sample}", ""))
@@ -56,9 +61,7 @@ def test_the_labels_of_nodes_count_last_in_a_pool_of_its_own(name):
         if alone.check not in AFTER_LABELS:
             beside = f"0/10 nodes are available: 2 {text}, 8 node(s) {LAST}. {PREEMPTION}"
             assert by_doctor(beside).check == alone.check, text
-            assert "no node has the labels" not in reason_of_messages([beside], "kubectl").cause, (
-                text
-            )
+            assert "no node has the labels" not in by_kubectl(beside).cause, text
 
 
 def test_each_row_is_met_by_a_source():
