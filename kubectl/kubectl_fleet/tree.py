@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
-from kai_usage import cluster_usage
+from kai_usage import cluster_usage, trees
 from kai_usage.nodes import Node
 from kai_usage.pods import Pod
-from kai_usage.queues import Queue, Queues, upwards
+from kai_usage.queues import Queue, Queues
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.kubeconfig import UserError
 
@@ -111,12 +111,9 @@ class Usage:
 
     @cached_property
     def leaves_below(self) -> dict[str, list[str]]:
-        """The names of the leaves at or below each queue, sorted; empty for any other name."""
-        below: dict[str, list[str]] = defaultdict(list)
-        for leaf in self.leaves:
-            for queue in upwards(self.queues, leaf):
-                below[queue.name].append(leaf)
-        return below
+        """The names of the leaves below each queue, sorted; nothing for a leaf."""
+        parents = {queue.name: queue.parent for queue in self.queues.values()}
+        return trees.leaves_below(parents, self.leaves)
 
 
 def _refuse_deep(queues: Queues) -> None:

@@ -65,11 +65,6 @@ def row(commands: Sequence[str] = (), **texts: str) -> Row:
     return Row(**texts, commands=tuple(commands))
 
 
-def read_part(message: str) -> str:
-    """The part of a message that patterns search: its first 4000 characters."""
-    return message[:MOST_READ]
-
-
 def quoted(message: str) -> str:
     """The first 240 characters of a message on one line, as a cause quotes it.
 
@@ -85,7 +80,7 @@ def row_of_message(message: str, advice_for: Reader) -> Meaning | None:
     `what`, which may be "", and the other groups of the pattern; a group that matched nothing is
     "".
     """
-    text = read_part(message)
+    text = message[:MOST_READ]
     for known in rows("messages"):
         advice = known.fix if advice_for == "operator" else known.tell
         match = re.search(known.pattern, text, re.DOTALL)

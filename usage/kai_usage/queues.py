@@ -1,7 +1,6 @@
 """The queues of a cluster as a tree: quota, limit, use, what is borrowed, lent and waited for."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,6 +9,7 @@ from kai_usage.amounts import RESOURCES, UNLIMITED, Resource, rounded
 from kai_usage.objects import Object, name_of, spec_of, status_of
 from kai_usage.pods import Pod
 from kai_usage.requests import amounts_of, read_resources
+from kai_usage.trees import levels
 
 _MOST: Final = 1e30  # a larger amount, which a tenant may write, would make sums infinite
 
@@ -86,24 +86,20 @@ def read_queues(items: Iterable[Object]) -> dict[str, Queue]:
     by_name: dict[str, Object] = {}
     for item in items:
         by_name.setdefault(name_of(item), item)
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for name in sorted(by_name, reverse=True):
-        children[_parent(by_name[name])].append(name)
+    parents = {name: _parent(item) for name, item in by_name.items()}
     queues: dict[str, Queue] = {}
-    pending = [*children[None]]
-    while pending:
-        name = pending.pop()
-        parent = _parent(by_name[name])
+    for name, level in levels(parents).items():
         spec = spec_of(by_name[name])
+        parent = parents[name]
+        if parent is not None:
+            queues[parent].children.append(name)
         queues[name] = Queue(
             name=name,
             shares=_shares(spec.get("resources") or {}),
             parent=parent,
-            level=queues[parent].level + 1 if parent else 1,
-            children=children[name][::-1],
+            level=level,
             display_name=spec.get("displayName") or "",
         )
-        pending += children[name]
     return queues
 
 

@@ -14,7 +14,6 @@ from kai_usage.messages import (
     Reader,
     Row,
     quoted,
-    read_part,
     row_of_message,
     rows,
 )
@@ -176,7 +175,7 @@ def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | N
     surroundings, and the groups of the row's pattern if that fits; a group that matched nothing is
     "". Control characters of the message stay in them.
     """
-    text = read_part(message)
+    text = message[:MOST_READ]
     text = text.partition(_PREEMPTION)[0] or text
     matches: dict[Row, re.Match[str]] = {}
     for row in rows("scheduling"):

@@ -6,7 +6,9 @@ write in the same cluster is an exception: its label proves nothing, so such a q
 tree only if the tree's state has it.
 """
 
+import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from kai_fleet.cluster.kube.objects import KubeObject, well_named
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
 from kai_fleet.wording import short_line
+from kai_usage import trees
 
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]
@@ -228,12 +231,13 @@ class Queues:
             refusal = self._refusal(live[name], specs[name])
             if refusal:
                 foreign[name] = refusal
+        parents = _parents(specs)
         below_foreign = {}
         for name in sorted(specs.keys() - foreign.keys()):
-            above = _nearest_above(name, specs, foreign)
-            if above is not None:
+            above = [foreign[each] for each in trees.upwards(parents, name) if each in foreign]
+            if above:
                 below_foreign[name] = (
-                    f"queue {name} is left as it is, for it is below this: {foreign[above]}"
+                    f"queue {name} is left as it is, for it is below this: {above[0]}"
                 )
         return foreign | below_foreign
 
@@ -334,41 +338,24 @@ class Queues:
             time.sleep(_RETRY_SECONDS)
 
 
-def _nearest_above(name: str, specs: Specs, foreign: Mapping[str, str]) -> str | None:
-    """The nearest foreign queue above a declared queue; None if there is none, or in a ring."""
-    passed = {name}
-    above = str(specs[name].get("parentQueue"))
-    while above not in foreign:
-        if above not in specs or above in passed:
-            return None
-        passed.add(above)
-        above = str(specs[above].get("parentQueue"))
-    return above
+def _parents(specs: Specs) -> dict[str, str | None]:
+    """The parent of each queue; None without one among these queues."""
+    parents = dict[str, str | None]()
+    for name, spec in specs.items():
+        parent = spec.get("parentQueue")
+        is_here = isinstance(parent, str) and parent in specs
+        parents[name] = parent if is_here else None
+    return parents
 
 
 def _levels(specs: Specs) -> list[list[str]]:
     """The names of queues by level, parents first; queues in a ring, or below one, come last."""
-    levels: list[list[str]] = []
-    children: dict[str, list[str]] = {}
-    names: list[str] = []
-    for name, spec in specs.items():
-        parent = spec.get("parentQueue")
-        if isinstance(parent, str) and parent in specs:
-            children.setdefault(parent, []).append(name)
-        else:
-            names.append(name)
-    while names:
-        levels.append(names)
-        below: list[str] = []
-        for name in names:
-            below += children.pop(name, [])
-        names = below
-    in_rings: list[str] = []
-    for siblings in children.values():
-        in_rings += siblings
-    if in_rings:
-        levels.append(in_rings)
-    return levels
+    by_level: dict[float, list[str]] = defaultdict(list)
+    levels = trees.levels(_parents(specs))
+    for name in specs:
+        level = levels.get(name, math.inf)
+        by_level[level].append(name)
+    return [by_level[level] for level in sorted(by_level)]
 
 
 def _tree_of(queue: KubeObject) -> str | None:

@@ -10,7 +10,8 @@ from typing import Any, Final, Self
 
 from kai_fleet.queues.amounts import UNLIMITED as UNLIMITED
 from kai_fleet.queues.amounts import from_kai
-from kai_fleet.values import UNKNOWN, Maybe, get, mapping, number, text
+from kai_fleet.values import UNKNOWN, Maybe, get, known_or, mapping, number, text
+from kai_usage import trees
 from kai_usage.amounts import Resource as Resource
 
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
@@ -123,7 +124,6 @@ class QueueIndex:
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
         self.repeated: list[DeclaredQueue] = []
-        self._leaves_below: dict[str, list[str]] = {}
         self.unknown_names = False
         self.unknown_parents = False
         for queue in self.queues:
@@ -162,38 +162,28 @@ class QueueIndex:
         """The names of all queues that pods may name, sorted."""
         return sorted(name for name in self.by_name if self.is_leaf(name))
 
-    def below(self, name: str) -> Iterator[str]:
-        """The names of all queues under one queue, each once; in a cycle not its own."""
-        seen = {name}
-        pending = [name]
-        while pending:
-            for child in self._children_of(pending.pop()):
-                if child not in seen:
-                    seen.add(child)
-                    pending.append(child)
-                    yield child
+    def below(self, name: str) -> list[str]:
+        """The names of all queues under one queue; in a cycle not its own."""
+        others = self.by_name.keys() - {name}
+        return [other for other in others if name in trees.upwards(self._parents, other)]
 
     def leaves_below(self, name: str) -> list[str]:
-        """The names of the leaves under one queue, sorted; empty for a leaf itself. Cached."""
-        if name not in self._leaves_below:  # kept: each pod of a queue asks again
-            self._leaves_below[name] = sorted(filter(self.is_leaf, self.below(name)))
-        return self._leaves_below[name]
+        """The names of the leaves under one queue, sorted; empty for a leaf itself."""
+        return self._leaves_below.get(name, [])
+
+    @cached_property
+    def _leaves_below(self) -> Mapping[str, list[str]]:
+        return trees.leaves_below(self._parents, self.leaves)
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The queues above one queue, nearest first.
 
         They end where a parent is not declared or not known, and before a queue is repeated.
         """
-        seen = {queue.name}
-        above = self._parent_of(queue)
-        while above is not None and above.name not in seen:
-            seen.add(above.name)
-            yield above
-            above = self._parent_of(above)
-
-    def _parent_of(self, queue: DeclaredQueue) -> DeclaredQueue | None:
-        """The parent of a queue; None at the top, and if it is not declared or not known."""
-        return self.by_name.get(queue.parent) if isinstance(queue.parent, str) else None
+        for name in trees.upwards(self._parents, known_or(queue.parent, None)):
+            if name == queue.name:
+                return
+            yield self.by_name[name]
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -201,23 +191,12 @@ class QueueIndex:
 
         Queues in a cycle, under one, or under a parent that is not declared have no level.
         """
-        levels = dict[str, int]()
-        tops = [name for name, queue in self.by_name.items() if queue.parent is None]
-        pending = [(name, 1) for name in sorted(tops, reverse=True)]
-        while pending:
-            name, level = pending.pop()
-            levels[name] = level
-            children = sorted(self._children_of(name), reverse=True)
-            pending += [(child, level + 1) for child in children]
-        return levels
+        return trees.levels(self._parents)
 
-    def _children_of(self, name: str) -> list[str]:
-        """The names of the queues in `by_name` that have this parent."""
-        names = list[str]()
-        for queue in self.children.get(name, ()):
-            if isinstance(queue.name, str) and self.by_name.get(queue.name) is queue:
-                names.append(queue.name)
-        return names
+    @cached_property
+    def _parents(self) -> trees.Parents:
+        """The parent of each queue; "", which no queue has, for UNKNOWN."""
+        return {name: known_or(queue.parent, "") for name, queue in self.by_name.items()}
 
 
 def as_written(resource: Resource, amount: float, path: str) -> str:
