@@ -33,30 +33,20 @@ _TENANT_CAUSES: Final = frozenset(yaml.safe_load(_TENANTS_FILE.read_bytes()))
 def explain(
     subject: Affected,
     texts: Iterable[str],
-    check: str = "",
     about: PodSurroundings = NO_SURROUNDINGS,
 ) -> Fault | None:
     """Return a fault with the meaning of the first message that a table knows; None without one.
     Raises one of MALFORMED for malformed objects in `about`.
 
-    Of one message a row of `messages.yaml` with advice for operators comes before one of
-    `scheduling.yaml`.
-
-    The fault's level is `info` if `tenants.yaml` names the row, else `mandatory`. A row of
-    `scheduling.yaml` about some of the nodes is `info`, too, if the objects in `about` were not
-    read: the tenant may have caused it. Then the cause says so, and a fix that names nodes or
-    volumes is left out.
-
     Args:
         subject: The object that the messages are about.
         texts: The messages in order of priority.
-        check: Name of the check; "" for the name of the row that matches.
         about: The objects around a pod that has no node; NO_SURROUNDINGS for any other object.
     """
     meaning = meaning_of_messages(texts, "operator", about)
     if meaning is None:
         return None
-    return fault_of(subject, meaning, check)
+    return fault_of(subject, meaning)
 
 
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
@@ -76,7 +66,7 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
     about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod)
-    known = explain(Affected(cluster, "", ""), texts, about=about)
+    known = explain(Affected(cluster, "", ""), texts, about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
     first_message = next(iter(texts), fallback)
@@ -85,6 +75,11 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
 
 def fault_of(subject: Affected, meaning: Meaning, check: str = "") -> Fault:
     """Return the fault that a row of a table describes, with its values.
+
+    The fault's level is `info` if `tenants.yaml` names the row, else `mandatory`. A row of
+    `scheduling.yaml` about some of the nodes is `info`, too, if the objects around the pod were not
+    read: the tenant may have caused it. Then the cause says so, and a fix that names nodes or
+    volumes is left out.
 
     The key leaves out what differs from pod to pod: the quoted message, in which a scheduler counts
     nodes, and what the pod asks for.
@@ -121,7 +116,7 @@ def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Fix:
     Besides `values` these are keys of the stack file, commands of the cluster, and `{0}` for the
     first of the row's own commands. Raises KeyError for another placeholder.
     """
-    texts: dict[str, object] = {
+    places: dict[str, object] = {
         "cluster": cluster.name,
         "namespace": NAMESPACE,
         "name": NAME,
@@ -129,20 +124,17 @@ def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Fix:
         "queues": cluster.desired.queues_key,
         "kubectl": cluster.kubectl,
         "host": cluster.host_kubectl,
-        **values,
-    }
-    parts_by_name = {
         "update": cluster.update_command,
         "apply": cluster.apply_command,
-        **texts,
+        **values,
     }
     for number, command in enumerate(row.commands):
-        parts_by_name[str(number)] = Command(command.format_map(texts))
+        places[str(number)] = Command(command.format_map(places))
     parts = list[str | Command]()
     for literal, name, specification, _ in Formatter().parse(row.fix):
         parts.append(literal)
         if name is not None:
-            part = parts_by_name[name]
+            part = places[name]
             parts.append(part if isinstance(part, Command) else format(part, specification or ""))
     return tuple(parts)
 

@@ -411,10 +411,9 @@ def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
     """Return the messages of ReplicaSets that could not create pods."""
     messages = dict[_Involved, str]()
     for owner in cluster.all("replicasets"):
-        failure = owner.condition("ReplicaFailure")
-        if failure.get("status") == "True":
+        if owner.is_true("ReplicaFailure"):
             about = _Involved("ReplicaSet", owner.namespace, owner.name)
-            messages[about] = str(failure.get("message") or "")
+            messages[about] = str(owner.condition("ReplicaFailure").get("message") or "")
     return messages
 
 

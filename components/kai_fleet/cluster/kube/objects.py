@@ -57,7 +57,7 @@ class KubeObject(dict[str, Any]):
     @property
     def namespace(self) -> str:
         """The object's namespace, "" for an object of the whole cluster."""
-        return str(self["metadata"].get("namespace", ""))
+        return objects.namespace_of(self)
 
     @property
     def namespaced_name(self) -> str:
