@@ -42,6 +42,10 @@ WRITTEN = [
     ),
     (pod("w", "serve", asks={GPU: "1"}), "no PodGroup | logs deployment/pod-grouper"),
     (
+        pod("w", "serve", **{"kai.scheduler/skip-podgrouper": "true"}),
+        "nothing known gives a reason | describe pod w",
+    ),
+    (
         pod("w", "serve", **FRACTION),
         "nothing known gives a reason: no event that may be | describe pod w",
     ),

@@ -6,6 +6,7 @@ from kai_usage.cluster_usage import count
 from kai_usage.creators import lacks_pods
 from kai_usage.limits import exceeded_limits
 from kai_usage.messages import row_of_message
+from kai_usage.waiting import over_limit
 from tests.unit.usage.usage_samples import answers, pod, queue
 
 GPU = "nvidia.com/gpu"
@@ -37,6 +38,18 @@ def test_exceeded_limits_counts_the_resources_that_are_asked_for():
     large = pod("w", asks={"memory": "65G"})
     assert exceeded(large) == [("train", "memory", True, 65000)]
     assert exceeded(large, resources=["gpu"]) == []
+
+
+def test_a_limit_is_told_with_all_digits_of_fractions():
+    """With two digits 0.334 of 1, where 0.67 is held, would seem to fit."""
+    tree = [queue("train", gpu=(1, 1))]
+    held = pod("held", node="ml-0", gpu_fraction="0.67")
+    waits = pod("w", gpu_fraction="0.334")
+    usage = count(answers(queues=tree, pods=[waits, held]))
+    (over,) = exceeded_limits(usage.pods[0], usage.queues)
+    assert over_limit(over, "have it raised").cause == (
+        "it asks for 0.334 GPUs, and queue train holds 0.67 of at most 1 GPU"
+    )
 
 
 @pytest.mark.parametrize(
