@@ -5,10 +5,26 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from kai_usage.words import MOST as MOST
-from kai_usage.words import listed as listed
-from kai_usage.words import short_line as short_line
-from kai_usage.words import without_controls as without_controls
+from kai_usage.words import (
+    MOST,
+    agreeing,
+    listed,
+    number_with_noun,
+    plural,
+    short_line,
+    without_controls,
+)
+
+# Words of kai_usage that are imported from here.
+__all__ = [
+    "MOST",
+    "agreeing",
+    "listed",
+    "number_with_noun",
+    "plural",
+    "short_line",
+    "without_controls",
+]
 
 MASK: Final = "[secret]"  # shown in place of an encrypted value
 # Ratio of difflib from which two names are taken for one. It holds for `sheduler` and `contxt`, and
@@ -20,40 +36,6 @@ _COLOUR: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
 _ENDLESS: Final = re.compile(r"\S{200,}")
-_PLURAL_VERBS: Final = {
-    "is": "are",
-    "has": "have",
-    "was": "were",
-    "does": "do",
-    "goes": "go",
-}
-_ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
-
-
-def number_with_noun(number: float, thing: str, verb: str = "") -> str:
-    """The number with its noun, `3 queues`, and with its verb if there is one: `1 pod waits`."""
-    amount = f"{number:g}" if isinstance(number, float) else str(number)
-    words = [amount, plural(number, thing), agreeing(number, verb)]
-    return " ".join(words).rstrip()
-
-
-def plural(number: float, thing: str) -> str:
-    """The noun, in the plural unless the number is 1: `policies`."""
-    if number == 1:
-        return thing
-    ends_with_ies = re.search("[^aeiou]y$", thing)
-    if ends_with_ies:
-        return f"{thing[:-1]}ies"
-    if thing.endswith(_ENDS_WITH_ES):
-        return f"{thing}es"
-    return f"{thing}s"
-
-
-def agreeing(number: float, verb: str) -> str:
-    """The verb, in the plural unless the number is 1: `are` for `is`, `wait` for `waits`."""
-    if number == 1:
-        return verb
-    return _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
 
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:

@@ -11,8 +11,8 @@ from rich.text import Text
 from kai_usage.amounts import in_words, short
 from kai_usage.nodes import Node, SharedGpu
 from kai_usage.pods import Pod
-from kai_usage.words import short_line
-from kubectl_fleet.table import bar, number_with_noun
+from kai_usage.words import number_with_noun, short_line
+from kubectl_fleet.table import bar
 from kubectl_fleet.tree import Usage
 
 _MAX_GPU_NAME: Final = 12  # characters
@@ -216,7 +216,7 @@ def _sentences_below(usage: Usage) -> Iterator[str]:
     if without_gpu:
         yield f"{number_with_noun(without_gpu, 'pod')} without a GPU"
     if waiting:
-        waiting_pods = number_with_noun(waiting, "pod", "waits", "wait")
+        waiting_pods = number_with_noun(waiting, "pod", "waits")
         yield f"{waiting_pods} for a node: kubectl fleet pending"
     if not pods and "pods" not in view.forbidden and (view.shown_namespace or not usage.gpu_nodes):
         where = f"in namespace {view.shown_namespace}" if view.shown_namespace else "here"

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from kai_usage.amounts import UNLIMITED, short
 from kai_usage.queues import Queue, Share
-from kubectl_fleet.table import BAR_WIDTH, bar, camel, number_with_noun
+from kai_usage.words import agreeing, number_with_noun
+from kubectl_fleet.table import BAR_WIDTH, bar, camel
 from kubectl_fleet.tree import Usage
 
 _NAMES: Final = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
@@ -200,8 +201,7 @@ def _pod_counts(usage: Usage) -> str:
     pods = [pod for pod in usage.pods if pod.by_kai]
     placed = sum(not pod.waits for pod in pods)
     waiting = sum(pod.waits and not pod.is_being_deleted for pod in pods)
-    running = number_with_noun(placed, "pod", "has a node", "have a node")
+    running = f"{number_with_noun(placed, 'pod', 'has')} a node"
     if not waiting:
         return running
-    verb = "waits" if waiting == 1 else "wait"
-    return f"{running}, {waiting} {verb}: kubectl fleet pending"
+    return f"{running}, {waiting} {agreeing(waiting, 'waits')}: kubectl fleet pending"

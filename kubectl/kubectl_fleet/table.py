@@ -79,21 +79,6 @@ def camel(record: Mapping[str, object]) -> dict[str, object]:
     return camel_case
 
 
-def number_with_noun(
-    number: int,
-    noun: str,
-    singular: str = "",
-    plural: str = "",
-) -> str:
-    """A number with its noun and a verb: `1 pod waits`, `3 pods wait`.
-
-    `singular` and `plural` are the verb; "" for none. Other numbers than 1 add an s to the noun.
-    """
-    if number == 1:
-        return f"1 {noun} {singular}".rstrip()
-    return f"{number} {noun}s {plural}".rstrip()
-
-
 def _tables(page: RenderableType) -> Iterator[Table]:
     """The tables of a page in their order: itself, or those in a Group, also in nested ones."""
     if isinstance(page, Table):

@@ -1,4 +1,4 @@
-"""Parts of messages: lists of names, and texts of others without control characters."""
+"""Parts of messages: lists of names, counts, and texts of others without control characters."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,40 @@ _CONTROLS: Final = re.compile(
     "\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
 )
 MOST: Final = 2000  # characters
+_PLURAL_VERBS: Final = {
+    "is": "are",
+    "has": "have",
+    "was": "were",
+    "does": "do",
+    "goes": "go",
+}
+_ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
+
+
+def number_with_noun(number: float, thing: str, verb: str = "") -> str:
+    """The number with its noun, `3 queues`, and with its verb if there is one: `1 pod waits`."""
+    amount = f"{number:g}" if isinstance(number, float) else str(number)
+    words = [amount, plural(number, thing), agreeing(number, verb)]
+    return " ".join(words).rstrip()
+
+
+def plural(number: float, thing: str) -> str:
+    """The noun, in the plural unless the number is 1: `policies`."""
+    if number == 1:
+        return thing
+    ends_with_ies = re.search("[^aeiou]y$", thing)
+    if ends_with_ies:
+        return f"{thing[:-1]}ies"
+    if thing.endswith(_ENDS_WITH_ES):
+        return f"{thing}es"
+    return f"{thing}s"
+
+
+def agreeing(number: float, verb: str) -> str:
+    """The verb, in the plural unless the number is 1: `are` for `is`, `wait` for `waits`."""
+    if number == 1:
+        return verb
+    return _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
 
 
 def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
