@@ -78,15 +78,16 @@ def in_clusters(*checks: ClusterCheck) -> RunsOf:
 
 def in_kai_clusters(*checks: ClusterCheck) -> RunsOf:
     """Return a function as `in_clusters`, for API servers whose KAI is in the table of releases:
-    the declared one, or else the running one. Elsewhere there is no finding.
+    the declared one, or the running one where another stack declares the cluster. Elsewhere there
+    is no finding.
     """
     return in_clusters(*(partial(_check_kai, check) for check in checks))
 
 
 def _check_kai(check: ClusterCheck, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Return the faults of a check.
+    """Return the faults of a check, which yields them later.
 
-    Raises NoSubjectError without a KAI in the table, UnreadError if that is not known.
+    The call raises NoSubjectError without a KAI in the table, UnreadError if that is not known.
     """
     if cluster.kai is None:
         raise NoSubjectError
@@ -97,7 +98,7 @@ def of_teams(*checks: TeamCheck) -> RunsOf:
     """Return a function that gives the runs of checks for all teams: of their objects on the
     host.
 
-    The runs are of the host, so all teams together have one finding `ok`.
+    The runs are of the host, so all teams together have one finding `ok`. Check by check.
     """
 
     def runs(snapshot: Snapshot) -> Iterator[Run]:
@@ -139,7 +140,7 @@ class Check(NamedTuple):
 
 def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield a warning for each resource that this user may not read, or that an API server does not
-    list now, sorted by name.
+    list now, sorted by name. Not for one that was read in a namespace, nor for APIServices.
     """
     for resource, reason in sorted(cluster.unreadable.items()):
         subject = Affected(cluster, "read access to", resource)
@@ -213,9 +214,9 @@ RESOURCES_BEFORE_UPDATE: Final = frozenset(
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """Return the findings of all checks but those named `without` in CHECKS; "" leaves none out.
+    """Return the findings of the checks that `judgements` runs, in its order, also those `ok`.
 
-    Required objects are judged in any case. A check that could not be completed and has no faults
+    `without` is a name in CHECKS, or "". A check that could not be completed and has no faults
     gives no finding. A tenant controls the API server of its vCluster, which may send malformed
     objects. That is a finding about the vCluster, and the other checks run all the same. Raises one
     of MALFORMED for malformed objects of the host.
@@ -238,7 +239,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
 
 
 class Judgement(NamedTuple):
-    """The result of one run of a check. `complete`: all lists that it needed were read."""
+    """The result of one run of a check. `complete`: no list that it asked for was unread."""
 
     check_and_cluster: CheckAndCluster
     faults: list[Fault]
@@ -246,12 +247,13 @@ class Judgement(NamedTuple):
 
 
 def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
-    """Run all checks but those named `without`, and yield the result of each run, then those of the
-    required objects. A result names its check, whose other runs may give more.
+    """Run all checks but those named `without` in CHECKS, and yield the result of each run, then
+    those of all required objects. "" leaves none out. A result names its check, whose other runs
+    may give more.
 
     Before an update only checks with `before_update` run, and of a vCluster in `snapshot.lost` only
-    those with `of_lost`. A vCluster with so many objects that its checks take 20 s is not checked
-    further.
+    those with `of_lost`. A vCluster with so many objects that its checks take 20 s is a fault of
+    check `vcluster`, and not checked further, but for its required objects.
 
     Raises one of MALFORMED for malformed objects of the host.
     """
@@ -308,7 +310,10 @@ def _judge(
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
-    """Return the result for a vCluster that was not checked to the end: a fault of `vcluster`."""
+    """Return the result for a vCluster that was not checked to the end: a fault of `vcluster`.
+
+    `why` is a clause.
+    """
     sent = Affected(cluster, "vCluster", cluster.name).broken(
         f"{why}, so not all of it was checked",
         "look with: ",
@@ -322,7 +327,7 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
 
     No result for a vCluster in `snapshot.lost`, nor if another check reports what the object lacks.
 
-    Before an update only the host's RuntimeClass is judged, if no GPU stack is to be installed: the
+    Before an update only the host's RuntimeClass is judged, if the stack installs no GPU stack: the
     update creates the rest. Raises as `_judge`.
     """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
@@ -332,14 +337,14 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
             continue
         if _update_creates(required, snapshot):
             continue
-        run = partial(_absent, required, cluster, snapshot)
+        run = partial(_absent_or_going, required, cluster, snapshot)
         judgement = _judge(required.check, cluster, run, math.inf)
         if judgement is not None:
             yield judgement
 
 
 def _update_creates(required: Required, snapshot: Snapshot) -> bool:
-    """Whether a required object is yet to be created by the update that follows."""
+    """Whether the update that follows may create a required object; False if none follows."""
     if not snapshot.before_update:
         return False
     return required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
@@ -347,7 +352,8 @@ def _update_creates(required: Required, snapshot: Snapshot) -> bool:
 
 def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapshot) -> bool:
     """Whether another check reports what an object lacks: `kubernetes` its kind, or `vcluster` the
-    namespace of its team. Raises UnreadError if one of the lists that tell was not read.
+    namespace of its team. Raises UnreadError if one of the lists that tell was not read, and one of
+    MALFORMED.
     """
     if required.check in ("isolation", "guard") and not cluster.serves(required.resource):
         return True
@@ -355,8 +361,8 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
     return state is not None and cluster.find("namespaces", state.team.namespace) is None
 
 
-def _absent(required: Required, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield a required object that is absent or being deleted.
+def _absent_or_going(required: Required, cluster: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a required object that is absent, with its level, or being deleted: always broken.
 
     Raises NoSubjectError if another check reports it, UnreadError if its list was not read, and one
     of MALFORMED.

@@ -80,7 +80,9 @@ def _access_hint(team: DeclaredTeam) -> str:
 
 
 def logs(team: DeclaredTeam, host: Cluster) -> Command:
-    """Return the command that prints the logs of a team's control plane."""
+    """Return the command that prints the logs of a team's control plane; of a StatefulSet those of
+    its first pod.
+    """
     workload = f"deployment/{team.name}"
     if team.store.workload == "statefulset":
         workload = f"{team.name}-0"

@@ -34,7 +34,7 @@ _SECRETS_WITHOUT_POD: Final = (
 def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield a team whose pods hold more GPUs than it is granted.
 
-    Only in mode host, where no ResourceQuota counts shares of GPUs.
+    Only in mode host, where no ResourceQuota counts shares of GPUs. Nothing if `gpus` is None.
     """
     host = snapshot.host
     team = state.team
@@ -54,7 +54,7 @@ def too_many_gpus(state: TeamState, snapshot: Snapshot) -> Faults:
 def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield a warning for a namespace that has more than 80 % of the Secrets that its quota allows.
 
-    Nothing without a quota.
+    ResourceQuota `objects` counts them, in its status. Nothing without it.
     """
     host = snapshot.host
     namespace = state.team.namespace
@@ -76,7 +76,8 @@ def secrets(state: TeamState, snapshot: Snapshot) -> Faults:
 def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield control plane pods on nodes that do not belong to the pool for control planes.
 
-    Nothing if the stack declares no such pool.
+    Nothing if the stack declares no such pool. Pods without a node, and those on one that is gone,
+    are left out.
     """
     host = snapshot.host
     pool = state.team.control_pool
@@ -93,8 +94,8 @@ def control_planes(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield pods of a team on the host that carry tokens in annotations, and, as warnings, pods
-    that name the same ConfigMap for their shared GPU.
+    """Yield pods of a team on the host that carry tokens in annotations, and, as warnings of check
+    `shared-gpu`, pods that have not ended and name the same ConfigMap for their shared GPU.
     """
     host = snapshot.host
     pods_by_map: dict[str, list[str]] = defaultdict(list)
@@ -126,7 +127,8 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
 def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield a warning for each network policy of an isolated team that the stack does not declare.
 
-    A network policy can only allow more.
+    A network policy can only allow more. In a team's own stack the platform's policy for Prometheus
+    counts as not declared.
     """
     host = snapshot.host
     declared = declared_policies(snapshot, state.team.name)
@@ -142,7 +144,7 @@ def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def declared_policies(snapshot: Snapshot, team: str) -> set[str]:
-    """Return the names of the network policies that the stack declares for a team.
+    """Return the names of the network policies that `snapshot.required` has for a team.
 
     Empty if its network is not isolated.
     """

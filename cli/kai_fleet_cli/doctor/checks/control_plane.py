@@ -71,7 +71,10 @@ def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
 
 
 def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
-    """Return the fault of a control plane that is not ready; without a known fix, where to look."""
+    """Return the fault of a control plane that is not ready; without a known fix, where to look.
+
+    That is at its logs, and at pod `TEAM-0`, which only a StatefulSet has.
+    """
     team = state.team
     why_not_ready = _why_not_ready(state, host, control_plane)
     describe = host.command(f"-n {team.namespace} describe pod {team.name}-0")
@@ -82,7 +85,10 @@ def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObje
 
 
 def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
-    """Return the workload of a vCluster: a StatefulSet, or a Deployment if it has no volume."""
+    """Return the workload of a vCluster: its StatefulSet, else its Deployment, which has no volume.
+
+    None if neither is there. Which of them the stack declares does not count.
+    """
     name = state.team.name
     namespace = state.team.namespace
     stateful_set = host.find("statefulsets", name, namespace)
@@ -90,7 +96,10 @@ def _control_plane(state: TeamState, host: Cluster) -> KubeObject | None:
 
 
 def _is_ready(control_plane: KubeObject) -> bool:
-    """Whether a workload has all its replicas Ready; its spec asks for 1 if it does not say."""
+    """Whether a workload has all its replicas Ready; its spec asks for 1 if it does not say.
+
+    True for 0 replicas.
+    """
     ready = control_plane.status.get("readyReplicas", 0)
     return bool(ready >= control_plane.spec.get("replicas", 1))
 
@@ -99,8 +108,9 @@ def _why_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -
     """Return why a control plane is not ready.
 
     First a container that was killed for memory within a day: then it is an effect of that pod's
-    fault. Else what messages say, those about claims before those about pods, which only wait for
-    them. If pods or claims were not read in all namespaces, the cause says that.
+    fault. Else what messages say, those about claims with the team in their name before those about
+    pods, which only wait for them, and last those about the workload. If pods or claims were not
+    read in all namespaces, the cause says that.
     """
     pods = list[KubeObject]()
     if not host.unread("pods"):
@@ -129,7 +139,10 @@ def store(state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _nearly_full_volumes(state: TeamState, host: Cluster) -> Faults:
-    """Yield volumes whose claim exists and does not grow already; the fix grows them."""
+    """Yield volumes that are more than 80 % full, and whose claim exists and does not grow already.
+
+    The fix grows them.
+    """
     team = state.team
     for name, fraction in state.store.volumes.items():
         claim = host.find("persistentvolumeclaims", name, team.namespace)
@@ -159,14 +172,18 @@ def _nearly_full_etcds(state: TeamState, host: Cluster) -> Faults:
 def _nearly_full(
     state: TeamState, host: Cluster, part: str, fraction: float, *fix: str | Command
 ) -> Fault:
-    """Return the warning for a part of a store. `fraction` of it, 0 to 1, is in use."""
+    """Return the warning for a part of a store, such as `volume data-ml-0`.
+
+    `fraction` of it, 0 to 1, is in use.
+    """
     return Affected(host, "store of vCluster", state.team.name).warning(
         f"its {part} is {fraction:.0%} full: a store that is full takes no more writes", *fix
     )
 
 
 def killed(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield pods of a vCluster, or of its etcd, that were killed for memory within a day.
+    """Yield pods of a vCluster, or of its etcd, of which a container was killed for memory within a
+    day.
 
     That is a warning if the control plane is ready again, else broken. Nothing if the control plane
     is absent, scaled to 0, or of another stack.

@@ -37,8 +37,8 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
     """Yield nodes that are not Ready, nodes whose NVIDIA GPUs have no memory label, and a host
     without GPUs.
 
-    The first two are warnings. Before an update only the last is a fault, and not while the GPU
-    stack is yet to come.
+    The first two are warnings. Before an update only the last is looked for. It is broken, and no
+    fault where `_needs_gpus_now` says that no GPUs are needed.
     """
     host_nodes = host.all("nodes")
     if not snapshot.before_update:
@@ -57,7 +57,10 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def _node_faults(host: Cluster, node: KubeObject) -> Faults:
-    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label: warnings."""
+    """Yield that a node is not Ready, and that its NVIDIA GPUs have no memory label: warnings.
+
+    GPUs count if NVIDIA's is the stack's GPU resource; MIG slices do not.
+    """
     subject = Affected(host, "node", node.name)
     if not node.is_true("Ready"):
         yield subject.warning("is not Ready", "look with: ", host.command(f"describe node {NAME}"))
@@ -73,8 +76,8 @@ def _node_faults(host: Cluster, node: KubeObject) -> Faults:
 def _needs_gpus_now(host: Cluster, snapshot: Snapshot) -> bool:
     """Whether the host's nodes have to advertise GPUs.
 
-    Not before the GPU stack is installed, and not if all teams with GPUs have an autoscaler. If no
-    team has GPUs, the host's KAI needs them.
+    Not while `gpu_stack_pending`, and not if all teams with GPUs have an autoscaler. If no team has
+    GPUs, a KAI of the host in the release table needs them.
     """
     if gpu_stack_pending(snapshot):
         return False
@@ -97,7 +100,9 @@ def gpu_stack_pending(snapshot: Snapshot) -> bool:
 
 
 def _mig_slices(node: KubeObject) -> list[str]:
-    """Return the resources of the MIG slices that a node advertises: `nvidia.com/mig-1g.10gb`."""
+    """Return the resources of the MIG slices of which a node advertises some, of unknown profiles
+    too: `nvidia.com/mig-1g.10gb`.
+    """
     allocatable = node.status.get("allocatable") or {}
     return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
 
@@ -106,9 +111,10 @@ def pool(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield what is wrong with the nodes of a team's pool.
 
     In this order: cordoned nodes, no usable node, taints that keep the team off, too few GPUs. A
-    usable node is Ready and not cordoned. A cordoned node is a warning beside usable ones, else
-    broken. A pool without a usable node is not looked at further. Where an autoscaler adds nodes,
-    too few nodes or GPUs are no fault.
+    usable node is Ready and not cordoned, a cordoned one Ready and cordoned. A cordoned node is a
+    warning beside usable ones, else broken, and then nothing else is looked at. No usable node is
+    broken, and the last fault, but no fault for a pool of all nodes. Where an autoscaler adds
+    nodes, too few nodes or GPUs are no fault.
     """
     team = state.team
     host = snapshot.host
@@ -148,6 +154,7 @@ def _pool_labels(team: DeclaredTeam) -> str:
 
 
 def _pool_subject(team: DeclaredTeam, host: Cluster) -> Affected:
+    """Return `node pool LABELS` as a subject; teams with the same labels have the same one."""
     return Affected(host, "node pool", _pool_labels(team))
 
 
@@ -155,8 +162,8 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     """Yield a warning for a pool whose usable nodes all have a taint that the team does not
     tolerate.
 
-    Not before an update, where the program warns of it, not for a team with a stack of its own, and
-    not if vCluster adds tolerations to all pods.
+    Nothing without usable nodes. Not before an update, where the program warns of it, not for a
+    team with a stack of its own, and not if vCluster adds tolerations to all pods.
     """
     team = state.team
     if snapshot.before_update or state.declared_elsewhere:
@@ -181,10 +188,10 @@ def _missing_gpus(
     usable: Sequence[KubeObject],
     cordoned: Sequence[KubeObject],
 ) -> Faults:
-    """Yield each resource of which the pool advertises less than the team is granted.
+    """Yield each resource of which these nodes together advertise less than the team is granted.
 
-    Those of cordoned nodes count. Too few are a warning. If there are none it is broken, but no
-    fault for a team on all nodes, nor while the GPU stack is to come.
+    Too few are a warning. If there are none it is broken, but no fault for a team on all nodes, nor
+    while `gpu_stack_pending`.
     """
     slices = set[str]()
     for node in usable:
@@ -223,7 +230,7 @@ def _missing_gpus(
 def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
     """Return the numbers of GPUs and MIG slices that a team is granted, by resource.
 
-    Its whole GPUs are `gpus` without those that KAI counts for the slices.
+    Its whole GPUs are `gpus` without those that KAI counts for the slices; None counts as 0.
     """
     whole_gpus = int((team.gpus or 0) - gpus_of(team.slices))
     return {team.inside.gpu_resource: whole_gpus, **team.slices}
@@ -232,8 +239,8 @@ def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
 def inside(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield nodes that a vCluster shows and its pool does not have, and the other way round.
 
-    Only of a vCluster with a scheduler of its own, which sees copies of real nodes. If the pool has
-    no nodes on the host, nodes that the vCluster shows are no fault.
+    Both are broken. Only of a vCluster with a scheduler of its own, which sees copies of real
+    nodes. If the pool has no nodes on the host, nodes that the vCluster shows are no fault.
     """
     team = state.team
     cluster = state.inside
@@ -261,8 +268,9 @@ def inside(state: TeamState, snapshot: Snapshot) -> Faults:
 def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
     """Yield DaemonSets of the GPU stack, and device plugins anywhere, that lack Ready pods.
 
-    Not those created within a minute, which may still start. Pods in the namespace whose names
-    begin with the DaemonSet's tell why.
+    Those in the namespaces of GPU_CHARTS are the GPU stack's. Not those created within a minute,
+    which may still start. Messages about the DaemonSet tell why, then those about pods in the
+    namespace whose names begin with the DaemonSet's.
     """
     for daemon_set in host.all("daemonsets"):
         if daemon_set.namespace not in GPU_CHARTS and not daemon_set.is_device_plugin:
@@ -282,7 +290,7 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Faults:
 
 
 def plugins(host: Cluster, _: Snapshot) -> Faults:
-    """Yield nodes with more than one pod of a device plugin that has not ended."""
+    """Yield nodes with more than one pod of NVIDIA's device plugin that has not ended."""
     plugins_by_node: dict[str, set[str]] = defaultdict(set)
     for pod in host.all("pods"):
         if pod.is_device_plugin and not pod.has_ended:
@@ -301,8 +309,9 @@ def plugins(host: Cluster, _: Snapshot) -> Faults:
 def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield nodes whose GPUs are shared by KAI and by their device plugin, too.
 
-    Labels of the host's nodes tell, also for a vCluster, whose node has the same name. Nothing for
-    a cluster whose declared KAI does not share, or that has no KAI of the release table.
+    Labels of the host's nodes tell, also for a vCluster, whose node has the same name; the fault is
+    always one of the host. Nothing for a cluster whose declared KAI does not share, or that has no
+    KAI of the release table.
     """
     if not cluster.desired.scheduler.shares_gpus or cluster.kai is None:
         return
@@ -320,9 +329,8 @@ def shared_by_plugins(cluster: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield a KAI that does not share GPUs although the stack declares it or pods ask for it.
-
-    Nothing if KAI's Config does not tell.
+    """Yield a KAI whose Config switches the sharing of GPUs off although the stack declares it, or
+    although pods ask for it. Nothing if the Config does not tell.
     """
     sharing_pods = _sharing_pods(cluster)
     declared = cluster.desired.declared and cluster.desired.scheduler.shares_gpus
@@ -344,7 +352,7 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _sharing_pods(cluster: Cluster) -> list[Pod]:
-    """Return the pods that ask KAI for a share of a GPU, or hold one."""
+    """Return the pods of KAI that ask for a share of a GPU, or hold one; without ended ones."""
     return list(filter(_asks_for_share, cluster.usage.pods))
 
 
@@ -381,8 +389,8 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def _shared_gpu_faults(cluster: Cluster, node: Node, gpu: SharedGpu) -> Faults:
-    """Yield the running pods on a shared GPU that no reservation pod holds, or of which they hold
-    more than one GPU together.
+    """Yield the running pods of KAI with a share of this GPU, each, if no reservation pod holds the
+    GPU, as faults of check `reservation`, or else if their fractions are more than one GPU.
 
     The sum is without shares of memory if the memory of the node's GPUs is not known.
     """
@@ -411,7 +419,8 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield reservation pods that do not run, that found no GPU, or whose GPU nobody shares.
 
     A reservation pod holds a GPU for the pods that share it. Those younger than a minute may still
-    start, and are left out. The last case is a warning.
+    start, and are left out. The last case is a warning. A pod of KAI that has not ended shares the
+    GPUs of its groups, also while it waits.
     """
     shared_groups = set[str]()
     for use in cluster.usage.pods:
@@ -446,7 +455,8 @@ def reservations(cluster: Cluster, _: Snapshot) -> Faults:
 def no_runtime_class(cluster: Cluster, effect: str) -> Fault:
     """Return the fault that a cluster lacks the RuntimeClass of reservation pods.
 
-    `effect` is what that means. In a vCluster it is an effect of the same fault on the host.
+    `effect` is what that means, as a clause. In a vCluster it is an effect of the same fault on the
+    host.
     """
     subject = Affected(cluster, "RuntimeClass", NVIDIA_CLASS)
     cause = f"is not there: {effect}"

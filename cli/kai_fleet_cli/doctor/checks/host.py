@@ -44,7 +44,10 @@ _FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
 def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield a cluster whose Kubernetes is too old for the guards that the stack requires in it."""
+    """Yield a cluster whose Kubernetes is too old for the guards that the stack requires in it.
+
+    It is if it does not serve ValidatingAdmissionPolicies; its version is not read.
+    """
     requires_guards = any(
         required.cluster == cluster.name and required.resource == GUARDS
         for required in snapshot.required
@@ -83,9 +86,9 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
 def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield classes of one kind that a team's keys name and the host does not have.
 
-    That is broken if the vCluster itself needs the class, else a warning. `resource` is a key of
-    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist. In a team's own stack only
-    the keys of its vCluster count: the platform's stack checks those of `isolation`.
+    That is broken if a key of `vcluster` names the class, else a warning. `resource` is a key of
+    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist. In a team's own stack only the
+    keys of its vCluster count: the platform's stack checks those of `isolation`.
     """
     host = snapshot.host
     kind, key = CLASSES[resource]
@@ -108,7 +111,7 @@ def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
 
 
 def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the keys of a team that may name classes, named as in the stack file.
+    """Return the keys `vcluster` and `isolation` of a team, with those below as in the stack file.
 
     What is not written there has its default. For a team's own stack without `isolation`, which the
     platform's stack checks.
@@ -119,10 +122,10 @@ def _keys_of(state: TeamState, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _isolated_teams(snapshot: Snapshot) -> list[str]:
-    """Return the teams that network policies isolate; none on a host without a real node.
+    """Return the names of the teams of this run that network policies isolate.
 
-    Nodes of kwok are not real. Empty as well for a team's own stack, whose account may not read
-    what tells.
+    None on a host without a real node; nodes of kwok are not real. Empty as well for a team's own
+    stack, whose account may not read what tells.
     """
     if snapshot.settings.platform_stack:
         return []
@@ -132,9 +135,11 @@ def _isolated_teams(snapshot: Snapshot) -> list[str]:
 
 
 def ports(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield ports of the host's API that the network policies of a vCluster do not let it reach.
+    """Yield ports of the host's API that the network policies of an isolated team close to its
+    vCluster, as faults of check `network-reach`.
 
-    The Service `default/kubernetes` has them as `targetPort`; a named one is passed over.
+    The Service `default/kubernetes` has them as `targetPort`; a named one is passed over. Nothing
+    without that Service.
     """
     teams = _isolated_teams(snapshot)
     service = host.find("services", "kubernetes", "default") if teams else None
@@ -152,7 +157,10 @@ def ports(host: Cluster, snapshot: Snapshot) -> Faults:
 
 
 def network(host: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield a warning for a host on which nothing known enforces the network policies of teams."""
+    """Yield a warning for a host on which nothing known enforces the network policies of teams.
+
+    Nothing without an isolated team, and nothing if one node is of K3s.
+    """
     if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
         return
     if not any(map(_enforces_policies, host.all("daemonsets"))):
@@ -172,7 +180,8 @@ def _is_k3s(node: KubeObject) -> bool:
 def _enforces_policies(daemon_set: KubeObject) -> bool:
     """Whether a DaemonSet is a network plugin that enforces network policies.
 
-    By its name and those of its containers, or by the flag of Amazon's agent.
+    If its name or that of a container contains one of _NETWORK_PLUGINS, or by the flag of Amazon's
+    agent.
     """
     containers = daemon_set.containers
     names = [daemon_set.name]

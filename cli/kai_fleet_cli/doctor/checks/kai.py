@@ -35,8 +35,8 @@ def recreate_part(cluster: Cluster) -> Fix:
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield Deployments of the cluster's KAI that are absent, scaled to 0 or not rolled out.
 
-    One fault for all of KAI if it has no Deployment, or its version is unknown. A Deployment that
-    `killed` reports is left out.
+    One fault for all of KAI if it has no Deployment, or if the release table lacks its version. A
+    Deployment that is not rolled out and that `killed` reports is left out.
     """
     release = cluster.kai
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
@@ -70,7 +70,7 @@ def _look(cluster: Cluster) -> Command:
 
 
 def _why_not_ready(cluster: Cluster, deployment: KubeObject) -> Why | None:
-    """Return why the pods of a part are not Ready; None if check `killed` reports it.
+    """Return why the pods of a part are not Ready; None if `killed` reports it.
 
     If pods were not read in all namespaces, the cause says that.
     """
@@ -91,7 +91,7 @@ def _pods_of(cluster: Cluster, deployment: KubeObject) -> list[KubeObject]:
 
 def killed(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield Deployments of the cluster's KAI with a container that was killed for memory within a
-    day: a warning if they run again, else broken. Not those scaled to 0.
+    day: a warning if they are rolled out, else broken. Not those scaled to 0.
     """
     release = cluster.kai
     if release is None:
@@ -115,7 +115,7 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
 def killed_for_memory(subject: Affected, last: Killed, path: str, *, runs_again: bool) -> Fault:
     """Return the fault of an object with this killed container: a warning if it runs again.
 
-    `path` is the key of the stack file below which its resources are.
+    `path` is the key of the stack file that has its `limits`.
     """
     return subject.at_level(
         Level.ADVISORY if runs_again else Level.MANDATORY,
@@ -126,7 +126,10 @@ def killed_for_memory(subject: Affected, last: Killed, path: str, *, runs_again:
 
 
 def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None:
-    """Return the first container that was killed for memory within a day; None without one."""
+    """Return the first container that was killed for memory within a day; None without one.
+
+    A kill whose time cannot be read counts as within a day.
+    """
     for pod in pods:
         for container in pod.killed_for_memory:
             if seconds_since(container.ended_at, cluster.now) < _DAY_SECONDS:
@@ -136,7 +139,7 @@ def killed_lately(cluster: Cluster, pods: Iterable[KubeObject]) -> Killed | None
 
 def conditions(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield objects that KAI's operator has to report as Ready and does not, or that are absent.
-    The release table names them.
+    The release table names them, as `RESOURCE.GROUP/NAME`.
 
     Nothing for a cluster without KAI's Deployments, which `parts` reports.
     """
@@ -155,7 +158,7 @@ def conditions(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 def hooks(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield Jobs in KAI's namespace, which are Helm hooks, whose pod is Pending without a node."""
+    """Yield Jobs in KAI's namespace, taken for Helm hooks, whose pod is Pending without a node."""
     for pod in cluster.within("pods", KAI_NAMESPACE):
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
@@ -170,7 +173,8 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield a KAI that runs in a cluster of this stack without being declared.
 
     Any Deployment in its namespace counts. Nothing if the stack declares a KAI of the release
-    table. On the host it is a warning: it may belong to others, so the fix does not remove it.
+    table, nor in a cluster that another stack declares. On the host it is a warning: it may belong
+    to others, so the fix does not remove it. In a vCluster it is broken.
     """
     if cluster.kai is not None or not cluster.desired.declared:
         return
@@ -196,7 +200,8 @@ def undeclared(cluster: Cluster, _: Snapshot) -> Faults:
 def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
     """Return the commands that remove a KAI: its release, or without one its Deployments.
 
-    `deployments` are their names.
+    Before the release go the objects whose parts KAI's operator removes. `deployments` are the
+    Deployments' names.
     """
     if not cluster.all("releases"):
         names = " ".join(deployments)
@@ -215,7 +220,7 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
 def schedulers(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield schedulers whose SchedulingShard is gone, and all shards if KAI's release has none.
 
-    Nothing without a KAI of the release table.
+    The chart's own scheduler has no shard. Nothing without a KAI of the release table.
     """
     release = cluster.kai
     if release is None:

@@ -18,10 +18,16 @@ STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps t
 
 
 def stuck(cluster: Cluster, _: Snapshot) -> Faults:
-    """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes."""
+    """Yield namespaces whose deletion hangs: at once if a cause is known, else after 2 minutes.
+
+    Of what was not read no cause is known.
+    """
 
     def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
-        """Return what was read of a resource, in all namespaces for ""; nothing if it was not."""
+        """Return what was read of a resource, in all namespaces for ""; nothing if it was not.
+
+        The API group, the first argument, does not count.
+        """
         if not cluster.asked(resource) or cluster.unread(resource):
             return []
         objects = cluster.all(resource)
@@ -44,8 +50,8 @@ def stuck(cluster: Cluster, _: Snapshot) -> Faults:
 def api_services(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield warnings for APIServices that do not answer: they keep each namespace that is deleted.
 
-    Nothing if a namespace is being deleted, which `stuck` reports, nor if this run did not ask for
-    APIServices, which few accounts may read.
+    Nothing if a namespace is being deleted, which `stuck` reports, nor if APIServices were refused,
+    which few accounts may read.
     """
     deleting = any(namespace.is_being_deleted for namespace in cluster.all("namespaces"))
     if deleting or not cluster.asked("apiservices"):
@@ -66,8 +72,8 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
 def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
     """Yield warnings for ClusterRoles of vClusters whose namespace was deleted by hand.
 
-    Its chart names them `vc-TEAM-v-NAMESPACE`, and Helm notes the release and its namespace: a name
-    may have `-v-` in itself.
+    Its chart names them `vc-TEAM-v-NAMESPACE`, and Helm notes the release and its namespace in
+    annotations: a name may have `-v-` in itself. Others are left out.
     """
     for role in host.all("clusterroles"):
         release = role.annotations.get("meta.helm.sh/release-name")
@@ -82,7 +88,7 @@ def cluster_roles(host: Cluster, _: Snapshot) -> Faults:
 
 
 def undeclared_namespaces(host: Cluster, _: Snapshot) -> Faults:
-    """Yield warnings for namespaces of teams that the stack file does not have.
+    """Yield warnings for namespaces of teams that the stack file does not have, by their label.
 
     Not those that are being deleted, and nothing for a team's own stack.
     """

@@ -16,9 +16,10 @@ from kai_fleet_policies.model.queues import QueueIndex
 def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield a KAI without any queue, queues that it ignores, and queues that are not declared.
 
-    The second are broken, the others warnings. KAI schedules from queues only, and ignores those
-    in or below a cycle, or below an absent parent. In a cluster that another stack declares no
-    queue counts as undeclared.
+    The second are broken, the others warnings. The first only if the stack declares no queue
+    either: declared ones are required. KAI schedules from queues only, and ignores those in or
+    below a cycle, or below an absent parent. In a cluster that another stack declares no queue
+    counts as undeclared.
     """
     index = QueueIndex(cluster.queues)
     if not index.queues and not cluster.desired.queues:
@@ -42,7 +43,8 @@ def queues(cluster: Cluster, snapshot: Snapshot) -> Faults:
 def _undeclared_queues(cluster: Cluster, snapshot: Snapshot, index: QueueIndex) -> Faults:
     """Yield a warning for each queue that neither the stack nor a team's own stack declares.
 
-    Children before their parents: KAI does not delete a queue with children.
+    Children before their parents: KAI does not delete a queue with children. Queues that it ignores
+    are last.
     """
     declared = {*cluster.desired.queue_specs, *_queues_of_team_stacks(cluster, index)}
     teams = (*snapshot.teams, *snapshot.settings.team_stacks)
@@ -110,7 +112,7 @@ def shards(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield declared shards, and as warnings topology levels, that no node has the label for.
 
     The nodes are those that the cluster shows. The default shard needs no label. No shards of a
-    team with an autoscaler, which may add the nodes.
+    team with an autoscaler, which may add the nodes; its topology levels are looked at.
     """
     scheduler = cluster.desired.scheduler
     labels = set[tuple[str, str]]()

@@ -72,7 +72,7 @@ class _Webhook(NamedTuple):
 
     @property
     def judged_resources(self) -> set[str]:
-        """The resources that its rules match, plurals as `pods`, with `*` for all."""
+        """The resources that its rules match, plurals as `pods`, with `*` for all, of any group."""
         resources = set[str]()
         for rule in self.fields.get("rules") or []:
             resources.update(map(str, rule.get("resources") or []))
@@ -87,7 +87,7 @@ class _Webhook(NamedTuple):
     def may_refuse(self) -> bool:
         """Whether requests are refused if its Service does not answer.
 
-        Not if it calls a URL, ignores failures, or has a match condition that is always false.
+        Not if it calls a URL, ignores failures, or has the match condition `false`.
         """
         conditions = self.fields.get("matchConditions") or []
         if any(condition.get("expression") == "false" for condition in conditions):
@@ -98,8 +98,9 @@ class _Webhook(NamedTuple):
 def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield webhooks that cannot answer, so that what they judge is refused.
 
-    A webhook is KAI's if its Service is in KAI's namespace. Those of others are warnings, and only
-    if they judge resources that an update creates.
+    A webhook is KAI's if its Service is in KAI's namespace. One that has no certificate authority
+    cannot answer either. Those of others are warnings, and only if they judge resources that an
+    update creates; their authority does not count.
     """
     answering = _answering_services(cluster)
     for webhook in _webhooks(cluster):
@@ -145,7 +146,9 @@ def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
 def _own_webhook(
     cluster: Cluster, webhook: _Webhook, *, is_there: bool, is_answered: bool
 ) -> Faults:
-    """Yield a webhook of KAI whose Service is absent or silent, or that has no authority.
+    """Yield a webhook of KAI whose Service is absent, or silent, or that has no authority.
+
+    Only the first of these.
 
     `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
     """
