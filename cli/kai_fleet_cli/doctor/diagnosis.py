@@ -35,18 +35,19 @@ _STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow", Level.INFO: 
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the doctor, for the shell and for CI."""
+    """Exit codes of the doctor. What they mean of a report its `exit_code` says."""
 
     HEALTHY = 0
     BROKEN = 1
     BLIND = 2  # the host or the stack file could not be read: nothing is known
-    UNREAD = 3  # nothing that was read is broken, and a cluster could not be read at all
+    UNREAD = 3  # nothing that was read is broken, and nothing of a cluster could be read
 
 
 class DiagnosisRecord(TypedDict):
     """A diagnosis as JSON. Its keys do not change between releases.
 
-    `counts` has the number of findings by level, 0 included; `healthy` is exit code 0.
+    `counts` has the number of findings by level, 0 included; `healthy` is exit code 0. `findings`
+    has all, also those of level `ok`: the keys of `Finding.record`, and `commands`, a list.
     """
 
     stack: str
@@ -64,7 +65,8 @@ class Diagnosis:
         stack: Name of the stack.
         findings: All findings, also those of level `ok`.
         blind: The host did not answer; then `findings` has that alone.
-        unread: Names of the clusters that this user may read nothing of.
+        unread: Names of the clusters of which nothing was read, because it was refused or put off;
+            without vClusters that did not answer, which are findings.
     """
 
     stack: str
@@ -105,13 +107,13 @@ class Diagnosis:
 def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
     """Examine the host and the vClusters of a stack.
 
-    A host that does not answer is a finding. Raises UserError as `source_of_stack`, and one of
-    MALFORMED for malformed objects of the host.
+    A host that does not answer, or whose kubeconfig is of no use, is a finding. Raises UserError as
+    `source_of_stack`, and one of MALFORMED as `read_clusters`.
 
     Args:
         stack: Name of the stack.
         team: The one team to examine beside the host; None for all.
-        context: Context of the host's kubeconfig; None for the stack file's.
+        context: Context of the host's kubeconfig; None for what the stack file says.
     """
     source = source_of_stack(stack, team, context)
     try:
@@ -135,8 +137,8 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
 def _unread_clusters(snapshot: Snapshot) -> list[str]:
     """Return the names of the clusters of which nothing was read.
 
-    Either some of their lists were refused and all others are empty, or what leads to them on the
-    host could not be read.
+    Either some of their lists were refused or put off and all others are empty, or what leads to
+    them on the host could not be read.
     """
     names = [
         cluster.name
@@ -150,7 +152,8 @@ def _unread_clusters(snapshot: Snapshot) -> list[str]:
 def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print each cause with its fix, what is broken first, and a summary with what is well.
 
-    Then the command that shows other differences, unless the host did not answer.
+    Then the command that shows other differences, and how to get `pulumi` if it is not on the PATH;
+    not if the host did not answer.
     """
     _print_causes(diagnosis.findings, console)
     print_line(console, _summary(diagnosis))
@@ -163,10 +166,10 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def print_missing_prerequisites(stack: str, console: Console) -> None:
-    """Print what the host must have before an update; if it cannot be read, why.
+    """Print what the host lacks before an update, nothing if it lacks nothing.
 
-    The host of a team's own stack whose platform has no file here is not looked at. Raises one of
-    MALFORMED for malformed objects of the host.
+    If it cannot be read, print why in one line; so too for a team's own stack whose platform has no
+    file here. Raises one of MALFORMED for malformed objects of the host.
     """
     try:
         if is_elsewhere(platform_of(reading.read(reading.path_of(stack)))):
@@ -180,11 +183,11 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
 def with_live_counts(
     stack: str, losses: Sequence[SummaryLine], console: Console
 ) -> list[SummaryLine]:
-    """Append to the words of each loss how many pods and volumes are lost with it, if it has any.
+    """Return the losses, each with what runs there now appended to its words, by `_live_counts`.
 
     If the clusters cannot be read print why in one line, and return the losses as they are. Reads
     only one vCluster if all losses are one team's; none if that is the host, or a team that the
-    stack file has no more. Raises one of MALFORMED for malformed objects of the host.
+    stack file has no more. Raises one of MALFORMED as `read_clusters`.
     """
     if not losses:
         return []
@@ -201,7 +204,8 @@ def with_live_counts(
 def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
     """Return what runs in a resource that will be lost, to append to a sentence; or "".
 
-    Only for an upgrade of GPU drivers, a queue, and the namespace of a team.
+    Only for an upgrade of GPU drivers, a queue, and the namespace of a team. If that could not be
+    counted, the words say so. Raises one of MALFORMED.
     """
     kind, _, name = item.subject.partition(" ")
     if item.words.startswith(UPGRADES_DRIVERS.words):
@@ -214,7 +218,10 @@ def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
 
 
 def _pods_on_gpus(host: Cluster) -> str:
-    """Count the pods with GPUs that have a node, in words to append; MIG and shares count, too."""
+    """Count the pods with GPUs that have a node, in words to append; MIG and shares count, too.
+
+    Without pods that have ended, and those in RESERVED.
+    """
     try:
         running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     except UnreadError:
@@ -225,7 +232,8 @@ def _pods_on_gpus(host: Cluster) -> str:
 def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
     """Count a queue's pods, in words to append: those with a node, and those without.
 
-    `team` is the one whose vCluster has the queue, or `host`.
+    Pods of queues below it do not count, nor do pods that have ended. `team` is the one whose
+    vCluster has the queue, or `host`.
     """
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     unknown = "; its pods could not be counted"
@@ -272,9 +280,10 @@ def _print_causes(findings: Iterable[Finding], console: Console) -> None:
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    """Return one sentence about a diagnosis: its stack, the worst level, and what is well.
+    """Return one sentence about a diagnosis: its stack, how it is, and, unless blind, what is well.
 
-    The first that applies: blind, broken, unread, warnings or faults of tenants, healthy.
+    How it is: the first that applies of blind, broken, unread, warnings or faults of tenants, and
+    healthy.
     """
     stack = f"stack {diagnosis.stack}"
     if diagnosis.blind:
@@ -297,7 +306,7 @@ def _summary(diagnosis: Diagnosis) -> str:
 
 
 def _passed(diagnosis: Diagnosis) -> str:
-    """Return the number of checks that are well, counted in each cluster, with their names."""
+    """Return the number of checks that are well, counted in each cluster, with sorted names."""
     checks = [finding.check for finding in diagnosis.findings if finding.level is Level.OK]
     if not checks:
         return "no check passed"

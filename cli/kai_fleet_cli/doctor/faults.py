@@ -29,17 +29,17 @@ class Fault:
     Args:
         level: How bad it is.
         path: Name of the cluster.
-        kind: Kind of the object.
-        name: Its name; `NAMESPACE/NAME` for an object in a namespace.
-        cause: What is wrong, as a predicate.
+        kind: Kind of the object, as messages write it; not always one of Kubernetes'.
+        name: Its name; `NAMESPACE/NAME` if markers in the fix need its namespace; "" without one.
+        cause: What is wrong, as a predicate, or as a clause about a part of the object.
         fix: What to do, an imperative in parts; empty if that is unknown. NAMESPACE, NAMES and NAME
             in its commands stand for the objects.
-        check: Name for the finding if it is not that of the check that ran; else "".
+        check: Name of the finding's check if that is not the one that ran; else "".
         key: Identifies the cause if its text differs from object to object. Faults with the same
             key, check, level and kind become one finding, with the cause and fix of the first. ""
             if the text of cause and fix identifies it.
-        effect_of: Subject of the fault that causes this one, if there may be such a fault, on the
-            host or in the same cluster; else "".
+        effect_of: Subject of a fault on the host or in the same cluster: if there is that fault, it
+            causes this one, which is then left out. "" without one.
     """
 
     level: Level
@@ -70,9 +70,9 @@ class Why(NamedTuple):
     """Why an object is not ready.
 
     Args:
-        cause: The reason as a predicate.
+        cause: The reason as a clause, or a message that it quotes.
         fix: What to do; empty if that is unknown.
-        effect_of: Subject of the fault that is the cause, as in Fault; "" if there is none.
+        effect_of: As in Fault.
     """
 
     cause: str
@@ -84,8 +84,7 @@ class Why(NamedTuple):
 class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
-    The methods take the cause as a predicate, and the fix as an imperative in parts. Fault says
-    what `kind`, `name`, `check`, `key` and `effect_of` are.
+    Fault says what `kind`, `name` and the arguments of the methods are. The fix is given in parts.
     """
 
     cluster: Cluster
@@ -105,7 +104,7 @@ class Affected:
     def tenants_fault(
         self, cause: str, *fix: str | Command, check: str = "", key: str = ""
     ) -> Fault:
-        """A tenant is the cause: level `info`, on the host, which has no tenants, `mandatory`."""
+        """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
         return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
 
     def at_level(
@@ -151,7 +150,7 @@ def being_deleted(
         kind: Its kind, as messages write it.
         resource: The plural of its kind, for kubectl.
         declared: The stack declares the object: level `mandatory`, and the fix creates it again.
-            Else `advisory`.
+            Else `advisory`, and the fix waits for its end.
     """
     name = item.namespaced_name if item.namespace else item.name
     subject = Affected(cluster, kind, name)
@@ -185,7 +184,8 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
     """Leave out each fault that another one causes, and append its subject to the other's cause.
 
     The effects of an effect are named there, too. A check whose faults are all left out is left
-    out, too: it is not well.
+    out, too: it is not well. A check without faults stays. Faults that cause each other in a ring
+    are all left out. `faults_by_check` stays as it is.
     """
     all_faults = chain.from_iterable(faults_by_check.values())
     subjects = {fault.path_and_subject for fault in all_faults}
@@ -207,9 +207,9 @@ def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
 
 
 def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathAndSubject | None:
-    """Return the fault that causes this one: one on the host before one in the same cluster.
+    """Return the one of `subjects`, each with its cluster, whose fault causes this one.
 
-    None without one. A fault never causes itself.
+    One on the host before one in the same cluster; None without one. A fault never causes itself.
     """
     for path in (HOST, effect.path):
         cause = (path, effect.effect_of)
@@ -219,8 +219,8 @@ def _cause_among(subjects: Collection[_PathAndSubject], effect: Fault) -> _PathA
 
 
 def _with_effects(fault: Fault, effects: _Effects) -> Fault:
-    """Append to the cause of a fault the subjects that fail because of it, or because of one that
-    does, at most 10 by name.
+    """Return a fault whose cause also names the subjects that fail because of it, or because of one
+    that does: at most 10 by name, nearest first. Without any it is the fault itself.
     """
     causes = [fault.path_and_subject]
     seen = set(causes)
@@ -239,13 +239,13 @@ def _with_effects(fault: Fault, effects: _Effects) -> Fault:
 def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Finding]:
     """Yield the findings of one check in one cluster: one for each cause, with all its objects.
 
-    Without faults that is one finding of level `ok`. Names, causes and fixes are on one line, and
-    only commands are between backticks, because tenants choose some of the words. A finding names
-    at most 10 objects.
+    Without faults that is one finding of level `ok`, whose `name` is the check's. Names, causes and
+    fixes are on one line, and only commands are between backticks, because tenants choose some of
+    the words. A finding names at most 10 objects, its commands at most 20.
 
     Args:
         check: Name of the check; a fault may have another for its finding.
-        cluster: Name of the cluster, for a finding without faults.
+        cluster: Name of the cluster, for a finding without faults; a fault has its own `path`.
         faults: What the check found.
     """
     if not faults:
@@ -268,7 +268,7 @@ def findings(check: str, cluster: str, faults: Sequence[Fault]) -> Iterator[Find
 
 def _by_cause(faults: Iterable[Fault]) -> Iterable[list[Fault]]:
     """Group faults that one finding can report: of the same check, level and kind, with the same
-    key, or without a key with the same cause and fix.
+    key, or without a key with the same cause and fix. Groups and faults stay in their order.
     """
     groups = defaultdict[tuple[object, ...], list[Fault]](list)
     for fault in faults:
@@ -282,7 +282,7 @@ def with_names(fix: Fix, names: Sequence[str]) -> Fix:
 
     A command with NAMES takes all objects of a namespace, and is repeated for each namespace. Other
     commands take the first object only. At most 20 objects are named. Text between commands gets
-    `'` for each backtick.
+    `'` for each backtick, and keeps its line breaks. A command is cut to 20,000 characters.
 
     `names` are as in Fault, at least one: without any, all commands are left out. They are not
     quoted for a shell.
@@ -311,9 +311,9 @@ def join_commands(commands: Iterable[Command], between: str) -> Fix:
 def _commands_for(
     command: Command, names_by_namespace: Mapping[str, Sequence[str]]
 ) -> list[Command]:
-    """Return the command for each namespace, or for the first one if it has no NAMES.
+    """Return the command with names for each namespace, or for the first one if it has no NAMES.
 
-    `names_by_namespace` has "" for objects without a namespace.
+    `names_by_namespace` has "" for names without a namespace.
     """
     commands = list[Command]()
     for namespace, names in names_by_namespace.items():

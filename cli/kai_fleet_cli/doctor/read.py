@@ -65,7 +65,8 @@ class Source:
         settings: The settings of the stack.
         host: Opens the host's API server; the caller closes it. Raises UnreachableError, also for
             an unusable kubeconfig.
-        read_state: Reads the stack's state; gives an empty one if it cannot be read.
+        read_state: Reads the stack's state; gives an empty one if it cannot be read. Raises one of
+            MALFORMED for a state of another form.
         team: The one team to read; None for all. A name that the stack does not have: no team.
         kubectl: The kubectl command for the host, as fixes show it: without a context it has a
             placeholder for the kubeconfig.
@@ -86,12 +87,12 @@ def source_of_stack(stack: str, team: str | None = None, context: str | None = N
     """Return how to read a stack's clusters. No cluster is asked yet.
 
     Raises UserError if there is no such stack or team, if `settings_of` refuses the stack file, or
-    if its sandbox does not run.
+    if its sandbox does not run or is not installed.
 
     Args:
         stack: Name of the stack.
         team: The one team to read; None for all.
-        context: Context of the host's kubeconfig; None for the stack file's.
+        context: Context of the host's kubeconfig; None or "" for what the stack file says.
     """
     settings = settings_of(stack)
     teams = settings.all_teams
@@ -122,7 +123,10 @@ def _update_command(stack: str) -> Command:
 
 
 def _state(stack: str, variables: Mapping[str, str]) -> State:
-    """Return the stack's state, which Pulumi exports; an empty one if it cannot be read."""
+    """Return the stack's state, which Pulumi exports; an empty one if it cannot be read.
+
+    `variables` are those of `variables_of`. Raises one of MALFORMED for JSON of another form.
+    """
     try:
         return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -132,8 +136,8 @@ def _state(stack: str, variables: Mapping[str, str]) -> State:
 def vcluster_uids(source: Source, known: Mapping[str, KnownVcluster]) -> dict[str, str]:
     """Return the UIDs of vClusters by name, each asked at the address that the last update used.
 
-    Without those that do not answer within 3 seconds, or whose Secret vCluster did not write. If
-    the host does not answer the result is empty.
+    Without those that do not answer within 3 seconds, or whose Secret the host does not give or
+    vCluster did not write. The result is empty if the host's kubeconfig is of no use.
     """
     if not known:
         return {}
@@ -157,9 +161,11 @@ def _uid(host: Api, name: str, vcluster: KnownVcluster) -> str:
 
 
 def read_clusters(source: Source, resources_before_update: Collection[str] = ()) -> Snapshot:
-    """Read the host and all vClusters, or before an update only some resources of the host.
+    """Read the host and the vClusters of the source's teams, or before an update only some
+    resources of the host.
 
-    A vCluster that does not answer is part of the result.
+    A vCluster that does not answer is part of the result. A state that cannot be read is taken for
+    an empty one: then no vCluster counts as lost.
 
     Args:
         source: How to read the clusters.
@@ -167,9 +173,9 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
             no vCluster is read. Empty: all resources, and the vClusters.
 
     Raises:
-        UnreachableError: The host does not answer, or is no Kubernetes API.
-        One of MALFORMED: Objects of the host are malformed, or the state has a wait that kai-fleet
-            did not write.
+        UnreachableError: The host's kubeconfig is of no use, or `_read` refuses the host.
+        One of MALFORMED: Objects of the host are malformed, or the state is of another form or has
+            a wait that kai-fleet did not write.
     """
     settings = source.settings
     declared = host_of(settings)
@@ -207,9 +213,10 @@ def _read_host(
     declared: ClusterModel,
     paths: Mapping[str, str],
 ) -> Cluster:
-    """Return the host with the objects at these paths. Raises UnreachableError as `_read`.
+    """Return the host with the objects at these paths, API paths by resource.
 
-    A team's own stack reads what it may not list everywhere in the team's namespace.
+    A team's own stack reads what it may not list everywhere in the team's namespace. Raises
+    UnreachableError as `_read`.
     """
     settings = source.settings
     namespace = None
@@ -225,14 +232,15 @@ def _read_host(
     return _read(api, blank, namespace, paths)
 
 
-_Access: TypeAlias = tuple[TeamState, str]  # and the kubeconfig for its inside, or ""
+_Access: TypeAlias = tuple[TeamState, str]  # and the text of the kubeconfig for its inside, or ""
 
 
 def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:
     """Return the state of each team and the kubeconfig of its vCluster, in the order of `teams`.
 
-    The states say how full the stores are. The requests for that, and all later ones of `api`, have
-    `_STORE_SECONDS` together. Raises one of MALFORMED for malformed objects of the host.
+    The states are without inside, and say how full the stores are. The requests for that, and all
+    later ones of `api`, have `_STORE_SECONDS` together. Raises one of MALFORMED for malformed
+    objects of the host.
     """
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
         accesses = list(pool.map(lambda team: _access(api, host, team), teams))
@@ -316,10 +324,10 @@ def _require_healthy(api: Api) -> None:
 
 
 def _api_services(api: Api) -> Lists:
-    """Return the APIServices by their resource, or nothing: few accounts may read them.
+    """Return the APIServices under the key `apiservices`; an empty mapping if they are refused.
 
-    They tell why namespaces of others are not deleted. Raises UnreachableError if the API server
-    stops answering, or answers something else than a list.
+    Few accounts may read them. They tell why namespaces of others are not deleted. Raises
+    UnreachableError if the API server stops answering, or answers something else than a list.
     """
     with suppress(RefusedError):
         return {"apiservices": api.list(_API_SERVICES)}
@@ -332,7 +340,7 @@ def _refused_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> li
 
 
 def _of_namespace(api: Api, resources: Collection[str], namespace: str) -> Lists:
-    """Return the objects that this user may list in one namespace, by resource.
+    """Return the objects of these keys of READS that this user may list in one namespace.
 
     For `namespaces` that is the namespace itself. Other cluster-scoped resources are left out, and
     those that are refused in the namespace, too.
@@ -387,10 +395,11 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
 
     Raises:
         _NoAccessError: The Secret or the Service is absent, or the Service gives no address.
-        RefusedError: The host refuses to give the Secret.
+        RefusedError: The host refuses to give the Secret, other than by 404.
         UnreachableError: The host does not answer.
         UnreadError: The Services were not read.
-        TenantKubeconfigError: Somebody else than the vCluster wrote the Secret.
+        TenantKubeconfigError: Somebody else than the vCluster wrote the Secret. It completes "its
+            Secret vc-NAME".
         One of MALFORMED: The Secret or the Service is malformed.
 
     Without a declared endpoint a NodePort is asked at 127.0.0.1.
@@ -413,9 +422,8 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
 
 
 def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
-    """Return how full the store of a team's vCluster is; empty if the host does not tell.
-
-    Raises one of MALFORMED for a malformed pod.
+    """Return how full the store of a team's vCluster is; empty if the host does not tell, or if
+    another stack declares the vCluster. Raises one of MALFORMED for a malformed pod.
     """
     if state.declared_elsewhere:
         return StoreUse()
@@ -430,9 +438,9 @@ def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
 def _with_inside(access: _Access, source: Source) -> TeamState:
     """Return a team's state with the inside of its vCluster, or with why that was not read.
 
-    Objects whose names Kubernetes does not allow are left out. A vCluster whose pods are malformed,
-    or whose queues are malformed or too many, counts as not read. One in which this user may not
-    list them counts as read.
+    It is as it was without a kubeconfig. Objects and labels whose names Kubernetes does not allow
+    are left out. A vCluster counts as not read if an object of COUNTED is malformed, or if it has
+    too many queues or levels of them. What this user may not list there is not judged so.
     """
     state, kubeconfig = access
     if not kubeconfig:
@@ -462,8 +470,8 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
 def _require_countable(inside: Cluster) -> None:
     """Count the pods and queues of a vCluster, so that malformed ones are noticed here.
 
-    Raises UnreachableError for too many queues or levels of them, UnreadError if one of COUNTED was
-    not read, and one of MALFORMED.
+    Raises UnreachableError for more than 5000 queues, or for more than 32 levels of them and of the
+    declared ones; UnreadError if one of COUNTED was not read; and one of MALFORMED.
     """
     count = len(inside.all("queues"))
     if count > _MOST_QUEUES:

@@ -39,7 +39,7 @@ class Required(NamedTuple):
         name: Its name.
         effect: What it means that the object is not there, as a clause for a message.
         cluster: `host`, or the team in whose vCluster the object is.
-        team: The team on the host that it belongs to; "" for none.
+        team: The team whose bound on the host it is; "" for every other object.
         namespace: Its namespace; None for a cluster-scoped object.
         level: How bad its absence is.
     """
@@ -95,7 +95,10 @@ def _admission_policies(settings: Settings) -> Iterator[Required]:
 
 
 def _kai_objects(cluster: ClusterModel) -> Iterator[Required]:
-    """Yield the queues, shards and topologies that a cluster declares, cluster-scoped objects."""
+    """Yield the queues, shards and topologies that the stack declares in a cluster.
+
+    They are cluster-scoped. Queues of another stack are left out.
+    """
     for name in cluster.queue_specs:
         effect = "its pods, and those of the queues below it, stay Pending"
         yield Required("queues", "queue", name, effect, cluster.name)
@@ -123,7 +126,8 @@ def _runtime_classes(clusters: Iterable[ClusterModel]) -> Iterator[Required]:
 def _names_runtime_class(cluster: ClusterModel) -> bool:
     """Whether the reservation pods of a cluster's KAI name NVIDIA's RuntimeClass.
 
-    They do if KAI shares NVIDIA's GPUs, unless its values set the class to "".
+    They do if KAI shares NVIDIA's GPUs, unless its values set the class to "". False for a version
+    that the release table does not have.
     """
     release = cluster.scheduler.release
     if release is None or not cluster.scheduler.shares_gpus or cluster.gpu_resource != NVIDIA:
@@ -140,7 +144,8 @@ def _bounds(
     """Yield what bounds a team on the host.
 
     Without isolation that is the quota of GPUs alone. `is_platform`: the stack declares the host. A
-    team's own stack does not know all bounds.
+    team's own stack does not know all bounds: the policy for Prometheus and the bindings of nodes
+    are left out.
     """
     for name in quotas(args):
         yield _bound(team, "ResourceQuota", name, _WITHOUT_QUOTA[name])
@@ -161,7 +166,10 @@ def _bounds(
 
 
 def _bound(team: DeclaredTeam, kind: str, name: str, effect: str) -> Required:
-    """Return an object on the host that bounds a team; quotas and policies are in its namespace."""
+    """Return an object on the host that bounds a team; quotas and policies are in its namespace.
+
+    `effect` is as in Required.
+    """
     namespaced = kind in ("ResourceQuota", "NetworkPolicy")
     return Required(
         check="isolation",
@@ -174,7 +182,10 @@ def _bound(team: DeclaredTeam, kind: str, name: str, effect: str) -> Required:
 
 
 def _lets_prometheus_in(args: TeamNamespaceArgs) -> bool:
-    """Whether a team has a KAI and network policies that Prometheus has to pass."""
+    """Whether Prometheus has to pass network policies to reach the KAI in a team's vCluster.
+
+    False without the key `monitoring` of the stack.
+    """
     if args["scheduler"] != "inside" or "monitoring" not in args:
         return False
     return bool(args["isolation"]["network"]["enabled"])
@@ -183,7 +194,7 @@ def _lets_prometheus_in(args: TeamNamespaceArgs) -> bool:
 def _queue_guard(team: str, args: Mapping[str, Any]) -> Iterator[Required]:
     """Yield the admission policies in a team's vCluster that guard its queues, if it has them.
 
-    Their absence is a warning. `args` are the team's TeamArgs.
+    It has them if its TeamArgs, `args`, have the key `guard`. Their absence is a warning.
     """
     if "guard" not in args:
         return

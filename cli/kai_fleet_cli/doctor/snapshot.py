@@ -68,8 +68,9 @@ class Cluster:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
         objects: Objects by resource, a key of `reads.yaml` or `apiservices`. A resource that the
-            API does not serve has an empty list. One that was not asked for has none.
-        unreadable: Why a resource was not read, by resource: HTTP status and reason.
+            API does not serve has an empty list. One that was refused or not asked for has none.
+        unreadable: Why a resource was not read, by resource: HTTP status and reason. Refused
+            `apiservices` are not in it.
         now: The time of the read, by the clock of this machine.
         update_command: The command for an update that corrects a change made by hand.
         kubectl: The kubectl command for the cluster.
@@ -101,14 +102,17 @@ class Cluster:
             )
 
     def asked(self, resource: str) -> bool:
-        """Whether this run asked the API server for a resource, with success or without."""
+        """Whether this run asked the API server for a resource, with success or without.
+
+        False for `apiservices` that were refused.
+        """
         return resource in self.objects or resource in self.unreadable
 
     def unread(self, *resources: str) -> str:
-        """Return why the first of these was not read in all namespaces; "" if all were.
+        """Return the message of UnreadError for the first of these that was not read in all
+        namespaces; "" if all were.
 
-        That is the message of UnreadError. One namespace is not enough, and a resource that was not
-        asked for was not read.
+        One namespace is not enough, and a resource that was not asked for was not read.
         """
         try:
             for resource in resources:
@@ -157,8 +161,8 @@ class Cluster:
     def find(self, resource: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """Return the object of that name; None without any.
 
-        Without `namespace` it is the first one in all namespaces. For `namespaces` it is enough
-        that the Namespace of this name was read.
+        Without `namespace` it is the first one in all namespaces, or the cluster-scoped one. For
+        `namespaces` it is enough that the Namespace of this name was read.
         """
         self.require(resource, name if resource == "namespaces" else namespace)
         return self._by_name.get((resource, name, namespace))
@@ -166,7 +170,7 @@ class Cluster:
     def within(self, resource: str, namespace: str) -> Iterator[KubeObject]:
         """Return an iterator over the objects of a resource in one namespace.
 
-        The call itself raises UnreadError, not the iteration.
+        The call itself raises UnreadError; the iteration raises one of MALFORMED.
         """
         self.require(resource, namespace)
         return (item for item in self._by_resource[resource] if item.namespace == namespace)
@@ -199,6 +203,7 @@ class Cluster:
 
     @cached_property
     def _by_resource(self) -> Mapping[str, Sequence[KubeObject]]:
+        """All objects by resource. One resource that is no list of mappings raises for all."""
         return {resource: [*map(KubeObject, items)] for resource, items in self.objects.items()}
 
     @cached_property
@@ -213,16 +218,16 @@ class Cluster:
 
     @cached_property
     def usage(self) -> ClusterUsage:
-        """The GPUs that pods hold and wait for, and the KAI that runs.
+        """The pods, nodes and queues with the GPUs that pods hold and wait for, and KAI's version.
 
         Raises UnreadError unless all of COUNTED were read in all namespaces. Pods that have ended,
-        and those in RESERVED, are not in it.
+        and those in RESERVED, are not among `pods`.
         """
         return count({resource: self.all(resource) for resource in COUNTED})
 
     def gpus_held_in(self, namespace: str) -> float:
         """Return the GPUs that the pods of a namespace hold, as queues count them: shares as
-        fractions. Raises what `usage` raises.
+        fractions, MIG slices as GPUs. Pods of other schedulers count. Raises what `usage` raises.
         """
         pods = (pod for pod in self.usage.pods if pod.namespace == namespace)
         return sum(pod.gpu_amount for pod in pods if not pod.waits)
@@ -249,8 +254,9 @@ class Cluster:
     def kai(self) -> KaiRelease | None:
         """Release of the cluster's KAI; None without one, or if the table lacks its version.
 
-        That is the declared KAI, whether it runs or not; the running one if another stack declares
-        the cluster. Only that one needs a list, `deployments`.
+        That is the declared KAI, whether it runs or not; the running one only if another stack
+        declares the cluster. Only that one needs a list, `deployments`, and if it is newer than the
+        table it has the entry of a known version.
         """
         if self.desired.declared:
             return self.desired.scheduler.release
@@ -263,21 +269,25 @@ class Cluster:
 
     @cached_property
     def most_gpus(self) -> float:
-        """The most GPUs that one Ready node advertises, cordoned or not; 0 without such a node."""
+        """The most of the declared GPU resource that one Ready node advertises, cordoned or not.
+
+        0 without such a node.
+        """
         resource = self.desired.gpu_resource
         ready = (node for node in self.all("nodes") if node.is_true("Ready"))
         return max((node.gpus(resource) for node in ready), default=0.0)
 
     @cached_property
     def schedulers(self) -> list[KubeObject]:
-        """The Deployments that are KAI schedulers."""
+        """The Deployments in KAI's namespace that are KAI schedulers by their names."""
         return list(filter(is_scheduler, self.within("deployments", KAI_NAMESPACE)))
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """Return the last 20 warnings and Bound events about one object, the newest first.
 
         Events with another UID are left out: those about an earlier object of the same name, or
-        about another kind. An event without a UID counts for each kind.
+        about another kind. An event without a UID counts for each kind, and for an object without a
+        UID all events of its name count.
         """
         uid = item["metadata"].get("uid")
         events = self._events[item.namespace, item.name]
@@ -301,9 +311,10 @@ class Cluster:
         return by_object
 
     def messages_of(self, *objects: KubeObject) -> list[str]:
-        """Return the messages about pods or their owners: of each its events, then its status.
+        """Return the messages about objects in this order: of each its events, then its status.
 
-        Without what a scheduler said about a pod that has a node by now, and without "".
+        Without events in which a scheduler says why a pod has no node, if it has one by now, and
+        without "".
         """
         messages = list[str]()
         for item in objects:
@@ -329,11 +340,12 @@ class TeamState:
     Args:
         team: What the stack declares for the team.
         inside: The cluster in the vCluster; None if it was not read, and before an update.
-        unreached: Why its API server was not reached, or its kubeconfig not used. "" if it was
-            reached, and if it was not asked: before an update, or if another stack declares it.
+        unreached: Why its API server was not reached, its kubeconfig not used or its answers not
+            taken, as a clause. "" if `inside` was read, and if it was not asked: before an update,
+            or if another stack declares it.
         certificate_ends: When the client certificate expires; None if unknown.
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
-        hidden: The objects on the host that lead to it could not be read; `unreached` says why.
+        hidden: Its Secret or its Service on the host could not be read; `unreached` says why.
         store: How full its store is; empty if the host does not tell.
     """
 
@@ -353,7 +365,7 @@ class TeamState:
     def control_plane_pods(self, host: Cluster) -> list[KubeObject]:
         """Return the pods of the vCluster's API server and etcd, by labels that its chart writes.
 
-        Raises UnreadError if the host's pods were not read, and one of MALFORMED.
+        Raises UnreadError if the host's pods were not read in its namespace, and one of MALFORMED.
         """
         return [
             pod
@@ -389,16 +401,16 @@ class Snapshot:
 
     @property
     def insides(self) -> list[Cluster]:
-        """The clusters in the vClusters that answered."""
+        """The clusters in the vClusters that answered, and whose answers were taken."""
         return [state.inside for state in self.teams.values() if state.inside is not None]
 
     @property
     def clusters(self) -> list[Cluster]:
-        """Every API server that answered, the host first."""
+        """The host, then `insides`."""
         return [self.host, *self.insides]
 
     def skipped_namespaces(self, cluster: Cluster) -> frozenset[str]:
-        """RESERVED, and on the host the namespaces of teams whose vCluster answered.
+        """Return RESERVED, and for the host the namespaces of teams whose vCluster answered, too.
 
         Users' pods of these are read in the vCluster.
         """
@@ -416,7 +428,7 @@ class Snapshot:
         return [pod for pod in cluster.all("pods") if pod.namespace not in skipped]
 
     def team_of(self, cluster: Cluster) -> DeclaredTeam | None:
-        """Return the team whose vCluster this is; None for the host."""
+        """Return the team whose vCluster this is; None for the host, or if `teams` lacks it."""
         state = self.teams.get(cluster.name)
         return state.team if state is not None else None
 
