@@ -25,8 +25,7 @@ def read_report(stack: str) -> Report:
 
     Raises:
         UserError: As `source_of_stack`.
-        UnreachableError: The host does not answer, or is no Kubernetes API.
-        One of MALFORMED: Objects of the host are malformed.
+        UnreachableError, one of MALFORMED: As `read_clusters`.
     """
     snapshot = read_clusters(source_of_stack(stack))
     # A team's own stack sees its namespace on the host, and the nodes of its pool.
@@ -50,7 +49,8 @@ def build_report(
         stack: Name of the stack.
         snapshot: What was read of its clusters.
         findings: Those of `examine`, without the check `pending`.
-        whole_host: It is about the whole host, not about one team's own stack.
+        whole_host: It is about the whole host, with other nodes as a pool, and with what was not
+            read of it. Not so for a team's own stack.
     """
     host = snapshot.host
     waits = sorted(waits_in(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
@@ -72,7 +72,7 @@ def build_report(
 def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
     """Return clauses about what was not read: vClusters, lists in them, lists of the host.
 
-    The last only for a whole host.
+    Of each cluster only the first list that lacks is named, of the host for a whole host only.
     """
     missing = list[str]()
     for name, state in snapshot.teams.items():
@@ -101,7 +101,7 @@ def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
 
 
 def _queue_row(queue: Queue) -> QueueRow:
-    """Return a queue's GPUs with those of its children."""
+    """Return a queue's GPUs with those of all queues below it."""
     share = queue.shares["gpu"]
     return QueueRow(
         name=queue.name,
@@ -117,10 +117,10 @@ def _queue_row(queue: Queue) -> QueueRow:
 
 
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
-    """Return a team's GPUs.
+    """Return a team's GPUs. `waits` are those of all teams.
 
-    If none of `waits` is the team's, 0 GPUs wait if its vCluster was read, else the number is
-    unknown.
+    If none of them is the team's, 0 GPUs wait if COUNTED were read in its vCluster, else the number
+    is unknown.
     """
     team = state.team
     gpus_waiting = [wait.gpus for wait in waits if wait.team == team.name]
@@ -136,7 +136,7 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 def _scheduler(state: TeamState, host: Cluster) -> str:
     """Return the scheduler of a team's pods in words, with the version of KAI that runs if it is
-    known.
+    known. Of a team with a stack of its own that is not looked at.
     """
     if state.declared_elsewhere:
         return "KAI of its own stack"
@@ -156,8 +156,8 @@ def _scheduler(state: TeamState, host: Cluster) -> str:
 def _gpus_held(team: DeclaredTeam, host: Cluster) -> float | None:
     """Return the GPUs that a team's pods hold on the host; None if that was not read.
 
-    In mode host fractions of shared GPUs count as fractions. Else a shared GPU counts as one, which
-    its reservation pod holds.
+    MIG slices count as KAI counts them. In mode host fractions of shared GPUs count as fractions.
+    Else a shared GPU counts as one, which its reservation pod holds.
     """
     try:
         if team.mode == "host":

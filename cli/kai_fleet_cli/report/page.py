@@ -24,7 +24,10 @@ _DAY_MINUTES: Final = 24 * 60
 
 
 def page(report: Report) -> str:
-    """Return the report as HTML, with every text of others escaped."""
+    """Return the report as HTML, with every text of others escaped.
+
+    Findings of level `ok` are only counted; the others are in the order of WORDS.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
         undefined=jinja2.StrictUndefined,
@@ -55,8 +58,9 @@ def page(report: Report) -> str:
 def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
     """Return the GPUs at the end of the longest bar of some teams or queues: they share a scale.
 
-    A bar is as long as the quota or what is in use, the larger one, and what waits. 0 without rows.
-    `quota` is the name of the field with the quota.
+    A bar is as long as the quota or what is in use, the larger one, and what waits. An unlimited
+    quota, and what is unknown, count as nothing. 0 without rows. `quota` is the name of the field
+    with the quota.
     """
     longest = 0.0
     for row in rows:
@@ -68,7 +72,7 @@ def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
 def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
     """Return a sentence with a capital, a full stop, and these commands as code, for HTML.
 
-    The commands stand in `text` between backticks, in this order.
+    The commands stand in `text` between backticks, in this order. `text` has no full stop.
     """
     page_text = Markup()
     for part in split_at(commands, f"{text[:1].upper()}{text[1:]}."):
@@ -80,7 +84,10 @@ def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
 
 
 def gpus(amount: float | None) -> str:
-    """Return an amount of GPUs with two decimals at most, `unlimited` for -1, a dash for None."""
+    """Return an amount of GPUs with six digits at most, two of them decimals.
+
+    `unlimited` for -1, a dash for None; from a million on all digits and no decimals.
+    """
     if amount is None:
         return "\u2013"
     if is_unlimited_in_spec(amount):

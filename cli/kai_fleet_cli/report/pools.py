@@ -14,9 +14,10 @@ from kai_usage.requests import requests_of, whole_gpus
 def node_pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
 
-    A node that two pools select is in the first. Teams with the same labels share a pool. Teams
-    without labels have the pool "", of all other nodes with GPUs; without `whole_host` it is empty.
-    Raises UnreadError if the host's nodes or pods were not read, and one of MALFORMED.
+    A node that two pools select is in the first, in the order of teams. Teams with the same labels
+    share a pool. Teams without labels have the pool "", of all other nodes with GPUs; without
+    `whole_host` it is empty. Raises UnreadError if the host's nodes or pods were not read in all
+    namespaces, and one of MALFORMED.
     """
     host = snapshot.host
     teams: dict[str, list[str]] = defaultdict(list)
@@ -51,7 +52,8 @@ def _pool_of(node: KubeObject, selectors: Mapping[str, Mapping[str, str]]) -> st
 def _gpus_by_node(host: Cluster) -> Mapping[str, float]:
     """Return the GPUs that pods hold, by node, as its kubelet counts them: whole devices.
 
-    Pods of the system count, too. MIG devices and pods that have ended do not.
+    GPUs of all vendors count, and pods of the system, too. MIG devices and pods that have ended do
+    not. A node without pods has no key.
     """
     gpus_by_node: dict[str, float] = defaultdict(float)
     for pod in host.all("pods"):
@@ -67,7 +69,10 @@ def _pool(
     nodes: Sequence[KubeObject],
     gpus_by_node: Mapping[str, float],
 ) -> Pool:
-    """Return the pool of these nodes. `gpus_by_node` are the GPUs that pods hold, by node."""
+    """Return the pool of these nodes, with the GPUs of all vendors, without MIG devices.
+
+    `gpus_by_node` are the GPUs that pods hold, by node; 0 where a node lacks.
+    """
     ready = [node for node in nodes if node.is_true("Ready")]
     ready_gpus = sum(map(gpus_of, ready))
     return Pool(

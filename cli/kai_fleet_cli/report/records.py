@@ -20,7 +20,8 @@ class Team:
         name: The team's name.
         promised: GPUs that it is granted; 0 if none are.
         in_use: GPUs that its pods hold on the host.
-        waiting: GPUs that its waiting pods ask for, in its vCluster or on the host.
+        waiting: GPUs that its waiting pods ask for, in its vCluster, or on the host if that did not
+            answer.
         scheduler: Its scheduler in words.
     """
 
@@ -33,7 +34,7 @@ class Team:
 
 @dataclass(frozen=True)
 class QueueRow:
-    """The GPUs of a queue and of its children together.
+    """The GPUs of a queue and of all queues below it together.
 
     Args:
         name: The queue's name.
@@ -96,7 +97,8 @@ class Wait:
         pods: Number of pods.
         gpus: GPUs that they ask for.
         since: When the oldest was created; None if unknown.
-        cause: The reason; "" if none was found, as for pods that have just been created.
+        cause: The reason as a clause; "" if none was found, as for pods that have just been
+            created, or not looked for, as in a vCluster with very many pods.
         fix: What to do, with commands between backticks; "" if unknown.
         commands: The commands in `fix`, as a shell takes them, in their order.
     """
@@ -120,10 +122,12 @@ class Report:
         time: When its host was read, in UTC.
         teams: Its teams.
         queues: Queues by cluster, `the host` or a team's name, parents before their children.
-        pools: Node pools, each node in one of them; None if nodes or pods were not read.
-        waits: Why pods wait.
-        findings: The doctor's findings without those about waiting pods.
-        missing: Sentences about what was not read.
+            Clusters without queues, and those that were not read, are left out.
+        pools: Node pools, each node in one of them; None if the host's nodes or pods were not read
+            in all namespaces.
+        waits: Why pods wait, those of most GPUs first.
+        findings: The doctor's findings, also those of level `ok`, without those about waiting pods.
+        missing: Clauses about what was not read.
     """
 
     stack: str
@@ -145,9 +149,11 @@ class Report:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Total GPUs by heading, in the order in which the page shows them; None if not read.
+        """Total GPUs by heading, in the order in which the page shows them: `promised`, `in use`,
+        `free`, `waiting`.
 
-        Those in use and free are of Ready nodes. Waiting ones are of the pods that were read.
+        Those in use and free are of Ready nodes, and None if `pools` is. Waiting ones are of the
+        pods that were read.
         """
         in_use: float | None = None
         free: float | None = None

@@ -19,7 +19,10 @@ from kai_usage.times import moment
 
 
 class _WaitingPod(NamedTuple):
-    """A pod without a node, its team, and why it waits; None if it is on its way."""
+    """A pod without a node, its team, and why it waits.
+
+    `reason` is None if it is on its way, or if the time to look for reasons was over.
+    """
 
     team: str
     use: Pod
@@ -27,16 +30,17 @@ class _WaitingPod(NamedTuple):
 
     @property
     def cause_key(self) -> str:
-        """What it has in common with pods that wait for the same reason; "" without one."""
+        """What it has in common with pods that wait for the same reason; "" without a reason."""
         if self.reason is None:
             return ""
         return self.reason.key or self.reason.cause
 
 
 def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
-    """Yield the pods without a node by team and reason, each pod in the cluster that it is in.
+    """Yield the pods without a node by team and reason, those of the host first.
 
-    Clusters of which one of COUNTED was not read are left out. Raises one of MALFORMED.
+    No pod counts in two clusters. The team of a pod of the host outside the teams' namespaces is
+    `host`. Clusters of which one of COUNTED was not read are left out. Raises one of MALFORMED.
     """
     groups: dict[tuple[str, str], list[_WaitingPod]] = defaultdict(list)
     for cluster in snapshot.clusters:
@@ -71,9 +75,9 @@ def _waiting_pods(cluster: Cluster, snapshot: Snapshot) -> Iterator[_WaitingPod]
 
 
 def _wait(team: str, reason: Fault | None, uses: Sequence[Pod]) -> Wait:
-    """Return the wait of pods with the same reason; None: they are on their way.
+    """Return the wait of pods, at least one, with the same reason; None: none was found.
 
-    Cause and fix are safe to show: on one line, and only commands are between backticks.
+    In cause and fix only commands are between backticks. The cause is on one line.
     """
     names = [use.namespaced_name for use in uses]
     fix = with_names(reason.fix, names) if reason else ()
