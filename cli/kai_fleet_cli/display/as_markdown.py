@@ -52,7 +52,7 @@ def plan_page(plan: Plan) -> str:
 
 
 def diff_page(report: DiffReport) -> str:
-    """A diff's page, ending in a newline."""
+    """A diff's page, ending in a newline. Changes that only carry out others are left out."""
     now = report.now or Plan(report.stack)
     changes = [change for change in report.changes if not carries_out(change)]
     return _page(
@@ -68,7 +68,10 @@ def diff_page(report: DiffReport) -> str:
 def _changed_trees(
     before: Sequence[Registered], after: Sequence[Registered]
 ) -> list[tuple[str, dict[str, str | None]]]:
-    """The name and the two flowcharts of each queue tree that differs; None without a tree."""
+    """Name and flowcharts of each queue tree that differs, sorted by name.
+
+    The flowcharts are at `Before` and `After`; None where there is no such tree.
+    """
     old = _flowcharts(picture(before))
     new = _flowcharts(picture(after))
     trees = []
@@ -81,7 +84,8 @@ def _changed_trees(
 def _field_rows(changes: Iterable[Change]) -> Iterator[tuple[Change, str, str, str]]:
     """A row for each field of a change: the change, the field's path, its text before and after.
 
-    A change without fields, of a resource that is created or deleted, has one with empty texts.
+    A change without fields, such as of a resource that is created or deleted, has one row, with
+    empty texts.
     """
     for change in changes:
         if not change.fields:
@@ -91,7 +95,7 @@ def _field_rows(changes: Iterable[Change]) -> Iterator[tuple[Change, str, str, s
 
 
 def _page(name: str, problems: Iterable[Finding], **values: object) -> str:
-    """Fill the template of that name; problems that stop a preview are listed first.
+    """Fill the template `NAME.md.jinja` with `values` and the problems, mandatory ones first.
 
     Its filters `text`, `prose` and `code` make texts safe for Markdown. Raises
     jinja2.UndefinedError if it names a value that `values` lack.
@@ -134,7 +138,10 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str, commands: Sequence[str]) -> str:
-    """Text for Markdown, on one line. Only these commands in it have markup: they are code."""
+    """Text for Markdown, on one line. Only these commands in it have markup: they are code.
+
+    They stand in the text between backticks, in this order.
+    """
     pieces = []
     for part in split_at(commands, _on_one_line(text)):
         if isinstance(part, Command):
@@ -145,7 +152,10 @@ def _prose(text: str, commands: Sequence[str]) -> str:
 
 
 def _code(value: str) -> str:
-    """A code span of one line, also in a table's cell; an empty or unset value is no span."""
+    """A code span of one line for a table's cell: `|` has a backslash before it.
+
+    "" and UNSET stay without a span.
+    """
     line = _on_one_line(value).replace("|", "\\|")
     if line in ("", UNSET):
         return line
@@ -177,9 +187,10 @@ def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
 
 
 def _label(queue: DeclaredQueue) -> str:
-    """The name and the shares; CPU and memory only where they have a quota or a limit.
+    """The name and the shares, a line each; CPU and memory unless quota and limit are unlimited.
 
-    A resource without a share has a quota and a limit of 0, as KAI reads it.
+    A resource without a share has a quota and a limit of 0, as KAI reads it. If all shares are
+    UNKNOWN, each is shown so.
     """
     shares = known_or(queue.shares, {})
     lines = [str(queue.name).translate(_MERMAID_ESCAPES)]
@@ -205,7 +216,7 @@ def _share_in_words(resource: Resource, share: QueueShare) -> str:
 
 
 def _amount(resource: Resource, amount: Maybe[float]) -> str:
-    """An amount in KAI's unit of the resource, in words."""
+    """An amount in KAI's unit of the resource, as a stack file has it, or `not known yet`."""
     if amount is UNKNOWN:
         return "not known yet"
     return as_written(resource, amount, "")

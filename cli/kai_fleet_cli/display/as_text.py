@@ -39,7 +39,7 @@ def show_plan(plan: Plan, console: Console) -> None:
 
 
 def show_diff(report: DiffReport, console: Console) -> None:
-    """Print a diff: its summary, the problems of the work tree, then its verdict."""
+    """Print a diff: its base, its note, its summary, the problems of the work tree, its verdict."""
     print_line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
     if report.note:
         print_line(console, report.note)
@@ -61,7 +61,9 @@ def show_summary(summary: Summary, console: Console) -> None:
 
 
 def show_problems(problems: Iterable[Finding], console: Console) -> None:
-    """Print problems, mandatory ones first: the key or the subject, then what is wrong."""
+    """Print problems, mandatory ones first: level, check, and key or else subject; then the subject
+    and what is wrong, with the fix.
+    """
     for problem in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
         word = ("warning", "yellow")
         if problem.level is Level.MANDATORY:

@@ -24,7 +24,7 @@ _PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print the parts as one text, without control characters. A part may be (text, style).
+    """Print the parts as one text, without control characters. A part may be (text, rich's style).
 
     Line breaks and tabs in it stay; a text is never read as rich's markup.
     """
@@ -91,8 +91,8 @@ def can_ask() -> bool:
 def require_answer(command: str, loss: str, *, yes: bool) -> None:
     """Refuse a command that deletes, if there is neither `--yes` nor a terminal to ask at.
 
-    Called before anything is read. `loss` is what would be lost, as a sentence. Raises UserError
-    with the loss and with `command` to be run with `--yes`.
+    Called before anything is read. `loss` is what would be lost, as a sentence without a full stop.
+    Raises UserError with the loss and with `command` to be run with `--yes`.
     """
     if not (yes or can_ask()):
         raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")

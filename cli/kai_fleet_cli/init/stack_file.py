@@ -53,11 +53,11 @@ class Host:
     """What was read from a cluster.
 
     Attributes:
-        cluster: Its objects.
-        context: The context.
+        cluster: Its objects; a kind that was not read has none.
+        context: The context's name in the kubeconfig.
         version: The version of its Kubernetes; "" if it does not say one.
-        unread: Why each kind that was refused was not read; none of the kinds that the API server
-            does not have.
+        unread: Why a kind was refused, HTTP status and reason, by kind; without kinds that the API
+            server does not have.
     """
 
     cluster: Cluster
@@ -72,7 +72,7 @@ class Pool:
 
     Attributes:
         labels: The label that they have, or are to get.
-        gpus: Their GPUs; by resource if they are of several kinds.
+        gpus: The number of their GPUs; by resource unless all are of the cluster's GPU resource.
         nodes: Their names.
         kai_gpus: Their GPUs as KAI counts those of a queue.
     """
@@ -89,8 +89,9 @@ def read(context: str | None) -> Host:
     All requests have SECONDS together, and all answers OPERATOR_BYTES.
 
     Raises:
-        UserError: The cluster does not answer, the kubeconfig is of no use, the nodes may not be
-            listed, or the context is the sandbox's, which does not run or is not installed.
+        UserError: The cluster does not answer, refuses its version or the list of nodes, the
+            kubeconfig is of no use, or the context is the sandbox's, which does not run or is not
+            installed.
     """
     file = str(running_sandbox().kubeconfig) if context == SANDBOX_CONTEXT else None
     paths = {kind: READS[kind] for kind in _KNOWN["kinds"]}
@@ -233,8 +234,9 @@ def _pools(
 ) -> tuple[dict[str, Pool], list[str]]:
     """Pools of nodes with GPUs, by the team's name, and the names of nodes without a pool's label.
 
-    The label is the known one that most nodes have; of equals the first in `known.yaml`. If no node
-    has it, all are one pool, `ml`, which they are to get as the label's value.
+    The label is the known one that most nodes have; of equals the first in `known.yaml`. An empty
+    value counts as none. If no node has it, all are one pool, `ml`, which they are to get as the
+    label's value; they are in the second result, too.
     """
     label = max(
         _KNOWN["pools"],
@@ -258,8 +260,8 @@ def _pool(
     nodes: Sequence[KubeObject],
     resource: str,
 ) -> Pool:
-    """The pool of these nodes. If a node advertises no GPUs, its labels say how many it has of
-    `resource`. Its `gpus` are a number if all are of `resource`.
+    """The pool of these nodes, at least one. If a node advertises no GPUs, its labels say how many
+    it has of `resource`.
     """
     counts: Counter[str] = Counter()
     for node in nodes:
@@ -287,7 +289,8 @@ def _labelled_gpus(node: KubeObject) -> int:
 def _name(text: str, taken: Collection[str]) -> str:
     """A name for a team or a cluster from any text, with a number behind it if it is taken.
 
-    `host` is always taken. Of the text 36 characters count; without a letter in them it is `team`.
+    It is in lower case, begins with a letter, and has a dash for what is no letter or digit. `host`
+    is always taken. Of the text 36 characters count; without a letter in them it is `team`.
     """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST_NAME]
     name = re.sub(r"^[^a-z]+|-+$", "", words) or "team"

@@ -31,8 +31,9 @@ UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, net
 class Plan:
     """The plan of a stack.
 
-    `resources` are empty where a rule or the program refuses the settings, or where the file cannot
-    be read (`unreadable`). `problems` are the findings, with advisory ones among them.
+    `resources` are empty where a rule about settings or the program refuses the settings, or where
+    the file cannot be read (`unreadable`). `problems` are the findings, with advisory ones among
+    them.
     """
 
     stack: str
@@ -47,7 +48,10 @@ class Plan:
 
     @property
     def counts(self) -> str:
-        """The sizes of the plan: `27 resources, 0 problems, 1 warning`."""
+        """The sizes of the plan: `27 resources, 0 problems, 1 warning`.
+
+        Problems are the mandatory findings, warnings all others.
+        """
         mandatory = sum(problem.level is Level.MANDATORY for problem in self.problems)
         resources = number_with_noun(len(self.resources), "resource")
         problems = number_with_noun(mandatory, "problem")
@@ -62,7 +66,7 @@ class Plan:
         return 0 if self.ok else 1
 
     def json(self) -> str:
-        """The plan as JSON, indented.
+        """The plan as JSON, indented, with the keys `stack`, `ok`, `resources` and `problems`.
 
         The same on every machine for the same stack file; but rules about the support of versions
         read today's date.
@@ -80,10 +84,10 @@ class Plan:
 def plan(stack: str, file: Path | None = None) -> Plan:
     """The plan of a stack, from `Pulumi.STACK.yaml` or from another file.
 
-    If `stack` is no stack's name, or `reading.read` refuses the file, the plan is unreadable, with
-    one mandatory finding. If the file takes values from Pulumi ESC, which only the engine reads, a
-    finding says so: advisory, or mandatory where something else is wrong. Missing keys are then not
-    reported: ESC may have them.
+    If `stack` is no stack's name, which does not matter with a `file`, or if `reading.read` refuses
+    the file, the plan is unreadable, with one mandatory finding. If the file takes values from
+    Pulumi ESC, which only the engine reads, a finding says so: advisory, or mandatory where
+    something else is wrong. Missing keys are then not reported: ESC may have them.
 
     Sets Pulumi's SDK for the whole process, and raises exceptions of the program, as
     `plan_settings` does.
@@ -165,8 +169,8 @@ def _problems_of_resources(
     """The findings of the policy pack that the settings' verdict does not have, at the keys of the
     stack file.
 
-    Findings about the same subject by the same check count as one. Undecided ones are left out:
-    only an update decides them.
+    Findings about the same subject by the same check as one of the verdict's are left out, and so
+    are undecided ones: only an update decides them.
     """
     reported = {(problem.check, problem.subject) for problem in verdict.findings}
     problems = list[Finding]()
@@ -180,7 +184,7 @@ def _problems_of_resources(
 def key_of(urn: str, settings: Settings | None) -> str:
     """The key of the stack file that declares a resource; the URN itself if no key does.
 
-    Without settings, keys of teams are not found.
+    Without settings, None, keys of teams are not found.
     """
     if settings is None:
         return keys.key_of(urn, {})

@@ -39,8 +39,8 @@ def picture(resources: Iterable[recorder.Registered]) -> Picture:
 def of_clusters(clusters: Sequence[ClusterModel]) -> Picture:
     """The picture of a stack's clusters. The first one with teams is the host.
 
-    If none has teams, it is the one of that name, else an empty one. The cluster of a team's
-    vCluster has the team's name.
+    If none has teams, it is the one whose name is `host`, else an empty one. The cluster of a
+    team's vCluster has the team's name.
     """
     by_name = {str(cluster.name): cluster for cluster in clusters}
     with_teams = [cluster for cluster in clusters if cluster.teams]
@@ -71,7 +71,7 @@ def _team_row(team: TeamModel, host: ClusterModel, queues: Sequence[DeclaredQueu
 def _scheduler(team: TeamModel, host: ClusterModel) -> str:
     """What schedules a team's pods, with the version of KAI if that is known.
 
-    `kube-scheduler` for every mode but virtual and host, and for an unknown one.
+    `kube-scheduler` for every mode but virtual and host, also if the mode is UNKNOWN.
     """
     if team.mode == "virtual":
         return f"KAI {known_or(team.inside.scheduler.version, None) or ''}".strip()
@@ -81,8 +81,8 @@ def _scheduler(team: TeamModel, host: ClusterModel) -> str:
 
 
 def _vcluster_version(team: TeamModel, host: ClusterModel) -> str:
-    """The version of a team's vCluster; "another chart" if the chart is not vCluster's, "-" if the
-    version is unknown or left open.
+    """The version of a team's vCluster, with a `v`; "another chart" if a chart at the team's path
+    is not vCluster's, "-" if the version is unknown or left open.
     """
     for chart in host.charts:
         if chart.path == team.path and chart.why_another:
@@ -121,7 +121,9 @@ def _gpu_quota(queue: DeclaredQueue) -> float:
 
 
 def _node_labels(team: TeamModel) -> str:
-    """The labels of a team's nodes, sorted; `any` without labels, and for unknown ones."""
+    """The labels of a team's nodes, `key=value, …`, sorted; `any` without labels, and if all are
+    UNKNOWN.
+    """
     labels = sorted(pairs(team.node_pool).items())
     return ", ".join(f"{key}={value}" for key, value in labels) or "any"
 
@@ -145,7 +147,7 @@ def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _with_unknowns(value: object) -> object:
-    """A value with UNKNOWN in place of each masked or unknown one, at any depth."""
+    """A recorded value with UNKNOWN in place of each masked or unknown one, at any depth."""
     if isinstance(value, dict):
         return _fields_with_unknowns(value)
     if isinstance(value, list):

@@ -168,8 +168,8 @@ def _as_config(settings: Mapping[str, object]) -> dict[str, str]:
 
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Set an event loop of this thread that runs on demand only; restore the previous one, if any,
-    at the end.
+    """Set an event loop of this thread that runs on demand only; close it at the end, and set the
+    previous one again, None if there was none.
     """
     previous = None
     with suppress(RuntimeError):
@@ -189,8 +189,8 @@ def _readable_fields(fields: Mapping[str, object]) -> dict[str, object]:
 def _readable(value: object) -> object:
     """A value of Pulumi's protocol as Registered has it, at any depth.
 
-    Secrets become `[secret]`; unknown values, assets and archives become UNKNOWN; whole floats
-    become integers, because the protocol has no others.
+    Secrets become `[secret]`. Unknown values, and all others with a signature, such as assets,
+    archives and references, become UNKNOWN. Whole floats become integers, which the protocol lacks.
     """
     if isinstance(value, dict):
         if SIGNATURE in value:
