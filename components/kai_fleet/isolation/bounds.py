@@ -86,8 +86,12 @@ def closes_network(args: TeamNamespaceArgs) -> bool:
 def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
     """The bounds of the team's pods, without the empty ones.
 
-    A policy grants nothing for a bound that is absent, or an Output that resolves to "". Raises
-    ValueError as `_ipv4_ranges` does.
+    To a policy an Output that resolves to "" is an absent bound, too. Without a bound that permits
+    something (`devices`, `tolerations`) nothing of it is permitted; without one that forbids
+    something (`restricted`, `foreignPools`) nothing of it is forbidden.
+
+    Raises:
+        ValueError: As `_ipv4_ranges` does.
     """
     bounds = {
         "team": team,

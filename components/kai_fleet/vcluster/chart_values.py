@@ -40,7 +40,8 @@ def vcluster_values(
 ) -> Values:
     """Chart values of this version for the arguments, with `values` of the arguments over all.
 
-    What `oidc` adds to a list comes in front of the list in `values`.
+    What `oidc` adds to a list comes in front of the list in `values`. Raises pulumi.RunError as
+    `argument_values` does.
     """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])

@@ -67,7 +67,8 @@ class VirtualCluster(ComponentResource):
 
     Raises:
         pulumi.RunError: an argument is not one that it takes, the version is not in the release
-            table, the chart is another one, or there is no way to the host.
+            table, the chart is another one, `access.gateway` is not NAMESPACE/NAME, or there is no
+            way to the host.
     """
 
     namespace: Output[str]
@@ -244,7 +245,10 @@ class VirtualCluster(ComponentResource):
         )
 
     def _probe_environment(self, name: str) -> Mapping[str, Input[str]]:
-        """Environment variables by which probes reach the vCluster, once `server` is set."""
+        """Environment variables by which probes reach the vCluster.
+
+        `server` and `cluster` have to be set before.
+        """
         return {
             **self._wait_environment,
             "PROBE_SECRET": joined("", [self._namespace, f"/vc-{name}"]),
