@@ -60,7 +60,7 @@ def diff(
 ) -> None:
     """What the work tree changes of a stack, compared with a commit; no engine, no cluster.
 
-    Exit 0: nothing. 1: the update would be refused. 2: unreadable. 3: something.
+    Exit 0: nothing. 1: the update would be refused. 2: unreadable. 3: something, or not compared.
     """
     try:
         comparison = compare(stack, base)
