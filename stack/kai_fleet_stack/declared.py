@@ -359,7 +359,10 @@ def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQu
 
 
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
-    """The pods of the files in a team's `workloads`; a path has the file's number, from 0."""
+    """The pods of the files in a team's `workloads`; a path has the file's number, from 0.
+
+    Nothing for a team without files, and for a name of no team.
+    """
     files = settings.workloads.get(team, {}).values()
     for number, documents in enumerate(files):
         path = f"{key_path(('workloads', team))}[{number}]"

@@ -177,6 +177,9 @@ def find(
 def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
     """`find` in a platform's stack, for a given reader, with the same warnings.
 
+    It reads a kind cluster, too. The caller checks before that the state could be read, and calls
+    `host.require`: without that a host that does not know the user may look empty.
+
     Raises:
         pulumi.RunError: a foreign object does not fit, another stack has the host, or the host
             cannot tell.
@@ -217,7 +220,8 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
 
     Raises:
         pulumi.RunError: a foreign RuntimeClass has another handler, a foreign GPU operator is there
-            and the stack does not have its own yet, or the host cannot tell.
+            beside provider `operator` and the state has no GPU chart yet, or the host cannot tell.
+            The chart of another provider counts: a change of provider is not refused.
     """
     provider_name = args["provider"]
     provider = GPU_PROVIDERS[provider_name]

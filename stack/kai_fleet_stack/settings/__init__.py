@@ -205,7 +205,10 @@ class Settings(Defaults, Platform):
 
     @property
     def known_sources(self) -> KnownSources:
-        """The locations from which charts and images may come."""
+        """Where charts and images may come from besides the places of the release tables.
+
+        Those that the file lists at `sources`, and the mirror.
+        """
         mirror = (self.mirror.registry,) if self.mirror else ()
         return KnownSources(
             tuple(self.sources.charts),

@@ -33,8 +33,13 @@ class Loaded:
 def with_mistakes_between_keys(settings: Settings | None, in_file: Sequence[Finding]) -> Loaded:
     """The settings with all mistakes: those `in_file`, and those between keys.
 
-    A mistake between keys is left out where a key above or below it is wrong already, and, if a key
-    of the stack's or of the team's scheduler is wrong, in all of the team's scheduler.
+    A mistake between keys is left out where `in_file` has its key or one above or below it, and, if
+    it has a key of the stack's or of the team's scheduler, in all of the team's scheduler.
+
+    Args:
+        settings: None if nothing usable is left, else after `remember_file`, which says whose stack
+            it is and has the keys for paths.
+        in_file: The mistakes that are known already.
     """
     if settings is None:
         return Loaded(None, tuple(in_file))

@@ -206,6 +206,9 @@ class TeamSettings(HostPlace, Runs):
     def mistakes(self, gpu_resource: str, granted: str | None) -> Mistakes:
         """Keys that the mode requires and that are missing, or that it does not read.
 
+        In mode virtual also what does not fit its pools: the team is one that
+        `filled_in_from_pools` gave, or its missing `gpus` count as 0.
+
         Args:
             gpu_resource: the resource of the host's GPUs.
             granted: mode host in a stack of its own: the queue that the platform grants. The team
@@ -248,7 +251,10 @@ class TeamSettings(HostPlace, Runs):
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
 
     def _pool_mistakes(self, gpu_resource: str) -> Mistakes:
-        """Another number of GPUs than that of the pools, and top-level queues of no pool."""
+        """Another number of GPUs than that of the pools, and top-level queues of no pool.
+
+        Only for a team with pools: without any, all GPUs and queues would be mistakes.
+        """
         total = total_gpus(self.pools.values(), gpu_resource)
         gpus = gpus_by_resource(self.gpus, gpu_resource)
         if gpus != gpus_by_resource(total, gpu_resource):
