@@ -143,7 +143,7 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
     They are without tree: `parent` is None, `level` is 1, and quotas and limits are unlimited,
     because pods say nothing about them. `borrowed` and `lent` stay 0. The order is that of `pods`,
     which have not ended. A pod that is being deleted before it has a node counts in none, nor does
-    one whose queue is None. Pods whose label has no value count in the queue "".
+    one whose queue is None, as with a label without a value.
     """
     queues: dict[str, Queue] = {}
     for pod in pods:

@@ -69,8 +69,8 @@ def amounts_of(requests: Requests, gpus: float | None = None) -> Amounts:
 def _thousandths(quantity: str) -> int:
     """A quantity in thousandths, rounded down; 0 for what `parse_quantity` refuses.
 
-    Results are cached: what has no hash raises TypeError, and true, which is refused, has one
-    result with the number 1, that of the first of them to be read.
+    Results are cached by value and type, so that true, which is refused, and the number 1 each
+    have their own. What has no hash raises TypeError.
     """
     try:
         return int(parse_quantity(quantity) * 1000)

@@ -42,9 +42,10 @@ def _rows() -> Mapping[str, Mapping[str, Any]]:
 
 
 def reason(name: str, **values: object) -> Meaning:
-    """A row of `waiting.yaml`, with these values for its placeholders. Raises KeyError without it.
+    """A row of `waiting.yaml`, with these values for its placeholders.
 
-    Control characters stay in the values.
+    Control characters stay in the values. Raises KeyError if no row has that name; for a value that
+    is not given, `Meaning.cause` raises it.
     """
     fields = _rows()[name]
     return Meaning(row(name=name, pattern="", **fields), values)

@@ -62,8 +62,9 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
 def short_line(text: object, most: int = MOST) -> str:
     """The text on one line, safe to show: as `without_controls`, cut to `most` characters.
 
-    One that is cut ends in `…`. Only the first four times as many characters are read. None gives
-    `None`.
+    A line that is longer than that ends in `…`. Only the first four times as many characters of
+    the text are read: if they make a shorter line, what follows them is lost without `…`. None
+    gives `None`.
     """
     line = " ".join(without_controls(str(text)[: most * 4]).split())
     if len(line) <= most:
