@@ -24,7 +24,7 @@ _TOO_LATE: Final = Reason(
 
 
 def record(usage: Usage) -> dict[str, object]:
-    """The JSON: `pending` pods, and objects whose pods are `denied`.
+    """The JSON: the `pending` pods of `_waiting`, and objects whose pods are `denied`.
 
     `gpu`, `cpu` and `memory` are what a pod asks for: GPUs as KAI counts them, millicores, and 10^6
     bytes. `cause` and `fix` are sentences. `queue` is None without one, `created` "" without a time
@@ -48,9 +48,10 @@ def record(usage: Usage) -> dict[str, object]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """A table, of 80 columns for usual names; `since` is the age of a pod, or of a denial.
+    """A table as wide as the terminal at most; 80 columns do for usual names.
 
-    First pods that wait, then objects whose pods are denied. Without either it is a sentence, or
+    First the pods of `_waiting`, also those with a node that do not start; then objects whose pods
+    are denied. `since` is the age of a pod, or of a denial. Without either it is a sentence, or
     empty if pods may not be listed.
     """
     view = usage.snapshot

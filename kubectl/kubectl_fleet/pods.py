@@ -151,8 +151,8 @@ def _headline(usage: Usage, node: Node) -> str:
 def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
     """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known.
 
-    Those are pods with MIG devices, and pods with a share that KAI has given no group yet. A shared
-    GPU is left out if one namespace is shown and no pod of it is there.
+    Those are pods with MIG devices that KAI counts, and pods with a share that KAI has given no
+    group yet. A shared GPU is left out if one namespace is shown and no pod of it is there.
     """
     view = usage.snapshot
     for pod in node.whole:
@@ -205,9 +205,10 @@ def _pod_row(
 def _sentences_below(usage: Usage) -> Iterator[str]:
     """How many of the shown pods have a node and no GPU, and how many wait for a node.
 
-    There is no sentence for 0 pods. Pods that are being deleted do not wait. If no pod is shown,
-    whether it asks for GPUs or not, a sentence says that none holds a GPU, unless pods may not be
-    listed, or all namespaces are shown and a node has GPUs.
+    A MIG device that KAI does not count, as `nvidia.com/mig-1g.10gb.me`, is no GPU here. There is
+    no sentence for 0 pods. Pods that are being deleted do not wait. If no pod is shown, whether it
+    asks for GPUs or not, a sentence says that none holds a GPU, unless pods may not be listed, or
+    all namespaces are shown and a node has GPUs.
     """
     view = usage.snapshot
     pods = usage.shown_pods

@@ -22,8 +22,7 @@ def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited.
 
     `queues` are parents before their children, with a key for each resource. `withoutQuotas` has,
-    by name, the queues that pods name and the tree lacks; the name is "" for pods whose label has
-    no value. GPUs are as KAI counts them.
+    by name, the queues that pods name and the tree lacks. GPUs are as KAI counts them.
     """
     return {
         "queues": [_record(queue) for queue in usage.queues.values()],
@@ -60,7 +59,7 @@ def _record_without_quotas(queue: Queue) -> dict[str, object]:
 
 
 def show(usage: Usage) -> RenderableType:
-    """A table, of 80 columns for usual names, and below it a legend and the number of pods.
+    """A table, at most 80 columns for usual names; below it a legend and the number of pods.
 
     Queues that pods name and the tree lacks (the host's, or absent ones) are last, with `?` for
     quota and limit; none if the pods of one namespace alone may be listed and any queue is known.

@@ -202,9 +202,10 @@ class Reasons:
             )
 
     def _fractions(self, pod: Pod) -> Iterator[Meaning]:
-        """Fractional limits and quotas that the pod would fill exactly, and float sums exceed.
+        """Fractional limits and quotas that the pod would fill exactly: KAI's sums may exceed them.
 
-        Exactly is by SLACK. Nearest queues first, the limit before the quota.
+        KAI adds floats; whether this sum exceeds is not computed. Exactly is by SLACK. Nearest
+        queues first, the limit before the quota.
         """
         gpus = pod.gpu_amount
         if not gpus:

@@ -41,9 +41,8 @@ class Usage:
             sorted.
         queues: Queues by name, parents before their children.
         elsewhere: Queues that pods of KAI name and that cannot be seen here, such as the host's, or
-            that are absent, sorted by name. Their quotas are not known: -1 means nothing there. One
-            has the name "" if a pod's label has no value. Empty if the pods of one namespace alone
-            may be listed and any queue is known.
+            that are absent, sorted by name. Their quotas are not known: -1 means nothing there.
+            Empty if the pods of one namespace alone may be listed and any queue is known.
 
     Raises:
         UserError: The tree has more queues or levels than are shown.
