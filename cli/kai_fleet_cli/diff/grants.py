@@ -98,8 +98,7 @@ def _in_value(
     """The keys in a value that grant more than those in the value before.
 
     `marks` are those of the field that has the value, also for what is inside a mapping. Sections
-    have marks at their own fields. A key that a mapping loses counts only as `_in_mapping` says,
-    also with the mark MOST_UNSET, unless the mapping becomes empty.
+    have marks at their own fields. A key that a mapping loses counts only as `_in_mapping` says.
     """
     if old == new or Grants.NOTHING in marks:
         return
@@ -122,10 +121,14 @@ def _in_mapping(
     marks: Sequence[object],
     keys: Keys,
 ) -> GrantedKeys:
-    """The keys in a mapping that grant more. One that is gone counts only with the mark OTHER."""
+    """The keys in a mapping that grant more.
+
+    One that is gone counts only with the marks OTHER and MOST_UNSET: a pool with fewer labels has
+    more nodes.
+    """
     before = pairs(old)
     names = list(new)
-    if Grants.OTHER in marks:
+    if Grants.OTHER in marks or Grants.MOST_UNSET in marks:
         names += sorted(before.keys() - new.keys())
     for name in names:
         yield from _in_value(before.get(name), new.get(name), marks, (*keys, str(name)))

@@ -43,6 +43,21 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
     assert repository.is_tidy()
 
 
+def test_a_label_that_a_pool_loses_is_told_as_granted(repository):
+    two = GOOD.replace("{pool: ml}", "{pool: ml, disk: fast}")
+    assert two != GOOD
+    repository.file.write_text(two)
+    repository.commit("two-labels")
+    repository.file.write_text(GOOD)
+    try:
+        ran = repository.fleet("diff", "--stack", "lab", "--base", "two-labels", "--format", "json")
+    finally:
+        git(repository.top, "reset", "--quiet", "--hard", "HEAD~1")
+    (granted,) = json.loads(ran.stdout)["granted"]
+    assert (ran.returncode, granted["team"]) == (3, "ml")
+    assert granted["subject"] == "kai-fleet:teams.ml.nodePool.disk"
+
+
 @pytest.mark.parametrize(
     ("tag", "exit_code", "says"),
     [

@@ -151,6 +151,23 @@ def test_what_the_platform_gives(tmp_path, path, value, says):
     assert [line for line in lines if line.startswith(says)], lines
 
 
+@pytest.mark.parametrize("path", [f"{ML}/nodePool", "kai-fleet:teamStacks/vision/nodePool"])
+@pytest.mark.parametrize(
+    ("now", "widens"),
+    [
+        ({"a": "b"}, True),
+        ({"a": "b", "x": "y"}, True),
+        ({"a": "b", "c": "d", "x": "y"}, False),
+    ],
+)
+def test_a_pool_that_loses_one_of_its_labels_is_a_wider_one(tmp_path, path, now, widens):
+    before = settings(tmp_path, put(stack(), path, {"a": "b", "c": "d"}))
+    lines = granted_lines(before, settings(tmp_path, put(stack(), path, now)))
+    key = path.replace("/", ".")
+    expected = [f"{key}.c d → unset"] if widens else []
+    assert [f"{item.subject} {item.words}" for item in lines] == expected
+
+
 def test_a_base_that_cannot_be_read_grants_everything_anew(tmp_path):
     now = settings(tmp_path, stack())
     lines = [f"{item.subject} {item.words}" for item in granted_lines(None, now)]
