@@ -295,19 +295,20 @@ def _uses_priority_classes(version: str, host: HostObjects) -> bool:
     """Whether KAI of this version can use priority classes that others made.
 
     Those are the classes that are not of our Helm release: another release of KAI owns them, or
-    none. False if there are none of them. One is enough for True, even if the rest are ours.
+    none. False if there are none of them, and if one class is ours, whatever the others are: the
+    chart makes all or none, so that True would delete ours. A Helm release that had a class takes
+    over one that others made in its place, and fails at one with another value.
 
     Raises:
-        pulumi.RunError: others made some, and a class of _PRIORITIES is absent or has another
-            value, or the version is older than _WITHOUT_PRIORITIES; or the host cannot tell.
+        pulumi.RunError: others made all that there are, and a class of _PRIORITIES is absent or has
+            another value, or the version is older than _WITHOUT_PRIORITIES; or the host cannot
+            tell.
     """
-    classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
-    ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    if all(existing.get("release") == ours for existing in classes.values() if existing):
+    classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") or {} for name in _PRIORITIES}
+    releases = {existing.get("release") for existing in classes.values() if existing}
+    if not releases or f"{KAI_NAMESPACE}/kai-scheduler" in releases:
         return False
-    values = dict[str, int | None]()
-    for name, existing in classes.items():
-        values[name] = int(existing["value"]) if existing else None
+    values = {name: int(existing.get("value", 0)) for name, existing in classes.items()}
     if values == _PRIORITIES and version_key(version) >= version_key(_WITHOUT_PRIORITIES):
         return True
     raise pulumi.RunError(
@@ -318,8 +319,8 @@ def _uses_priority_classes(version: str, host: HostObjects) -> bool:
     )
 
 
-def _in_words(values: Mapping[str, int | None]) -> str:
-    """Each name with its value, or with `absent` for None and 0."""
+def _in_words(values: Mapping[str, int]) -> str:
+    """Each name with its value, or with `absent` for 0."""
     return ", ".join(f"{name} {value or 'absent'}" for name, value in values.items())
 
 

@@ -71,10 +71,11 @@ def test_the_namespace_of_kai_and_the_crd_of_an_operator_are_used():
     assert kai(there(CRD, deployed=own), version="v0.9.20") == []
 
 
-def with_classes(release: str = "", **values: Any) -> HostObjects:
+def with_classes(release: str = "", owners: Any = None, **values: Any) -> HostObjects:
     path = "/apis/scheduling.k8s.io/v1/priorityclasses/"
+    owners = owners or {}
     answers: dict[str, Any] = {
-        f"{path}{name}": THERE | {"value": value, "release": release}
+        f"{path}{name}": THERE | {"value": value, "release": owners.get(name, release)}
         for name, value in (KAI_CLASSES | values).items()
         if value is not None
     }
@@ -86,6 +87,18 @@ def test_priority_classes_of_others_that_fit_are_used():
     assert kai(with_classes(release="kai-scheduler/kai-scheduler")) == []
     off = {"defaultPriorityClasses": {"enabled": False}}
     assert kai(with_classes(train=7), values=off) == []
+
+
+OURS = "kai-scheduler/kai-scheduler"
+
+
+@pytest.mark.parametrize("version", ["v0.14.7", "v0.16.8"])
+@pytest.mark.parametrize("owner", ["", "other/kai"])
+@pytest.mark.parametrize("changed", [{}, {"build": None}, {"train": 9}])
+def test_priority_classes_of_our_release_stay_in_it_beside_those_of_others(version, owner, changed):
+    """The chart makes all or none: without it Helm would delete ours."""
+    host = with_classes(release=OURS, owners={"train": owner}, **changed)
+    assert kai(host, version=version) == []
 
 
 @pytest.mark.parametrize(
