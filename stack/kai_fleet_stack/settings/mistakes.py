@@ -189,7 +189,7 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error_type not in _TEXTS["messages"]:
         fix = re.sub("^Input should be ", "write ", error["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
-    example = _example(location)
+    example = _example(location, model)
     if not example and error_type == "string_type" and not is_hidden:
         example = _as_text(key, value)
     if example and error_type in _TYPE_ERRORS:
@@ -206,19 +206,21 @@ def _unknown_key(key: str, names: list[str]) -> str:
 
 def _missing_key(key: str | int) -> str:
     """`cause; fix` with an example. Raises KeyError for a key that has none in mistakes.yaml."""
-    example = SET_SECRET if key == "password" else _example((key,)) or _TEXTS["missing"][key]
+    examples = _TEXTS["examples"] | _TEXTS["missing"]
+    example = SET_SECRET if key == "password" else examples[key]
     return f"is missing; write {key}: {example}"
 
 
-def _example(location: Location) -> str:
-    """An example for a key of this name, for an element of a list that of the list; "" if none is
-    known.
+def _example(location: Location, model: type[BaseModel]) -> str:
+    """An example for a field, for an element of a list that of the list; "" if none is known.
 
-    Only the name counts, not where the key is: a team named `queues` gets the example of queues.
+    A name that users choose has none: a team may be called `queues`.
     """
-    keys = [key for key in location[-2:] if isinstance(key, str)]
-    example: str = _TEXTS["examples"].get(keys[-1], "") if keys else ""
-    return example
+    if isinstance(location[-1], int):
+        location = location[:-1]
+    key = location[-1]
+    is_field = key in fields_beside(location, model)
+    return str(_TEXTS["examples"].get(key, "")) if is_field else ""
 
 
 def _as_text(key: str | int, value: object) -> str:

@@ -48,6 +48,25 @@ def test_parse_refuses_a_misspelt_prefix_with_the_key_that_was_meant(key, texts)
     texts(refusal(f"{HEAD}  {key}: {{}}\n"))
 
 
+# Names that users choose, which are keys as well, where a key has an example.
+NAMED_LIKE_KEYS = (
+    *("teams: {queues: abc}", "teams: {version: [1]}", "teams: {cluster: 5}"),
+    *("teamStacks: {tolerations: abc}",),
+    "queues: {version: abc}",
+    "teams: {ml: {scheduler: {mode: default}, nodePool: {version: 5}}}",
+    "kai: {version: v0.16.8, shards: {queues: abc}}",
+)
+
+
+@pytest.mark.parametrize("text", NAMED_LIKE_KEYS)
+def test_a_name_that_is_a_key_elsewhere_has_no_example_of_it(text, texts):
+    raw = {"cluster": CLUSTER, **yaml_file.load(text)}
+    found = validation.validate(raw).refused
+    words = ("train: {gpu: 4}", "version such as", "context: prod", "mode: virtual", "NoSchedule")
+    assert found and not [word for word in words if word in str(found)]
+    texts(*found)
+
+
 @pytest.mark.parametrize("key", ["teams", "kai-fleet:teams", "Config"])
 def test_parse_refuses_a_key_beside_config(key, texts):
     texts(refusal(f"{HEAD}{key}: {{}}\n"))
