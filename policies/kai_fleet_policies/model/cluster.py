@@ -106,7 +106,12 @@ class TeamModel:
 
     @property
     def gpus_path(self) -> str:
-        """Key path of its GPUs, in `pools` if it has any, else `gpus`; from resources the URN."""
+        """Key path of its GPUs, in `pools` if it has any, else `gpus`; from resources the URN.
+
+        In a team's own stack it is that of the grant, and says in whose file.
+        """
+        if self.path == "kai-fleet:team":
+            return f"kai-fleet:teamStacks.{self.name}.gpus in the platform's stack file"
         return at(self.path, "pools" if self.pools else "gpus")
 
     def key_path_of(self, *keys: str) -> str:

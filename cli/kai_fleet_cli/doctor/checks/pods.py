@@ -308,8 +308,8 @@ class _Waiting:
 
         For a queue that the stack does not declare a command with the amount; for a top queue whose
         limit is the team's GPUs the key of these; else the name of the queue and the key path of
-        the section of queues. A team's own stack does not know all queues of the host, so it names
-        the section for the others, too.
+        the section of queues. In a team's own stack the host's queues are the platform's, those
+        that it does not know and those that the team's queues are below.
         """
         name = exceeded.queue.name
         team = self.team
@@ -319,8 +319,10 @@ class _Waiting:
             patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {exceeded.needed:g}}}}}}}}}'
             arguments = f"patch queue {name} --type merge -p '{patch}'"
             return "raise its limit: ", self.scheduling.command(arguments)
-        share = known_or(queue.shares, {}).get("gpu") if queue is not None else None
-        if queue is not None and team is not None and not queue.parent and share is not None:
+        if queue is None or queue.path == declared.queues_key:
+            return f"have gpu.limit of {name} raised in the platform's stack file", ""
+        share = known_or(queue.shares, {}).get("gpu")
+        if team is not None and not queue.parent and share is not None:
             shard = queue.shard or DEFAULT_SHARD
             if share.limit == declared.pools.get(shard, team.gpus):
                 pool = f".{shard}" if team.pools else ""
