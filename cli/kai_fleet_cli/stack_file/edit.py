@@ -24,8 +24,7 @@ GONE: Final = object()
 def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     """A stack file's text with another value at one key; every other byte stays where it can.
 
-    Mappings that are missing above the key are added, also in place of null, of an empty list or
-    text, of 0 and of false.
+    Mappings that are missing above the key are added, also in place of null.
 
     Args:
         text: The text, which `reading.parse` has accepted.
@@ -36,8 +35,7 @@ def with_value(text: str, keys: Keys, value: object, name: str) -> str:
     Raises:
         UserError: Other keys would change as well, because they share values by YAML anchors.
         KeyError: The key to remove is not there.
-        AttributeError: A key above it has a value that is no mapping, and not one of these.
-        TypeError: The key just above the one to remove has such a value.
+        AttributeError: A key above it has another value that is no mapping.
     """
     expected = _parsed(text)
     _put(expected, keys, value)
@@ -85,18 +83,18 @@ def _parsed(text: str) -> Any:
 def _put(document: Any, keys: Keys, value: object) -> None:
     """Set or remove a value in a document, in place. A text keeps the quotes of the one before.
 
-    Adds mappings above it, and raises KeyError, AttributeError and TypeError, as `with_value`.
+    Adds mappings above it, and raises KeyError and AttributeError, as `with_value`.
     """
     mapping = document
     *above, last = keys
     for key in above:
-        if not mapping.get(key):
+        if mapping.get(key) is None:
             mapping[key] = type(document)()
         mapping = mapping[key]
+    before = mapping.get(last)
     if value is GONE:
         del mapping[last]
         return
-    before = mapping.get(last)
     mapping[last] = type(before)(value) if isinstance(before, ScalarString) else value
 
 

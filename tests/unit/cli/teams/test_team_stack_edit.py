@@ -93,6 +93,22 @@ def test_a_team_is_added_to_any_file_and_nothing_else_changes(text):
     assert after.startswith("\ufeff") == text.startswith("\ufeff")
 
 
+@pytest.mark.parametrize("value", ["abc", "[a]", "[]", "''", "0", "false", "5", "true", "0.0"])
+@pytest.mark.parametrize("change", ["v0.16.8", GONE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "config:\n  kai-fleet:teams: {{ml: {{scheduler: {}}}}}\n",
+        "config:\n  kai-fleet:teams: {{ml: {}}}\n",
+        "config:\n  kai-fleet:teams: {}\n",
+        "config: {}\n",
+    ],
+)
+def test_a_value_above_that_is_no_mapping_is_never_replaced(text, change, value):
+    with pytest.raises(AttributeError):
+        put(text.format(value), ("ml", "scheduler", "version"), change)
+
+
 @pytest.mark.parametrize(
     "text",
     [
