@@ -9,7 +9,12 @@ from kai_fleet_cli.display.terminal import pulumi_first, say
 from kai_fleet_cli.errors import UserError
 from kai_usage.words import without_controls
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=options.Fleet,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 app.command()(init.init)
 for command in (
     updates.up,

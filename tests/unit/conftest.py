@@ -54,12 +54,12 @@ def with_own(tmp_path, monkeypatch):
 
 @pytest.fixture
 def at_a_terminal(monkeypatch):
-    """Have a person at the terminal, who answers every question so, or presses Ctrl-C."""
+    """Have a person at the terminal, who answers every question so, or presses Ctrl-C or Ctrl-D."""
 
     def answers(answer):
         def ask(*_, **__):
-            if answer is KeyboardInterrupt:
-                raise KeyboardInterrupt
+            if answer in (KeyboardInterrupt, EOFError):
+                raise answer
             return answer
 
         monkeypatch.setattr(terminal, "can_ask", lambda: True)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from kai_fleet_cli.display.terminal import result
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import edit
 from kai_fleet_cli.stack_file.reading import stacks
 
@@ -17,6 +18,18 @@ StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulum
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="A file readable only by you.")]
+
+
+class Fleet(TyperGroup):
+    """All commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command as typer does. Raises UserError if stdin ends at a question."""
+        try:
+            return super().invoke(ctx)
+        except EOFError:
+            typer.echo(err=True)  # the question has no line break
+            raise UserError("stdin ended at the question, which counts as no") from None
 
 
 class OfAStack(TyperCommand):

@@ -195,6 +195,12 @@ NO_MAPPING = [
     (ADD_NEW, "[ml]", "kai-fleet:teams: key teams: is a list; write a mapping of keys"),
     (SWITCH_ML, "{ml: abc}", "kai-fleet:teams.ml: key ml: is 'abc'; write a mapping"),
     (SWITCH_ML, "{ml: {scheduler: abc}}", "kai-fleet:teams.ml.scheduler: key scheduler: is 'abc'"),
+    (ADD_NEW, "[]", "kai-fleet:teams: key teams: is a list; write a mapping of keys"),
+    (ADD_NEW, "''", "kai-fleet:teams: key teams: is ''; write a mapping of keys"),
+    (ADD_NEW, "0", "kai-fleet:teams: key teams: is 0; write a mapping of keys"),
+    (ADD_NEW, "false", "kai-fleet:teams: key teams: is False; write a mapping of keys"),
+    (SWITCH_ML, "{ml: []}", "kai-fleet:teams.ml: key ml: is a list; write a mapping"),
+    (SWITCH_ML, "{ml: {scheduler: 0}}", "kai-fleet:teams.ml.scheduler: key scheduler: is 0"),
 ]
 
 
@@ -221,6 +227,27 @@ def test_at_a_terminal_the_update_is_asked_for(project, at_a_terminal, answer, c
     at_a_terminal(answer)
     assert project.run(*SWITCH).code == code
     assert (project.text(), project.engine.asked) == (text, asked)
+
+
+ENDED = "stdin ended at the question, which counts as no"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("team", "add", "new", *ADD, "-s", "lab"),
+        SWITCH,
+        ("team", "remove", "ml", "-s", "lab"),
+        ("destroy", "-s", "lab"),
+    ],
+    ids=" ".join,
+)
+def test_the_end_of_stdin_at_a_question_is_one_sentence(project, at_a_terminal, arguments):
+    at_a_terminal(EOFError)
+    ran = project.run(*arguments)
+    assert (ran.code, ran.refusal) == (1, ENDED)
+    assert "Aborted" not in ran.out
+    assert (project.text(), project.engine.asked) == (LAB, [])
 
 
 def test_at_a_terminal_a_removal_wants_the_name(project, at_a_terminal):
