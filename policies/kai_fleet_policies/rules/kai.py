@@ -27,8 +27,9 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     """Only KAI versions of the release table.
 
     Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
-    retracted one. With `untested: true` a version near one of the table only warns. The host's KAI
-    is judged in the platform's stack, not in a team's own.
+    retracted one. With `untested: true` a version only warns if it is newer than the table's newest
+    one of its minor line, or than all of them if the line is not there. The host's KAI is judged in
+    the platform's stack, not in a team's own.
     """
     version = require_known(kai.version, "its version is known")
     at_version = subject.at("version")
