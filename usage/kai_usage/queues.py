@@ -210,10 +210,10 @@ def add_use(queues: Queues, uses: Queues) -> None:
 
 
 def borrowed(in_use: float, quota: float) -> float:
-    """What is in use beyond the quota; 0 if the quota is unlimited."""
+    """What is in use beyond the quota; 0 if the quota is unlimited, all if it is negative."""
     if quota == UNLIMITED:
         return 0.0
-    return rounded(max(0.0, in_use - quota))
+    return rounded(max(0.0, in_use - max(0.0, quota)))
 
 
 def _lend(queues: Queues) -> None:

@@ -161,6 +161,17 @@ def test_an_amount_is_read_as_what_it_is_and_not_as_what_equals_it(amounts):
     assert read == [0 if isinstance(amount, bool) else 1000 * amount for amount in amounts]
 
 
+@pytest.mark.parametrize(
+    ("quota", "borrowed"), [(-1, 0), (-2, 3), (-0.5, 3), (-1e308, 3), (0, 3), (2, 1), (4, 0)]
+)
+def test_no_more_is_borrowed_than_is_in_use(quota, borrowed):
+    """Only -1 is unlimited; a Queue may have any other negative quota."""
+    holds = pod("p", "a", "ml-0", asks={GPU: "3", "cpu": "3m"})
+    tree = [queue("a", gpu=quota, cpu=quota)]
+    shares = count(answers(queues=tree, pods=[holds])).queues["a"].shares
+    assert (shares["gpu"].borrowed, shares["cpu"].borrowed) == (borrowed, borrowed)
+
+
 def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
     found = count(
         answers(
