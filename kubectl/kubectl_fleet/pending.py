@@ -121,13 +121,14 @@ def _waiting(usage: Usage) -> Iterator[tuple[Pod, Reason]]:
 def _requests_in_words(pod: Pod) -> Iterator[str]:
     """What a pod asks for, a phrase for each resource; a share of GPU memory in MiB of each GPU.
 
-    Nothing for a resource of which it asks for none. Entire GPUs and MIG devices beside a share of
-    memory are left out.
+    Nothing for a resource of which it asks for none. Entire GPUs and MIG devices come after a share
+    of memory.
     """
     for resource in RESOURCES:
         amount = pod.amounts[resource]
         if resource == "gpu" and pod.gpu.memory_mib is not None:
             devices = f" on {pod.gpu.devices} GPUs" if pod.gpu.devices > 1 else ""
             yield f"{pod.gpu.memory_mib} MiB of a GPU{devices}"
-        elif amount:
+            amount = pod.gpu.whole + pod.gpu.mig
+        if amount:
             yield in_words(resource, amount)

@@ -60,6 +60,24 @@ def test_what_is_wrong_with_its_queue_or_what_it_asks_for(team, waits, words):
     assert max(map(len, team.run("pending").splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("asks", "says"),
+    [
+        ({GPU: "2"}, "2 GPUs"),
+        ({"nvidia.com/mig-1g.10gb": "1"}, "1 GPU"),
+        ({GPU: "2", "nvidia.com/mig-1g.10gb": "1"}, "3 GPUs"),
+        ({}, ""),
+    ],
+)
+def test_what_a_pod_asks_for_beside_a_share_of_memory_is_shown(team, asks, says):
+    team.has("pods", [pod("w", "nowhere", asks=asks, gpu_memory="500")])
+    shown = team.run("pending")
+    assert "500 MiB" in " ".join(shown.split())
+    assert [word for word in ("1 GPU ", "2 GPUs", "3 GPUs") if word in shown] == (
+        [f"{says} " if says == "1 GPU" else says] if says else []
+    ), shown
+
+
 MESSAGES = f"""\
 GPU sharing is disabled | GPU sharing is off in this KAI | gpuSharing: true
 no desired configmap name found | before KAI's admission was ready | delete the pod
