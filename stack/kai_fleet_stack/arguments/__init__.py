@@ -26,7 +26,10 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 class Connection(TypedDict):
-    """The arguments by which components reach the host cluster: one of them."""
+    """The arguments by which components reach the host cluster: one of them.
+
+    A kubeconfig is its content. A context of "" is the current one.
+    """
 
     kubeconfig: NotRequired[pulumi.Input[str]]
     context: NotRequired[str]
@@ -34,7 +37,7 @@ class Connection(TypedDict):
 
 class UseExisting(TypedDict):
     """What others own on the host: `use_existing` of GpuStack and KaiScheduler, and the teams whose
-    namespace existed before the stack.
+    namespace existed before the stack. Without a key nothing is: the same as an empty list.
     """
 
     gpu: NotRequired[list[str]]
@@ -49,9 +52,11 @@ class Arguments:
     A method that takes a team's name raises KeyError for one that the settings do not have.
 
     Args:
+        settings: Those of a stack, which rules have accepted if something is declared.
         host: How the host is reached; empty where nothing is declared, as in the doctor.
         existing: What `existing.find` found. What it leaves out is declared by the stack.
-        refused: Output `refused` of the host's QueueTree, after it is declared.
+        refused: Output `refused` of the host's QueueTree, after it is declared: by queue why it is
+            not as declared. None before, and without a KAI on the host.
     """
 
     settings: Settings
@@ -60,7 +65,7 @@ class Arguments:
     refused: pulumi.Input[dict[str, str]] | None = None
 
     def gpu_stack(self) -> GpuStackArgs:
-        """Arguments of the GPU stack."""
+        """Arguments of the GPU stack; without the host, which its options have."""
         args = host.gpu_stack(self.settings)
         if "gpu" in self.existing:
             args["use_existing"] = self.existing["gpu"]
@@ -69,7 +74,8 @@ class Arguments:
     def host_kai(self) -> KaiSchedulerArgs:
         """Arguments of the host's KAI and of its connection.
 
-        Raises AssertionError if the settings have no such KAI.
+        `use_existing` has what others own, and the CRD that the GPU stack installs. Raises
+        AssertionError if the settings have no such KAI.
         """
         args = host.kai(self.settings)
         existing = self.existing.get("kai", ())
@@ -77,12 +83,18 @@ class Arguments:
         return {**args, **self.host}
 
     def host_queues(self) -> QueueTreeArgs:
-        """Arguments of the host's queues."""
+        """Arguments of the host's queues and of their connection.
+
+        Raises ValueError for an invalid quantity, which settings refuse.
+        """
         queues = host.queues(self.settings)
         return {**queues, **self.host}
 
     def refusals_of_unused_queues(self) -> pulumi.Input[str]:
-        """Why queues that no team uses differ from the settings, a line each; "" if none does."""
+        """Why queues that no team uses differ from the settings, a line each, sorted by name.
+
+        "" if none does, and without `refused`. Queues above a used one count as unused.
+        """
         used_queues = set[str | None]()
         for name in self.settings.all_teams:
             _, queue = self.settings.scheduler_and_queue_of(name)
@@ -97,8 +109,9 @@ class Arguments:
     def namespace(self, name: str) -> TeamNamespaceArgs:
         """Arguments of the namespace of a team of this stack, or of one with a stack of its own.
 
-        With `refused`, a team that the host's KAI schedules also has why the host refused its
-        queue; "" if it did not.
+        `use_existing` is always there, so that the component refuses no namespace. With `refused`,
+        a team that the host's KAI schedules by a queue also has `queue_refusal`, why the host
+        refused that queue; "" if it did not.
         """
         args = team.namespace(self.settings, name)
         args["use_existing"] = name in self.existing.get("teams", ())
@@ -110,8 +123,8 @@ class Arguments:
     def team(self, name: str) -> TeamArgs:
         """Arguments of a team of this stack; in its own stack without the platform's namespace.
 
-        In mode virtual it has a KAI and queues, and a guard unless that is off. In mode host it has
-        queues on the host if the file has any.
+        In mode virtual it has `kai` and `queues`, and `guard` unless that is off. In mode host it
+        has `host_queues` if the file has queues. `vcluster` and `host_queues` have the connection.
         """
         settings = self.settings
         section = settings.teams[name]

@@ -28,7 +28,10 @@ if TYPE_CHECKING:  # rules use this module without the components
 
 
 def gpu_stack(settings: Settings) -> GpuStackArgs:
-    """Arguments of the GPU stack, whose DaemonSets tolerate what all teams and grants tolerate."""
+    """Arguments of the GPU stack, whose DaemonSets tolerate what all teams and grants tolerate.
+
+    Passwords are in clear text. `use_existing` is left to `Arguments.gpu_stack`.
+    """
     gpu = settings.gpu
     tolerations = dict[str, TolerationArgs]()
     for name in settings.all_teams:
@@ -49,14 +52,19 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
 def guards(settings: Settings) -> HostGuardsArgs:
     """Arguments of the guards. Guards that exist without being in the state are taken over.
 
-    They are of an interrupted update: a host of another stack was refused before.
+    They are of an interrupted update: `existing.find`, which has to come before, refuses the host
+    of another stack.
     """
     # False: declare and take over; unset would refuse.
     return {"host_kai": settings.kai is not None, "use_existing": False}
 
 
 def kai(settings: Settings) -> KaiSchedulerArgs:
-    """Arguments of the host's KAI. Raises AssertionError if the settings have none."""
+    """Arguments of the host's KAI, without its connection; passwords are in clear text.
+
+    `use_existing` has the CRD of ClusterPolicy if the GPU stack installs it. Raises AssertionError
+    if the settings have no KAI on the host.
+    """
     host_kai = settings.kai
     assert host_kai is not None
     # The GPU operator installs the CRD.
@@ -71,10 +79,15 @@ def kai(settings: Settings) -> KaiSchedulerArgs:
 
 
 def queues(settings: Settings) -> QueueTreeArgs:
-    """Arguments of the host's queues, all with a GPU quota.
+    """Arguments of the host's queues, without their connection, all with a GPU quota.
 
-    A queue that teams use, or that is granted to them, gets the sum of their GPUs in place of an
-    unlimited quota, and as its limit unless it has one.
+    The quota is the file's, else the one that QueueTree would fill in. A queue that teams use, or
+    that is granted to them, gets the sum of their GPUs in place of an unlimited quota. Its limit,
+    unless it has one, is that sum or the quota, the larger one. `tenants` are the teams with a
+    stack of their own.
+
+    Raises:
+        ValueError: an invalid quantity, which settings refuse.
     """
     tree = queue_args(settings.queues)
     gpus_by_queue = _gpus_by_queue(settings)
@@ -95,7 +108,8 @@ def queues(settings: Settings) -> QueueTreeArgs:
 def _gpus_by_queue(settings: Settings) -> dict[str, int]:
     """GPUs by queue of the host: the sum over the teams that use it or are granted it.
 
-    A whole GPU counts 1, a MIG slice its first number (3g: 3).
+    A whole GPU counts 1, a MIG slice its first number (3g: 3). A queue that only teams without GPUs
+    have is there with 0; one that no team has is left out.
     """
     gpus = dict[str, int]()
     for name in settings.all_teams:
@@ -111,7 +125,8 @@ def _gpu_share(share: ShareArgs, quota: float, most: int | None) -> ShareArgs:
     """A GPU share with its quota; and with a limit, the larger of `most` and quota, if it has none.
 
     Args:
-        quota: the quota that the share has without this; `most` replaces UNLIMITED.
+        share: as the arguments of the queue have it; it stays as it is.
+        quota: the quota that the share has without this, in GPUs; `most` replaces UNLIMITED.
         most: GPUs of the teams that use the queue; None if none does, and then no limit is added.
     """
     if most is None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # rules use this module without the components
 def in_clear(value: object) -> object:
     """Settings as the arguments of the same names: plain values, without None, secrets in clear.
 
-    Tuples become lists. None stays in a list, and where it is the whole value.
+    A section becomes a mapping by the names of its fields, with their defaults where the file sets
+    none. Tuples become lists. None stays in a list, and where it is the whole value.
     """
     if isinstance(value, SecretStr):
         return value.get_secret_value()
@@ -62,8 +63,7 @@ def chart_account(
 ) -> RegistryArgs | None:
     """The account of the longest registry name that contains a chart, its password in clear text.
 
-    None if `chart` is, or if no registry contains it.
-
+    None if `chart` is, or if no registry contains it: none does for a location with `https://`.
     `registries` are looked up together with the stack's, and replace those of the same name.
     """
     accounts = {**settings.registries, **registries}
@@ -84,7 +84,8 @@ def kai_args(
     """Arguments of a KAI from its settings; the password of its chart's account is in clear text.
 
     A mode of GPU sharing that its chart values set counts before the key `gpuSharing`; a text there
-    that is no mode does not. Without a version the argument is "", which rules refuse.
+    that is no mode does not. `gpu_sharing_mode` is left out if nothing is shared. Without a version
+    the argument is "", which rules refuse. The connection is left to the caller.
 
     Args:
         pods: has tolerations and affinity of its pods: the KAI itself, or its team.
@@ -108,7 +109,7 @@ def kai_args(
 
 
 def parents(tree: Mapping[str, Queue]) -> Sequence[str]:
-    """Names of the queues with children."""
+    """Names of the queues with children, parents before their children."""
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
@@ -118,7 +119,9 @@ def queue_args(
 ) -> dict[str, QueueArgs]:
     """Queues with the keys that the file sets, because QueueTree fills in missing quotas.
 
-    `shard`, if there is one, replaces that of the top-level queues.
+    At all levels; a key that is None is left out. A share is a mapping, also where the file has a
+    quota in its place. The caller may change the result. `shard`, if there is one, replaces that of
+    the top-level queues.
     """
     queues: dict[str, QueueArgs] = {}
     for name, queue in tree.items():

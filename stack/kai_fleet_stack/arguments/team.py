@@ -44,7 +44,7 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     """Arguments of a team's vCluster, without kubeconfig or context of the host.
 
     The database's URL and registry passwords are in clear. Groups count only with a provider, whose
-    `scopes` are only for kubectl.
+    `scopes` are only for kubectl and left out. So is what is None, as `version` may be.
     """
     team = settings.teams[name]
     vcluster = team.vcluster
@@ -75,7 +75,10 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
 
 
 def _resources(vcluster: Vcluster) -> dict[str, dict[str, str]]:
-    """Requests and limits with the names of a pod's spec; empty ones are left out."""
+    """`requests` and `limits` with the names of a pod's spec: `ephemeral-storage`.
+
+    Amounts that are not set are left out, and so is a bound without any.
+    """
     args = dict[str, dict[str, str]]()
     for bound, amounts in vcluster.resources.items():
         for name, amount in without_none(dict(amounts)).items():
@@ -85,7 +88,10 @@ def _resources(vcluster: Vcluster) -> dict[str, dict[str, str]]:
 
 
 def _pull_secrets(settings: Settings, team: TeamSettings) -> list[str]:
-    """Existing pull Secrets of a vCluster, and those that the stacks declare, each once."""
+    """Existing pull Secrets of a vCluster, and those that the stacks declare, each once.
+
+    These are that of the platform's registries, if it has some, and then that of the team's.
+    """
     facts = settings.platform_facts
     names = [*team.vcluster.image_pull_secrets]
     if settings.registries or (facts and facts.registries):
@@ -96,9 +102,10 @@ def _pull_secrets(settings: Settings, team: TeamSettings) -> list[str]:
 
 
 def kai(settings: Settings, name: str) -> KaiSchedulerArgs:
-    """Arguments of a team's KAI, without its cluster.
+    """Arguments of the KAI of a team in mode virtual, without its cluster.
 
-    It has no `registries`: pods in a vCluster are pulled with Secrets of the host's namespace.
+    In other modes its version is "". The password of its chart's account is in clear text. It has
+    no `registries`: pods in a vCluster are pulled with Secrets of the host's namespace.
     """
     team = settings.teams[name]
     return {
@@ -109,7 +116,11 @@ def kai(settings: Settings, name: str) -> KaiSchedulerArgs:
 
 
 def guard(settings: Settings, name: str) -> QueueGuardArgs:
-    """Arguments of the guard of a team's queues inside its vCluster."""
+    """Arguments of the guard of a team's queues inside its vCluster.
+
+    The caller has checked that the guard's mode is not `off`, which the component does not take.
+    Without queues `outside` is `allow`.
+    """
     return {
         "mode": settings.guard.mode,
         "outside": settings.guard.outside([*settings.teams[name].queues]),
@@ -120,8 +131,9 @@ def guard(settings: Settings, name: str) -> QueueGuardArgs:
 def queues(settings: Settings, name: str) -> TreeArgs:
     """Arguments of a team's queues, without their cluster.
 
-    In mode virtual they are inside its vCluster. In mode host they are below the queue of the host
-    that the platform grants, and of that queue's shard.
+    In mode virtual they are inside its vCluster: with `gpus`, and `pools` if the team has some. In
+    mode host, and in `default`, they are for the host: below `parent`, the queue that the platform
+    grants, and of that queue's shard. Nothing grants one in a platform's stack: without `parent`.
     """
     team = settings.teams[name]
     if team.scheduler.mode == "virtual":
@@ -146,6 +158,8 @@ def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
     """Arguments of the namespace of a team of this stack, or of one with a stack of its own.
 
     A team of this stack also has the version and values of its vCluster, without a database's URL.
+    In a team's own stack they lack what only the platform knows, such as other teams' nodes.
+    `Arguments.namespace` adds `use_existing` and `queue_refusal`.
     """
     team = settings.team_or_grant(name)
     scheduler, _ = settings.scheduler_and_queue_of(name)
@@ -163,7 +177,10 @@ def namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 
 def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
-    """The arguments that the namespace of any team has; `gpus` are whole GPUs, without slices."""
+    """The arguments that the namespace of any team has; `gpus` are whole GPUs, without slices.
+
+    The caller declares HostGuards before. Registry passwords are in clear text.
+    """
     team = settings.team_or_grant(name)
     kai = settings.kai
     sharing = settings.sharing_of(kai) if kai else DISABLED
@@ -200,7 +217,10 @@ def _required_of_namespace(settings: Settings, name: str) -> TeamNamespaceArgs:
 
 
 def _isolation(settings: Settings, name: str) -> IsolationArgs:
-    """Argument `isolation`; a team may use the storage class of vClusters, too."""
+    """Argument `isolation`; a team may use the storage class of vClusters, too.
+
+    Without `devices` and `device_classes`, which are arguments beside it.
+    """
     isolation = settings.team_or_grant(name).isolation
     of_namespace = {"devices": None, "device_classes": None}
     args = cast("IsolationArgs", in_clear(isolation.model_copy(update=of_namespace)))
@@ -211,10 +231,11 @@ def _isolation(settings: Settings, name: str) -> IsolationArgs:
 def _monitoring(
     team: TeamSettings | Grant, monitoring: Monitoring, scheduler: str
 ) -> MonitoringArgs:
-    """Arguments of the monitoring of a team's namespace; `scheduler` is that of the namespace.
+    """Arguments of the monitoring of a team's namespace.
 
     KAI and queues inside are monitored only for a team of this stack: those of a team stack are not
-    known here.
+    known here. `scheduler` is that of the namespace: `inside`, `host` or `none`; in the result it
+    is whether KAI inside is monitored.
     """
     args = cast("MonitoringArgs", in_clear(monitoring))
     args["scheduler"] = False

@@ -11,7 +11,11 @@ from kai_fleet_stack.settings.sections.queues import walk
 
 
 def accounts(settings: Settings) -> dict[str, TeamAccess]:
-    """Argument `teams` of TeamStackAccess: an account for each team with a stack of its own."""
+    """Argument `teams` of TeamStackAccess: an account for each team with a stack of its own.
+
+    Each has `foreign_queues`. Only one with a granted queue of the host's KAI has `parent_queue`,
+    and may have `shard` and `levels`.
+    """
     access_by_team = dict[str, TeamAccess]()
     for name, grant in settings.team_stacks.items():
         account: TeamAccess = {"foreign_queues": settings.foreign_queues(name)}
@@ -30,9 +34,11 @@ def _grant_queue(
 ) -> None:
     """Let a team stack's account write queues below the one that it is granted.
 
-    Adds to `account` in place: the granted queue, its shard if it is not the default one, and how
-    many levels may be below it if KAI's version bounds them. A queue of the platform that has the
-    team's own name, and is not granted, becomes a foreign one.
+    Adds to `account`, which has `foreign_queues`, in place: the granted queue, its shard if it is
+    not the default one, and how many levels may be below it if KAI's version bounds them. A newer
+    version than the known ones counts as `taken_for` says; any other unknown one bounds none. A
+    queue of the platform that has the team's own name, and is not granted, becomes the first
+    foreign one. Of a granted queue that the settings do not have only the name is added.
     """
     queues = {queue.name: queue for queue in walk(settings.queues)}
     account["parent_queue"] = granted
