@@ -1,6 +1,9 @@
 """The clusters that the settings of a stack declare, as rules read them. Paths are keys.
 
 A function that reads a team by its name raises KeyError if the settings have none of that name.
+
+The settings are those that `load` and `load_team_stack` give, after `remember_file`: without that
+those of a team's own stack look like a platform's. They may have mistakes between keys.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -49,7 +52,8 @@ _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet",
 def clusters_of(settings: Settings, state: Deployed | None = None) -> list[ClusterModel]:
     """The host, and then the vClusters in which something is declared.
 
-    `state` is what the stack has since its last update, if that is known.
+    `state` is what the stack has since its last update, if that is known. Only here vClusters have
+    `scheduled_by`, `team_queue` and `isolated`: `inside` of the teams of `host_of` lacks them.
     """
     return host_of(settings, state).with_insides
 
@@ -57,8 +61,9 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
 def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
     """The host with its teams; in a team's own stack only what that team may know of it.
 
-    There `declared` is False, because the queues and charts of others are not known. Without
-    `state` nothing is known of the last update.
+    There `declared` is False, because the queues and charts of others are not known: it has its one
+    team, the queues of `_with_granted_queues`, and of KAI version and mode of sharing, but no
+    grants, charts and objects. Without `state` nothing is known of the last update.
     """
     deployed = state or Deployed()
     host = DeclaredHost(
@@ -84,9 +89,10 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
 
 
 def _registry_users(settings: Settings) -> dict[str, str]:
-    """The names of accounts of registries, by their keys in the stack file.
+    """The user names of accounts of registries, by their key paths: the stack's, then the teams'.
 
-    A mirror's account is also one of `registries`, but is written in `mirror`.
+    A mirror's account is also one of `registries`, but is written in `mirror`: only that path is
+    there, also if the file has the registry at both and pulls with the account of `registries`.
     """
     users = dict[str, str]()
     for name, account in settings.registries.items():
@@ -102,7 +108,7 @@ def _registry_users(settings: Settings) -> dict[str, str]:
 
 
 def _host_kai(settings: Settings) -> tuple[Kai, ...]:
-    """The host's KAI with the names of its registries; empty if there is none."""
+    """The host's KAI, with the names of all of the stack's registries; empty if there is none."""
     if settings.kai is None:
         return ()
     kai = _kai(settings, settings.kai, "kai-fleet:kai")
@@ -112,7 +118,8 @@ def _host_kai(settings: Settings) -> tuple[Kai, ...]:
 def _host_charts(settings: Settings) -> Iterator[Chart]:
     """The chart of the GPU stack, and the image of a kind cluster's nodes if one is written.
 
-    The first also for a provider that installs no chart: then its `names` are None.
+    The first also for a provider that installs no chart: then its `names` are None. Its version is
+    that of the file, else that of the release table: "" without a chart.
     """
     gpu = settings.gpu
     provider = GPU_PROVIDERS[gpu.provider]
@@ -138,7 +145,10 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
 
 
 def _device_plugin(settings: Settings) -> Iterator[ManagedObject]:
-    """The release of the GPU stack, by which a device plugin may share GPUs."""
+    """The release of the GPU stack, by which a device plugin may share GPUs.
+
+    Nothing for a provider that installs no chart.
+    """
     chart = GPU_PROVIDERS[settings.gpu.provider].chart
     if chart:
         yield ManagedObject(
@@ -154,7 +164,11 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost
     """The host of a team's own stack, with the queue that the platform grants it.
 
     The queue has the team's GPUs as quota and limit; all else of it, and the queues above it, are
-    unlimited. In mode host the team's queues are below it. Without a granted queue there is none.
+    unlimited. They come from the top, without a `spec`, as another stack declares them. In mode
+    host the team's queues follow, below it. Without a granted queue the host has no queues.
+
+    Raises:
+        ValueError: `host` has another number of teams than one.
     """
     (team,) = host.teams
     path = f"{team.path}.queues"
@@ -178,7 +192,9 @@ def _with_granted_queues(host: DeclaredHost, settings: Settings) -> DeclaredHost
 def _grant(settings: Settings, name: str) -> DeclaredTeam:
     """The namespace and bounds of a team with a stack of its own.
 
-    That stack chooses the mode: this one assumes the mode that needs most of the host.
+    That stack chooses the mode: this one assumes the mode that needs most of the host, which is
+    `host` if the host has a KAI, else `virtual`. The bounds are those of a team of this stack, if
+    it has one of the same name.
     """
     return replace(
         _namespace(settings, name),
@@ -190,7 +206,10 @@ def _grant(settings: Settings, name: str) -> DeclaredTeam:
 
 
 def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
-    """A team that this stack runs, with its vCluster."""
+    """A team that this stack runs, with its vCluster.
+
+    `state` has what the last update left: a field `running_…` is None if it has nothing of that.
+    """
     team = settings.teams[name]
     vcluster = team.vcluster
     values = argument_values(name, team_arguments.vcluster(settings, name))
@@ -232,7 +251,10 @@ def _api_access(access: Access | None) -> ApiAccess | None:
 
 
 def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str]:
-    """Annotations of a team's API that neither the platform writes nor a listed domain allows."""
+    """Annotations of a team's API that neither the platform writes nor a listed domain allows.
+
+    The platform has to write the same value, too. An `access` of None is the platform's: empty.
+    """
     of_platform = settings.vcluster.access or Access()
     annotations = (access or of_platform).annotations
     return {
@@ -243,7 +265,10 @@ def _own_annotations(settings: Settings, access: Access | None) -> dict[str, str
 
 
 def _namespace(settings: Settings, name: str) -> DeclaredTeam:
-    """A team with its namespace and its bounds, which the host's stack makes in any case."""
+    """A team, or a grant, with its namespace and bounds, which the host's stack makes in any case.
+
+    The other fields have their defaults.
+    """
     team = settings.team_or_grant(name)
     return DeclaredTeam(
         name,
@@ -263,8 +288,9 @@ def _namespace(settings: Settings, name: str) -> DeclaredTeam:
 def _unreached_issuer(settings: Settings, name: str) -> str:
     """The issuer of a team's identity provider if no network policy lets its API server reach it.
 
-    "" if one does, or if there is no provider. An API server reaches what its team's pods reach,
-    and any address at the host's `apiPorts` until `apiCidrs` says which.
+    "" if one does, if there are no policies, or no provider, as for a grant. An API server reaches
+    what its team's pods reach, and any address at the host's `apiPorts` until `apiCidrs` says
+    which. Any `cidrs` count as the provider's; `namespaces` do only without `internet`.
     """
     team = settings.teams.get(name)
     oidc = team.vcluster.oidc if team is not None else None
@@ -281,7 +307,10 @@ def _unreached_issuer(settings: Settings, name: str) -> str:
 
 
 def _is_internal(host: str) -> bool:
-    """Whether the internet does not have an address, or does not know a name, such as `sso`."""
+    """Whether the internet does not have an address, or does not know a name, such as `sso`.
+
+    Nothing is looked up: a name is known if it has a dot, and no end of _INTERNAL.
+    """
     with suppress(ValueError):
         return not ip_address(host).is_global
     return "." not in host or host.endswith(_INTERNAL)
@@ -321,8 +350,9 @@ def _kai(
 ) -> Kai:
     """A KAI as rules read it; a mode of GPU sharing in its chart values counts before the key.
 
-    `path` is the key of its section. `find_key` finds the key paths of its keys if they may be
-    written for all teams; None if all are below `path`.
+    It is as written there, maybe no mode, which `kai_args` would not count. `path` is the key of
+    its section. `find_key` finds the key paths of its keys if they may be written for all teams;
+    None if all are below `path`.
     """
     return Kai(
         section.version,
@@ -341,7 +371,8 @@ def _kai(
 def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
     """The queues of TreeArgs with their keys and shards, parents before their children.
 
-    `placed` has the same queues in the same order.
+    `args` has `queues` and maybe `gpus`, `pools` and `parent`; other keys are not read. `placed`
+    has the same queues in the same order.
 
     Raises:
         ValueError: `placed` has more or fewer queues, or a quantity is one that settings refuse.
@@ -361,7 +392,7 @@ def _queues(args: "TreeArgs", placed: Iterable[PlacedQueue]) -> tuple[DeclaredQu
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
     """The pods of the files in a team's `workloads`; a path has the file's number, from 0.
 
-    Nothing for a team without files, and for a name of no team.
+    Nothing for a name without files, which need not be that of a team.
     """
     files = settings.workloads.get(team, {}).values()
     for number, documents in enumerate(files):
