@@ -17,11 +17,17 @@ def closed_pool(
 ) -> tuple[str, str] | None:
     """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
 
-    None as well without nodes. The text names the first node's taint.
+    None as well without nodes. Each node may have another such taint: the text names only that of
+    the first node. The cause is a predicate of the nodes, the fix an imperative.
 
     Args:
-        nodes: the taints of each node of the pool.
-        path: the key of the stack file where the team's tolerations belong.
+        args: read is `tolerations`, which has no Outputs. Tolerations that vCluster adds to all
+            pods are not known: the caller leaves out a team that has some.
+        nodes: the taints of each node of the pool, with `key` and `effect`, and maybe `value`.
+        path: the key path of the team's section: the fix writes `tolerations` below it.
+
+    Raises:
+        KeyError: a toleration or a taint lacks a key, which settings and Kubernetes refuse.
     """
     tolerations = [plain_spec(toleration) for toleration in args.get("tolerations", [])]
     taint = closing_taint(tolerations, nodes)

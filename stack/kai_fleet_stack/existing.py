@@ -59,8 +59,10 @@ _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = "v0.16.7"
 _CLUSTER_POLICY_CRD: Final = "clusterpolicies.nvidia.com"
-# What the provider's function `existing` answers: `there`, and of an object that is there what is
-# read below; or `problem` with `denied` and `away`. Empty in an offline plan.
+# What the provider's function `existing` answers: `there`, and of an object that is there `labels`,
+# `spec`, `handler` (of a RuntimeClass), `value` (of a PriorityClass) and `release` (of Helm, as
+# NAMESPACE/NAME), of a list of nodes `nodes`, each with `labels` and `taints`. Or `problem`, the
+# message, with `denied` and `away`. Empty in an offline plan.
 Answer = Mapping[str, Any]
 _UNREACHED: Final = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
@@ -74,10 +76,14 @@ class HostObjects:
     """The objects on a host, read with the user's rights, and the stack's state.
 
     An object that the user may not read counts as absent: that user may not create it either. The
-    first of them is warned about, and sets `warned`.
+    first of them is warned about, and sets `warned`. So `require` comes before all other calls: a
+    host that does not know the user may refuse it in the same way.
 
     Args:
         read: returns the answer of the provider's function `existing` for a path of the API.
+        deployed: the state. It has to be `readable`: without it the stack's own objects look
+            foreign.
+        warned: whether that warning was given.
     """
 
     read: Callable[[str], Answer]
@@ -91,16 +97,17 @@ class HostObjects:
             raise pulumi.RunError(_UNREACHED.format(problem))
 
     def _answer(self, path: str) -> Answer:
-        """The answer about a path, asked for once more if the connection broke."""
+        """The answer about a path; the second one if the first is that the host was `away`."""
         answer = self.read(path)
         if answer.get("away"):
             answer = self.read(path)
         return answer
 
     def at(self, path: str) -> Answer | None:
-        """The answer about the object at a path of the API; None if it is absent.
+        """The answer about the object or the list at a path of the API; None if it is absent.
 
-        None as well, with a warning once in a run, if the user may not read it.
+        None as well, with a warning once for these objects, if the user may not read it; and in an
+        offline plan.
 
         Raises:
             pulumi.RunError: the host cannot tell, and an object that was not read may exist.
@@ -144,10 +151,13 @@ def find(
 ) -> UseExisting:
     """Find the foreign objects on the host that components of the stack use.
 
-    Empty for a kind cluster of the stack, which may not exist yet, and in a team's own stack, whose
-    platform declares them. Warns of taints that keep the pods of a team off all of its nodes.
+    Empty for a kind cluster of the stack, which may not exist yet and is not asked, and in a team's
+    own stack, whose platform declares them. There the host only has to answer. Warns of taints that
+    keep the pods of a team off all of its nodes.
 
     Args:
+        settings: those that `checked_settings` returns: rules have accepted them.
+        deployed: the state of the last update.
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
 
     Raises:
@@ -175,10 +185,12 @@ def find(
 
 
 def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
-    """`find` in a platform's stack, for a given reader, with the same warnings.
+    """`find` in a platform's stack, for a given reader, with the same warnings: all three keys.
 
     It reads a kind cluster, too. The caller checks before that the state could be read, and calls
-    `host.require`: without that a host that does not know the user may look empty.
+    `host.require`: without that a host that does not know the user may look empty. Taints are
+    looked for only of teams of this stack that have a node pool, and to whose pods vCluster adds no
+    tolerations.
 
     Raises:
         pulumi.RunError: a foreign object does not fit, another stack has the host, or the host
@@ -201,7 +213,8 @@ def _refuse_second_stack(host: HostObjects) -> None:
     """Raise pulumi.RunError if the stack has no resources, and the host has guards already.
 
     The stack itself and its providers do not count. Raises it as well if the host cannot tell, but
-    not if the user may not read guards.
+    not if the user may not read guards. A state that is not `readable` looks like one of no
+    resources: the caller has refused it.
     """
     guard = policy_name("pods")
     types = [read_urn(urn).type for urn in host.deployed.urns]
@@ -216,7 +229,9 @@ def _refuse_second_stack(host: HostObjects) -> None:
 
 
 def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
-    """Argument `use_existing` for a GpuStack: any of `runtimeClass` and `namespace`.
+    """Argument `use_existing` for the program's GpuStack: any of `runtimeClass` and `namespace`.
+
+    Of `args` it reads `provider`. With a provider that installs no chart the list is empty.
 
     Raises:
         pulumi.RunError: a foreign RuntimeClass has another handler, a foreign GPU operator is there
@@ -246,14 +261,21 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
 
 
 def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObjects) -> list[str]:
-    """Argument `use_existing` for the host's KaiScheduler, without what `args` already has there.
+    """What to add to argument `use_existing` of the host's KaiScheduler.
 
-    Any of `namespace`, `clusterPolicyCrd` and `priorityClasses`.
+    Any of `namespace`, `clusterPolicyCrd` and `priorityClasses`. Left out are the CRD if `args` has
+    it there or the version needs none, and the classes if the chart's values set
+    `defaultPriorityClasses`: then they are not looked at.
+
+    Args:
+        args: read are `version`, `untested`, `use_existing` and `values`.
+        queues: read is `queues`, as `Arguments.host_queues` gives them, without Outputs.
 
     Raises:
         pulumi.RunError: foreign priority classes or default queues of KAI do not fit, or the host
             cannot tell.
         UnknownVersionError: the release table lacks the version, which rules have refused before.
+        ValueError: a quantity of the queues is invalid, which settings refuse.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     use_existing = list[str]()
@@ -274,10 +296,11 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
 
 
 def _refuse_other_queue(name: str, spec: Mapping[str, object], host: HostObjects) -> None:
-    """Raise pulumi.RunError if the host has a queue of that name with another spec.
+    """Raise pulumi.RunError if the host has a queue of that name with another spec than `spec`.
 
     A queue with the label TREE is one of a QueueTree, which the provider judges. Raises it as well
-    if the host cannot tell.
+    if the host cannot tell. `name` is one of CHART_QUEUES: the message takes KAI's chart for the
+    maker.
     """
     queue = host.at(f"{PATH}/{name}")
     if queue is None or TREE in queue["labels"] or queue["spec"] == spec:
@@ -331,6 +354,10 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
     created by a stack. It existed before only if it also has the label of USED; else an interrupted
     update of this stack, or another stack, created it.
 
+    Args:
+        team: the team's name, also that of its TeamNamespace.
+        args: read are `name` and what `namespace_labels` reads. They have no Outputs.
+
     Raises:
         pulumi.RunError: its labels conflict with those of the team, or the host cannot tell.
     """
@@ -360,7 +387,8 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
 def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostObjects) -> None:
     """Warn of taints that keep a team's pods off all nodes of its pool.
 
-    Not if the pool has no nodes, nor if the user may not read nodes.
+    Not if the pool has no nodes, nor if the user may not read nodes. The caller leaves out a team
+    to whose pods vCluster adds tolerations, which `args` do not have.
 
     Args:
         team: the team's name, for the warning.
