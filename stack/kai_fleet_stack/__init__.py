@@ -14,6 +14,7 @@ __all__ = ["program"]
 
 
 def __getattr__(name: str) -> object:
+    """`program`, imported now. Raises AttributeError for another name."""
     if name != "program":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("kai_fleet_stack.stack_program").program

@@ -12,7 +12,10 @@ from kai_fleet.values import get
 
 
 class _Cluster(NamedTuple):
-    """What a copy of a kubeconfig needs as it is now; other fields do not make it dead."""
+    """What a copy of a kubeconfig needs as it is now; other fields do not make it dead.
+
+    The URL of the server, and its certificate authority in base64; None if the text lacks it.
+    """
 
     server: str
     authority: str
@@ -21,17 +24,19 @@ class _Cluster(NamedTuple):
 def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
     """Warn, in an update, if copies of the last kubeconfig, which people have, work no more.
 
-    That is so if the vCluster's server or certificate authority has changed. The text shows the
-    addresses of the server, and no credentials.
+    That is so if the vCluster's server or certificate authority has changed; if both have, the text
+    tells of the server alone. It shows the addresses of the server, and no credentials.
 
     Args:
         name: the team, which is also the vCluster's name.
-        last: the kubeconfig of the last update; None or "" if there is none: nothing is compared.
-        kubeconfig: that of this update. The warning comes when its value is known.
+        last: the kubeconfig of the last update; None or "" if there is none: nothing is compared,
+            as if either kubeconfig has no cluster.
+        kubeconfig: that of this update. The warning comes when its value is known, and never if it
+            stays unknown because a resource failed. If it is no YAML, that fails the program.
         component: the resource that the warning is about.
 
     Raises:
-        yaml.YAMLError: the last kubeconfig is no YAML.
+        yaml.YAMLError: the last kubeconfig is no YAML, in a preview too.
     """
     before = _cluster(last)
     if not before or is_dry_run():
@@ -53,9 +58,9 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
 
 
 def _cluster(kubeconfig: str | None) -> _Cluster | None:
-    """The first cluster in a kubeconfig; None without one.
+    """The first cluster in a kubeconfig; None without one, and for None or "".
 
-    Raises yaml.YAMLError if the text is no YAML.
+    Raises yaml.YAMLError if the text is no YAML, and KeyError if its `clusters` are a mapping.
     """
     clusters = get(yaml.safe_load(kubeconfig or ""), "clusters")
     if not clusters:

@@ -15,14 +15,15 @@ def host_access(
 ) -> tuple[ClusterConnection, pulumi.ResourceOptions]:
     """Declare the host cluster's Kubernetes provider, and the cluster if it is a kind cluster.
 
-    Of the ways to reach it kind counts before kubeconfig, and that before context.
+    Of the ways to reach it kind counts before kubeconfig, and that before context. Without any it
+    is the current context, which settings refuse.
 
     Args:
         package: the package's provider, which the returned options have too.
 
     Returns:
         The connection, and the options for every component on the host. They have both providers,
-        and in `deleted_with` the kind cluster.
+        and in `deleted_with` the kind cluster, if it is one.
     """
     connection = ClusterConnection(context=cluster.context)
     host = None
@@ -43,7 +44,7 @@ def host_access(
 
 
 def kind_cluster(name: str, kind: Kind) -> command.local.Command:
-    """Declare a kind cluster of this name; stdout is its administrator's kubeconfig.
+    """Declare a kind cluster of this name; its stdout, a secret, is the administrator's kubeconfig.
 
     The machine that runs the update needs Docker and kind, and for GPUs NVIDIA's driver; the rest
     is set up inside the node. kind also writes the context `kind-NAME` into the user's kubeconfig.
@@ -69,7 +70,11 @@ def kind_cluster(name: str, kind: Kind) -> command.local.Command:
 
 
 def kind_config(name: str, kind: Kind) -> dict[str, object]:
-    """The settings of kind's configuration file that do not depend on the machine."""
+    """The settings of kind's configuration file that do not depend on the machine.
+
+    Its nodes are the control plane, whose node ports are open on this machine, and then the workers
+    in their order.
+    """
     image = {"image": kind.image} if kind.image else {}
     mappings = [
         {"containerPort": port, "hostPort": port, "listenAddress": HERE} for port in kind.ports

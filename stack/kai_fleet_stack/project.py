@@ -27,6 +27,7 @@ def _project() -> Path:
 
 
 ROOT: Final = _project()
+"""The project's folder, found once, when this module is imported."""
 
 
 def update_command(stack: str) -> str:

@@ -33,11 +33,16 @@ from kai_fleet_stack.validation import checked_settings
 
 @source_positions()
 def program() -> None:
-    """Declare the stack.
+    """Declare the stack, in a running Pulumi program, and export its outputs.
+
+    Nothing is declared before the settings are accepted, and no component before a host that exists
+    has answered. Outputs: `cluster`, `teams`, `kubeconfigs`, `ciphertexts` if there are any, and of
+    a platform's stack OUTPUT, the facts for team stacks.
 
     Raises:
-        pulumi.RunError: a key is wrong, a rule refuses the settings, the host does not answer, or
-            an object of others does not fit.
+        pulumi.RunError: a key is wrong, a rule refuses the settings, the host does not answer, an
+            object of others does not fit, or a component refuses its arguments.
+        yaml.YAMLError: as `export_teams`.
     """
     # Check all keys and ask all rules before anything is declared.
     state = deployed.read()
@@ -77,7 +82,22 @@ def declare_teams(
     ready: list[pulumi.Resource],
     on_host: pulumi.ResourceOptions,
 ) -> dict[str, Team]:
-    """Declare the teams, which depend on `ready`, and their workloads."""
+    """Declare the teams, which depend on `ready`, and then the workloads of each.
+
+    A team's workloads depend on its vCluster, its KAI and its queues.
+
+    Args:
+        args: after `declare_host`, if this stack declares the host: a team in mode host fails then
+            if its queue was refused.
+        ready: what has to be there before; in a team's own stack the reference to the platform's.
+        on_host: the options that `host_access` returns.
+
+    Returns:
+        The teams by name, in the order of the settings.
+
+    Raises:
+        pulumi.RunError: a component refuses its arguments.
+    """
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
         opts = adding_labels(depending_on(on_host, *ready), team.labels, team.annotations)
@@ -91,17 +111,22 @@ def declare_teams(
 def check_unused_queues(
     settings: Settings,
     args: Arguments,
-    teams: list[pulumi.Resource],
+    dependencies: list[pulumi.Resource],
     on_host: pulumi.ResourceOptions,
 ) -> None:
     """Declare the check that fails if a queue of the host that no team uses is refused.
 
-    It depends on the teams, so that its failure keeps none of them from being updated. Without
-    queues of the host it is left out.
+    Without queues of the host it is left out.
+
+    Args:
+        args: those that `declare_host` returns; without `refused` the check finds nothing.
+        dependencies: the resources before it. The teams are among them, so that its failure keeps
+            none of them from being updated.
+        on_host: the options that `host_access` returns.
     """
     if settings.queues:
         refusals = args.refusals_of_unused_queues()
-        opts = depending_on(on_host, *teams)
+        opts = depending_on(on_host, *dependencies)
         check_queues("host-queues-unused", [], refusals, opts)
 
 
@@ -110,8 +135,15 @@ def declare_host(
 ) -> tuple[list[pulumi.Resource], Arguments]:
     """Declare what all teams share, and the namespaces of teams with a stack of their own.
 
+    Only in a platform's stack, and after `existing.find`, which refuses the host of another stack.
+    `opts` are the options that `host_access` returns.
+
     Returns:
-        The resources on which teams depend, and the arguments with the refused queues of the host.
+        The resources on which teams depend: GPU stack, guards, KAI and queues. And the arguments,
+        with the refused queues of the host's KAI if it has one.
+
+    Raises:
+        pulumi.RunError: a component refuses its arguments.
     """
     on_host = adding_labels(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
@@ -140,8 +172,14 @@ def export_teams(
 ) -> None:
     """Export by team a summary, `teams`, and as secrets the kubeconfigs, `kubeconfigs`.
 
-    Server and kubeconfig are those of the last update if the team's resources failed. Warns if the
-    vCluster is a new one, which the last kubeconfig does not reach.
+    A summary has `mode`, `scheduler` (the version of the team's own KAI, else None), `namespace`,
+    `server`, `gpus` (as KAI counts them) and `queues` (the host's queue that it names, else the
+    leaves of its own). If the team's resources failed in an update, server and kubeconfig are those
+    of `state`, None without. Warns as `warn_of_dead`.
+
+    Args:
+        teams: by name, all of the settings.
+        state: the state of the last update.
 
     Raises:
         yaml.YAMLError: a kubeconfig of the last update is no YAML.
@@ -170,7 +208,8 @@ def export_teams(
 def export_ciphertexts(state: deployed.Deployed) -> None:
     """Export digests of the ciphertexts that each key has had; nothing if there are none.
 
-    The next update finds by them a ciphertext that was moved to another key.
+    The next update finds by them a ciphertext that was moved to another key. Known are those in
+    `state`, the state of the last update: without its outputs the history begins anew.
     """
     file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
     known = state.outputs.get(secrets.OUTPUT, {})

@@ -26,6 +26,7 @@ from kai_fleet_stack.settings.team_stack import (
     load_team_stack,
 )
 
+# What findings have as `check` that no Rule makes.
 REMOVAL_RULE: Final = "team-removal"
 RENAME_RULE: Final = "cluster-name"
 
@@ -35,8 +36,10 @@ class SettingsVerdict:
     """The settings of a stack, and what is wrong with them.
 
     Args:
-        settings: None if too little could be read.
-        findings: A finding for each thing that is wrong.
+        settings: None if too little could be read. They lack the keys that are wrong, and may be
+            `refused`: look at that before something is declared.
+        findings: A finding for each thing that is wrong, not merged: mistakes of keys, then those
+            of rules, then removed teams and another name of the cluster.
     """
 
     settings: Settings | None
@@ -49,7 +52,7 @@ class SettingsVerdict:
 
     @property
     def refused(self) -> list[Finding]:
-        """The problems that stop a preview."""
+        """The problems that stop a preview. Never empty if `settings` is None."""
         return [finding for finding in self.problems if finding.level is Level.MANDATORY]
 
 
@@ -77,14 +80,16 @@ def validate(
     Mistakes of keys are also those in `more` and of secrets.
 
     Args:
-        raw: The configuration by its keys without `kai-fleet:`.
+        raw: The configuration by its keys without `kai-fleet:`, as values and not as JSON. Secrets
+            are MASK or, with `masked`, decrypted.
         deployed: What the stack has since its last update, if that is known. Then it is also
             refused to remove teams that neither `kai-fleet:removed` nor $KAI_FLEET_REMOVE_TEAM
-            names (unless a key is wrong), and to rename the cluster (always).
-        facts_of: Looks the platform of a team stack up.
+            names (unless a key of `raw` is wrong), and to rename the cluster (if there are
+            settings).
+        facts_of: Looks the platform of a team stack up. Its NoPlatformError becomes a mistake.
         stack: Name of the stack, for the commands in messages.
-        masked: `raw` with MASK for its secrets, if `raw` has them decrypted.
-        more: Mistakes that were found while the file was read.
+        masked: `raw` with MASK for its secrets; None if `raw` has that itself.
+        more: Mistakes that were found while the file was read. The findings begin with them.
         only: The rules to ask; none for a command that declares nothing.
     """
     loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
@@ -105,7 +110,8 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that differ only in their names: a key for all teams is reported once.
 
     `vCluster ml` and `vCluster nlp` become `vClusters ml and nlp`, and the verb that begins the
-    cause becomes plural. The order is that of the first finding of each kind.
+    cause becomes plural. The order is that of the first finding of each kind, and a name is there
+    once. Findings at different paths stay apart.
     """
     names_by_finding: dict[Finding, list[str]] = {}
     for finding in findings:
@@ -116,7 +122,7 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _about(finding: Finding, names: Sequence[str]) -> Finding:
-    """The finding about several names."""
+    """The finding about these names, at least one; about one the words stay as they are."""
     verb, space, rest = finding.cause.partition(" ")
     return replace(
         finding,
@@ -129,12 +135,15 @@ def _about(finding: Finding, names: Sequence[str]) -> Finding:
 def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Finding]:
     """Refuse to remove teams that are not in the file, unless something names them.
 
-    That is `kai-fleet:removed` in the file, or the variable KAI_FLEET_REMOVE_TEAM of the run.
+    That is `kai-fleet:removed` in the file, or the variable KAI_FLEET_REMOVE_TEAM of the run. The
+    stack's name in the variable, which elsewhere stands for all of its teams, names none here.
 
     A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
-    team that moves to a stack of its own is removed, too.
+    team that moves to a stack of its own is removed, too, and so is a grant that the file drops.
+    The findings are sorted by name, each at the key `teams.NAME`.
 
     Args:
+        settings: without wrong keys, for which a team might be missing.
         urns: The resources that the stack has.
         stack: Name of the stack, for the command in the message.
     """
@@ -160,8 +169,11 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
 def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[Finding]:
     """Refuse another `cluster.name` than in the outputs of the stack's last update, if it is there.
 
-    Empty if the names are the same, or no update wrote one; else one finding.
-    With another name the update would create everything anew, and then delete what is there.
+    Empty if the names are the same, or no update wrote one; else one finding. With another name
+    the update would create everything anew, and then delete what is there.
+
+    Args:
+        outputs: The outputs of the last update, by name. Read is `cluster`.
     """
     before = outputs.get("cluster")
     if before in (None, settings.cluster.name):
@@ -181,10 +193,17 @@ def rename_findings(settings: Settings, outputs: Mapping[str, object]) -> list[F
 def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     """The running program's settings. Warns in Pulumi's log of what rules only advise against.
 
+    Call it before anything is declared. It warns also if it refuses then.
+
+    Args:
+        deployed: The state of the last update. If it is not `readable`, no removal, no new name of
+            the cluster and no secret that moved is noticed.
+        facts_of: Looks the platform of a team stack up.
+
     Raises:
-        pulumi.RunError: With all findings, if a key is wrong, a secret was copied or moved, a rule
-            refuses the settings, or the update would remove a team that nobody named or rename the
-            cluster.
+        pulumi.RunError: With all findings that refuse, if a key is wrong, a secret was copied or
+            moved, a rule refuses the settings, or the update would remove a team that nobody named
+            or rename the cluster.
     """
     raw, decrypted, mistakes = read_config()
     stack = pulumi.get_stack()
@@ -203,6 +222,9 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
 
 def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
     """What is wrong with the secrets of a stack of this project, even if it runs another program.
+
+    That is copies, secrets in clear, and ciphertexts at keys for none; not secrets that moved since
+    the last update. Without the stack's file its decrypted keys are not judged.
 
     Args:
         config: The configuration as JSON by key with its namespace, decrypted by the engine.
