@@ -12,6 +12,7 @@ import yaml
 # more.
 MOST_READ: Final = 4000
 _MOST_QUOTED: Final = 240  # characters of a message in a cause
+# Who is to follow the advice: the operator of the platform, or a user of the cluster alone.
 Reader: TypeAlias = Literal["operator", "user"]
 # PyYAML without libyaml, as a user may have built it, has the slow loader only.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -20,10 +21,12 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Row(NamedTuple):
     """A row of a table: what a message with this pattern means, with placeholders.
 
-    `name` is unique in `scheduling.yaml`; rows of `messages.yaml` may share one. `pattern` is
-    searched in a message, and `.` in it is a line break too. `fix` is for the operator of the
-    platform, `tell` for a user of the cluster alone; "" for none. `{0}` in both stands for the
-    first of `commands`. The head of each table says which other placeholders there are.
+    `name` is unique in its table; only rows of `messages.yaml` may share one. `pattern` is searched
+    in a message, and `.` in it is a line break too; in `waiting.yaml` it is "", because objects
+    decide there. `fix` is for the operator of the platform, `tell` for a user of the cluster alone;
+    "" for none. Without `tell` a `fix` of `scheduling.yaml` or `waiting.yaml` is for the user, too.
+    `{0}` in both stands for the first of `commands`. The head of each table says which other
+    placeholders there are.
     """
 
     name: str
@@ -37,8 +40,8 @@ class Row(NamedTuple):
 class Meaning(NamedTuple):
     """A row, and values for its placeholders.
 
-    Control characters of messages stay in the values. Those for further placeholders of advice and
-    commands, such as `kubectl`, are the caller's to add.
+    Control characters stay in the values. Those for further placeholders of advice and commands,
+    such as `kubectl`, are the caller's to add.
     """
 
     row: Row
@@ -46,7 +49,7 @@ class Meaning(NamedTuple):
 
     @property
     def cause(self) -> str:
-        """The cause of the row with the values."""
+        """The cause of the row with the values. Raises KeyError if one that it needs is absent."""
         return self.row.cause.format_map(self.values)
 
 
@@ -61,12 +64,16 @@ def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
 
 
 def row(commands: Sequence[str] = (), **texts: str) -> Row:
-    """A row with these fields, as a table has them."""
+    """A row with these fields, as a table has them.
+
+    `texts` are those of its fields that are texts, by their names. Raises TypeError without `name`,
+    `pattern` or `cause`, and for an unknown name.
+    """
     return Row(**texts, commands=tuple(commands))
 
 
 def quoted(message: str) -> str:
-    """The first 240 characters of a message on one line, as a cause quotes it.
+    """The first 240 characters of a message on one line, as a cause quotes it; no `…` if it is cut.
 
     Control characters stay: show it after `short_line` only.
     """
@@ -76,9 +83,10 @@ def quoted(message: str) -> str:
 def row_of_message(message: str, advice_for: Reader) -> Meaning | None:
     """The row of `messages.yaml` for a message, and values for its placeholders; None without one.
 
-    A row without advice for this reader is passed over. The values are `text`, the quoted message,
-    `what`, which may be "", and the other groups of the pattern; a group that matched nothing is
-    "".
+    The first row that fits counts; one without advice for this reader is passed over. Only the
+    first 4000 characters are read. The values are `text`, the quoted message, `what`, which may be
+    "", and the other groups of the pattern, without spaces around them; a group that matched
+    nothing is "".
     """
     text = message[:MOST_READ]
     for known in rows("messages"):

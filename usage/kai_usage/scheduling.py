@@ -51,7 +51,7 @@ def is_of_nodes(row: Row) -> bool:
 
 
 def names_objects(row: Row) -> bool:
-    """Whether the fix of a row names nodes or volumes: it says nothing if they are unknown."""
+    """Whether a row names nodes or volumes: its fix says nothing if they are unknown."""
     return row.name in (_CORDONED, _ELSEWHERE)
 
 
@@ -59,12 +59,13 @@ def names_objects(row: Row) -> bool:
 class PodSurroundings:
     """The objects around a pod without a node; no objects of a kind that cannot be read.
 
-    Args:
+    Attributes:
         all_nodes: All nodes. A volume may be on a node that the pod may not use.
         candidates: The nodes with the labels that the pod selects.
         claims: The PersistentVolumeClaims that it mounts.
         volumes: PersistentVolumes, those of the claims among them.
-        unread: Why the objects are unknown; "" if they are known. A value for the caller.
+        unread: Why the objects are unknown; "" if they are known. It decides nothing here: meanings
+            have it as a value for the caller.
     """
 
     all_nodes: Sequence[Object] = ()
@@ -77,6 +78,7 @@ class PodSurroundings:
     def volumes_on_one_node(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
+        The words are `VOLUME of claim CLAIM`, the order is that of `claims`.
         That is the node which the PersistentVolume's affinity to hostnames names. If the volume is
         not among `volumes`, it is the one for which it was made, by an annotation of its claim. A
         claim without a volume, and a volume that several nodes reach, are left out. The node is
@@ -134,7 +136,7 @@ def surroundings_of(
 def claims_of(pod: Object) -> Iterator[str]:
     """The names, in the pod's namespace, of the claims of its volumes, whether they exist or not.
 
-    That of an ephemeral volume is `POD-VOLUME`. Raises KeyError for one without a name.
+    That of an ephemeral volume is `POD-VOLUME`. Raises KeyError for such a volume without a name.
     """
     for volume in spec_of(pod).get("volumes") or ():
         claim = volume.get("persistentVolumeClaim") or {}
@@ -149,10 +151,12 @@ def meaning_of_messages(
 ) -> Meaning | None:
     """What the first known one of some messages means; None if none is known.
 
-    A row of `messages.yaml` with advice for this reader counts before one of `scheduling.yaml`.
+    Of one message, a row of `messages.yaml` with advice for this reader counts before one of
+    `scheduling.yaml`, whose rows are for both readers.
 
     Args:
-        texts: The messages in order of priority; control characters are left out.
+        texts: The messages in order of priority. Of each the first 4000 characters count, on one
+            line and without control characters.
         reader: Who is to follow the advice.
         surroundings: The objects around a pod that has no node.
     """
@@ -167,9 +171,11 @@ def meaning_of_messages(
 def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | None:
     """The row for a scheduler's message, and values for its placeholders; None if no row fits.
 
-    The first row that fits counts, without what the message says of preemption. Objects decide in
-    two cases: whether a volume's node takes pods, and whether cordoned nodes are among those that
-    the pod may use. If they prove such a row, it counts though its pattern need not fit.
+    The first row that fits the first 4000 characters counts, without what the message says of
+    preemption. Objects decide in two cases: whether a volume's node takes pods, and whether
+    cordoned nodes are among those that the pod may use. A row that they disprove gives way to the
+    next one that fits. If the row is about nodes, and they prove another, that one counts, though
+    its pattern need not fit.
 
     The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, `unread` of the
     surroundings, and the groups of the row's pattern if that fits; a group that matched nothing is

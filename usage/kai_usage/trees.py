@@ -27,7 +27,7 @@ def levels(parents: Parents) -> dict[str, int]:
     """The level of each name, 1 at the top.
 
     Each name is before its children, all below it come before its next sibling, and siblings are
-    sorted. Names in a ring, below one, or below an absent parent have no level.
+    sorted. Names in a ring, below one, or below an absent parent are left out.
     """
     children: _Children = defaultdict(list)
     for name in sorted(parents, reverse=True):
@@ -49,7 +49,11 @@ def leaves_below(
     parents: Parents,
     leaves: Iterable[str],
 ) -> dict[str, list[str]]:
-    """The leaves below each name that has any, in the order of `leaves`."""
+    """The leaves below each name that has any, in the order of `leaves`; any other name gives [].
+
+    `leaves` are the names that no other has as its parent; they are not looked for, and not below
+    themselves. Raises KeyError for a leaf that is not in `parents`.
+    """
     below: dict[str, list[str]] = defaultdict(list)
     for leaf in leaves:
         parent = parents[leaf]

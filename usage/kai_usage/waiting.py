@@ -1,7 +1,8 @@
 """Why a pod waits, as objects prove it: reasons that are rows of `waiting.yaml`.
 
-Of several reasons the first one counts. Callers ask in the order in which the functions stand here,
-after closed gates about the pod's queue and KAI's scheduler, and after `too_large` about messages.
+Of several reasons the first one counts. Callers ask in the order in which the functions stand here;
+before limits also about other faults of the queue and KAI's scheduler, and after `too_large` about
+messages. That the pod waits, and whose it is, is theirs to know.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +31,12 @@ from kai_usage.pods import Pod
 
 PATIENCE_SECONDS: Final = 60.0  # a shorter wait without a node is normal
 _SKIP_PODGROUPER: Final = "kai.scheduler/skip-podgrouper"
-Meanings: TypeAlias = Iterator[Meaning]
+Meanings: TypeAlias = Iterator[Meaning]  # one, or none if the reason does not apply
 
 
 @cache
 def _rows() -> Mapping[str, Mapping[str, Any]]:
-    """The rows of `waiting.yaml` by name, read once in a process."""
+    """The fields of each row of `waiting.yaml` by its name, read once in a process."""
     file = files(__package__) / "waiting.yaml"
     table: dict[str, dict[str, Any]] = yaml.safe_load(file.read_bytes())
     return table
@@ -44,15 +45,16 @@ def _rows() -> Mapping[str, Mapping[str, Any]]:
 def reason(name: str, **values: object) -> Meaning:
     """A row of `waiting.yaml`, with these values for its placeholders.
 
-    Control characters stay in the values. Raises KeyError if no row has that name; for a value that
-    is not given, `Meaning.cause` raises it.
+    Values for advice and commands may be absent, as `Meaning` says. Control characters stay in the
+    values. Raises KeyError if no row has that name; for a value that the cause lacks,
+    `Meaning.cause` raises it.
     """
     fields = _rows()[name]
     return Meaning(row(name=name, pattern="", **fields), values)
 
 
 def closed_gates(pod: Pod) -> Meanings:
-    """The scheduling gates of a pod; nothing without any."""
+    """That a pod has scheduling gates, which keep it from being scheduled; nothing without any."""
     gates = pod.spec.get("schedulingGates") or ()
     names = [str(gate.get("name")) for gate in gates]
     if names:
@@ -60,7 +62,10 @@ def closed_gates(pod: Pod) -> Meanings:
 
 
 def no_queue(pod: Pod, choice: str) -> Meaning:
-    """That a pod of KAI names no queue. `choice` are those that it may name."""
+    """That a pod of KAI names no queue; without the label also which queue KAI would look for.
+
+    Whether it names one is not looked at. `choice` has the queues that it may name, as `a, b or c`.
+    """
     default = ": KAI would look for one called default-queue"
     if QUEUE_LABEL in labels_of(pod.item):  # KAI looks for a queue without a name
         default = ""
@@ -68,7 +73,11 @@ def no_queue(pod: Pod, choice: str) -> Meaning:
 
 
 def over_limit(exceeded: ExceededLimit, change: str, how: object = "") -> Meaning:
-    """A limit that a pod exceeds. `change`, and `how` behind it, are words for how to raise it."""
+    """That a pod exceeds a limit: alone, so that it never runs, or with what the queue holds.
+
+    `change` says how to raise the limit, and ends `ask for at most 4 GPUs, or …`. `how` stands
+    behind it without a space: further words or a command, "" for none.
+    """
     resource = exceeded.resource
     return reason(
         "above-limit" if exceeded.alone else "queue-full",
@@ -82,7 +91,11 @@ def over_limit(exceeded: ExceededLimit, change: str, how: object = "") -> Meanin
 
 
 def not_for_kai(pod: Pod) -> Meanings:
-    """Labels and annotations for KAI on a pod that another scheduler has; nothing without any."""
+    """That a pod of another scheduler has keys for KAI, which that one ignores.
+
+    They are the label of the queue, and the annotations for a fraction or memory of a GPU; nothing
+    without any. Which scheduler the pod has is not looked at.
+    """
     annotations = annotations_of(pod.item)
     keys = [key for key in (FRACTION, MEMORY) if key in annotations]
     if QUEUE_LABEL in labels_of(pod.item):
@@ -96,26 +109,34 @@ def not_for_kai(pod: Pod) -> Meanings:
 
 
 def no_such_node(pod: Pod, nodes: Sequence[Object]) -> Meanings:
-    """The labels that a pod asks for and none of these nodes has; nothing without nodes."""
+    """That none of these nodes has all the labels of a pod's nodeSelector; nothing without nodes.
+
+    One of them may have some of the labels. Affinity does not count.
+    """
     selector = pod.spec.get("nodeSelector") or {}
     if nodes and not any(has_labels(node, selector) for node in nodes):
         labels = [f"{key}={value}" for key, value in selector.items()]
         yield reason("no-such-node", labels=", ".join(labels))
 
 
-def too_large(pod: Pod, most: float, node: str) -> Meanings:
-    """That a pod asks for more GPUs than a node has; MIG devices do not count.
+def too_large(pod: Pod, most: float, node_in_words: str) -> Meanings:
+    """That a pod asks for more GPUs than any node has, as `GpuRequest.devices_on_node` counts them.
 
-    `most` is the number of the largest node, `node` how a sentence calls such nodes.
+    `most` is the number of the largest node: with 0 each pod with GPUs is too large.
+    `node_in_words` is how a sentence calls one, such as `Ready node`. MIG devices do not count.
     """
     devices = pod.gpu.devices_on_node
     if devices > most:
         asks = in_words("gpu", devices)
-        yield reason("too-large", asks=asks, most=most, node=node)
+        yield reason("too-large", asks=asks, most=most, node=node_in_words)
 
 
 def no_group(pod: Pod, podgrouper: str) -> Meanings:
-    """That KAI's Deployment `podgrouper` made no PodGroup for a pod of KAI that needs one."""
+    """That KAI's Deployment `podgrouper` made no PodGroup for a pod of KAI that needs one.
+
+    By the annotations of the pod: that it has one, or that the pod-grouper is to skip it. Nothing
+    for a pod of another scheduler.
+    """
     keys = annotations_of(pod.item)
     is_grouped = keys.get(POD_GROUP) or _SKIP_PODGROUPER in keys
     if pod.by_kai and not is_grouped:
