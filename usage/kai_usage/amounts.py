@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 Resource: TypeAlias = Literal["gpu", "cpu", "memory"]
-Amounts: TypeAlias = Mapping[str, float]  # by resource
+Amounts: TypeAlias = Mapping[str, float]  # by each of `RESOURCES`
 RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
-UNLIMITED: Final = (
-    -1.0
-)  # a quota or a limit in a Queue object; no other negative amount is unlimited
+# A quota or a limit in a Queue object; no other negative amount is unlimited.
+UNLIMITED: Final = -1.0
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 
 def rounded(amount: float) -> float:
-    """An amount with six decimals: sums of 0.1 stay as people write them, without binary errors."""
+    """An amount rounded to six decimals, so that sums of 0.1 have no binary errors."""
     return round(amount, 6)
 
 
@@ -22,7 +21,7 @@ def short(resource: str, amount: float) -> str:
 
     `resource` is "gpu", "cpu" or "memory", `amount` in GPUs, millicores or 10^6 bytes; -1 gives
     `unlimited`. At most two digits are after the point. CPU is `500m` below one CPU, else in CPUs;
-    M, G and T are 10^6, 10^9 and 10^12 bytes. A very small amount is `0`, `0m` or `0M`.
+    M, G and T are 10^6, 10^9 and 10^12 bytes. 0 is `0`, a very small amount `0`, `0m` or `0M`.
     """
     if amount == UNLIMITED:
         return "unlimited"
@@ -38,14 +37,18 @@ def short(resource: str, amount: float) -> str:
 
 
 def exact(resource: str, amount: float) -> str:
-    """The same, with all digits of GPUs: sums of fractions may be less than a hundredth apart."""
+    """An amount as `short` has it, but GPUs with up to six significant digits: `0.333333`.
+
+    Sums of fractions may be less than a hundredth apart. An unlimited amount of GPUs is `-1`, one
+    of a million and more is as `1e+06`.
+    """
     return f"{amount:g}" if resource == "gpu" else short(resource, amount)
 
 
 def in_words(resource: str, amount: float) -> str:
-    """An amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`.
+    """An amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `500m CPUs`, `64G of memory`.
 
-    `resource` and `amount` are as for `short`.
+    `resource` and `amount` are as for `short`; the number is as `exact` writes it.
     """
     text = exact(resource, amount)
     if resource == "memory":
@@ -55,5 +58,5 @@ def in_words(resource: str, amount: float) -> str:
 
 
 def _two_digits(number: float) -> str:
-    """A number with two digits after the point at most; `0` for one that rounds to it."""
+    """A number with two digits after the point at most; `0`, or `-0`, for one that rounds to it."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

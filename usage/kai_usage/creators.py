@@ -17,10 +17,11 @@ def lacks_pods(creator: Object) -> bool:
     """Whether an object has fewer pods than it asks for and still creates them.
 
     Not one that has ended or is suspended. A Job asks for `parallelism` pods, but for no more than
-    it still lacks of `completions`; without `completions` for none once a pod has succeeded. Other
-    objects ask for `replicas`, a DaemonSet for `desiredNumberScheduled`; one that does not say how
-    many asks for 1. A pod counts once it is created: it need not be ready. Raises TypeError or
-    ValueError for what is no number there, as for `replicas: null`.
+    it still lacks of `completions`; without `completions` for none once a pod has succeeded. Only
+    its active pods count. Other objects ask for `replicas`, a DaemonSet for
+    `desiredNumberScheduled`; one that does not say how many asks for 1. A pod counts once it is
+    created: it need not be ready. Raises TypeError or ValueError for what is no number there, as
+    for `replicas: null`.
     """
     spec = spec_of(creator)
     status = status_of(creator)
@@ -38,9 +39,10 @@ def lacks_pods(creator: Object) -> bool:
 
 
 def _pods_of_job(spec: Object, status: Object) -> int:
-    """The number of pods that a Job lets run at the same time now; negative if more have succeeded.
+    """The number of pods that a Job lets run at the same time now.
 
-    Raises TypeError or ValueError for what is no number, KeyError without `parallelism`.
+    Negative if more have succeeded than its `completions`. Raises TypeError or ValueError for what
+    is no number, KeyError without `parallelism`.
     """
     parallelism = int(spec["parallelism"])
     succeeded = _number(status, "succeeded")

@@ -15,7 +15,7 @@ def kai_version(deployments: Iterable[Object]) -> str | None:
 
     Deployments of other namespaces than KAI's are left out; one without a namespace counts as in
     KAI's. The image is that of the first container. None if none of these is among them, or if the
-    first one's image has no tag, as one that is pinned by digest: the others are not asked then.
+    first one's image has no tag, as one with a digest alone: the others are not asked then.
     """
     parts = {}
     for deployment in deployments:

@@ -60,7 +60,7 @@ class GpuRequest:
         Args:
             kai_memory: The memory of the GPU as `nodes.kai_memory_of` gives it: in MiB, but before
                 v0.8.5 in 10^6 bytes, which KAI compares with a pod's MiB all the same. None:
-                unknown, and a share of memory counts as an entire GPU. It matters only for that.
+                unknown, and a share of memory counts as an entire GPU. A `fraction` stays as it is.
         """
         if self.fraction is not None or self.memory_mib is None:
             return self.fraction or 0.0
@@ -81,9 +81,9 @@ def gpu_request(annotations: Mapping[str, str], requests: Requests) -> GpuReques
 
     The first of these that is there counts: the fraction, the memory for containers (mode
     NvFractions), the memory of the pod. A fraction is there if its annotation is, also as "". If
-    that one cannot be read or is not above 0, is a fraction of 1 or more, or has a wrong number of
-    devices, there is no share: no text that a pod writes makes an amount negative, and sums of a
-    queue smaller.
+    that one cannot be read or is not above 0, or is a fraction of 1 or more, there is no share, nor
+    with a number of devices that is no whole number above 0 (absent: 1). So no text that a pod
+    writes makes an amount negative, and sums of a queue smaller.
     """
     mig_gpus = mig.gpus_of(requests) / 1000
     request = GpuRequest(whole_gpus(requests), mig=mig_gpus)
@@ -111,7 +111,7 @@ def whole_number(text: str) -> int | None:
 
 
 def _fraction(text: str) -> float | None:
-    """A fraction between 0 and 1, as Python reads a float: spaces around it do not matter.
+    """A fraction between 0 and 1, as Python reads a float: also ` 0.5 ` and `0.2_5`.
 
     None for any other text, and for 0 and 1 themselves.
     """

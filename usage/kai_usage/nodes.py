@@ -90,7 +90,10 @@ class Node:
 
 
 def gpus_of(node: Object) -> float:
-    """The number of entire GPUs, of all vendors, that a node advertises as allocatable."""
+    """The number of entire GPUs, of all vendors, that a node advertises as allocatable.
+
+    0 if it advertises none; MIG devices do not count.
+    """
     return whole_gpus(read_resources(status_of(node).get("allocatable")))
 
 
@@ -144,9 +147,10 @@ def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object
     `pods` that have a node and hold GPUs count. Those that hold MIG devices alone are in neither,
     nor are those with a share that KAI has given no group; one that asks for entire GPUs and is in
     groups is in both.
+
     `items` are all pods as objects: each GPU that a reservation pod among them holds is in
-    `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed,
-    is added to it. Call it once: pods are appended.
+    `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed
+    or is gone, is added to it. Call it once: pods are appended.
     """
     shared = _reserved_gpus(items)
     for pod in pods:

@@ -101,7 +101,8 @@ def has_ended(pod: Object) -> bool:
 def waiting_containers(pod: Object) -> Iterator[str]:
     """`REASON MESSAGE` of each container of a pod that waits to start, init containers first.
 
-    Without a reason it is the message alone, and the other way round; "" without both.
+    Without a reason it is the message alone, and the other way round. One whose state `waiting` is
+    empty is left out.
     """
     status = status_of(pod)
     for key in ("initContainerStatuses", "containerStatuses"):

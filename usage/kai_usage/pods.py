@@ -29,13 +29,14 @@ class Pod:
         queue: The queue that its PodGroup names, or else its label; None without either. A label
             without a value names none. A pod of another scheduler may have one, too.
         node: The name of its node; None while it waits.
-        amounts: What it takes of its queue, by each of `RESOURCES`. A share of GPU memory that
-            waits counts by the smallest GPUs of the cluster, as a GPU if none is known.
+        amounts: What it takes of its queue, by each of `RESOURCES`. A share of GPU memory counts by
+            the GPUs of its node, without a node by the smallest of the cluster; as an entire GPU if
+            their memory is not known.
         gpu: The request that the GPUs of `amounts` count.
         groups: KAI's names for the GPUs that it shares; empty until it has them.
         by_kai: KAI schedules it, by its `schedulerName`. Only such pods count in queues.
-        is_being_deleted: It is being deleted.
-        created: Its time stamp; "" without one.
+        is_being_deleted: It has a time stamp of its deletion.
+        created: The time stamp of its creation; "" without one.
     """
 
     item: Object
@@ -87,8 +88,8 @@ def read_pods(
         pod_groups: All PodGroups: the queue of a pod's own, in its namespace and with the name in
             its annotation, counts before the pod's label. One without a queue does not count.
         memories: The memory of each GPU by the node's name, in KAI's unit: MiB rounded down to a
-            hundred, 10^6 bytes before v0.8.5. Where it is unknown (None, or no such node), a
-            share of memory counts as a GPU.
+            hundred, 10^6 bytes before v0.8.5. A pod without a node counts by the smallest that is
+            known. Where it is unknown (None, or no such node), a share of memory counts as a GPU.
     """
     memories = memories or {}
     smallest = min(filter(None, memories.values()), default=None)

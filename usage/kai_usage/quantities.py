@@ -4,7 +4,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
-# A quantity without a sign: digits, then a suffix or an exponent, without the suffixes n and u.
+# A quantity without a sign: digits, then a suffix other than n and u, or an exponent of one or two
+# digits.
 QUANTITY: Final = re.compile(
     r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
 )
@@ -32,11 +33,11 @@ def parse_quantity(value: object) -> Decimal:
 
     Raises:
         ValueError: The value is no quantity, is above 10^18, or has what Kubernetes allows besides:
-            a sign before it, or the suffix `n` or `u`. The message begins with the value, such as
-            `'5x' is no Kubernetes quantity`; control characters of one that begins with `-` are not
-            escaped. For another type than a number or a text, also for a bool, it is a predicate,
-            such as `is no quantity but a list`. A whole number of more than 4300 digits has the
-            message of Python.
+            a sign before it, the suffix `n` or `u`, or an exponent of three digits. The message
+            begins with the value, such as `'5x' is no Kubernetes quantity`; control characters of
+            one that begins with `-` are not escaped. For another type than a number or a text, also
+            for a bool, it is a predicate, such as `is no quantity but a list`. A whole number of
+            more than 4300 digits has the message of Python.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)

@@ -37,8 +37,8 @@ def requests_of(spec: Object) -> Requests:
 def read_resources(resources: Mapping[str, str] | None) -> Requests:
     """Quantities by resource, such as a node's `allocatable`, in thousandths, rounded down.
 
-    0 for what is no quantity, is negative or above 10^18; empty for None. Raises TypeError for a
-    list or a mapping in place of a quantity.
+    0 for what `parse_quantity` refuses, such as a negative amount, one above 10^18, or `100n`;
+    empty for None. Raises TypeError for a list or a mapping in place of a quantity.
     """
     return Requests({name: _thousandths(text) for name, text in (resources or {}).items()})
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-# Control characters, except tab and line break, and Unicode's invisible and directional characters.
+# Control characters, except tab and line feed, Unicode's invisible and directional characters, and
+# lone surrogates.
 _CONTROLS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
 )
-MOST: Final = 2000  # characters
+MOST: Final = 2000  # characters of a line, unless a caller says otherwise
 _PLURAL_VERBS: Final = {
     "is": "are",
     "has": "have",
@@ -21,14 +22,17 @@ _ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
 
 
 def number_with_noun(number: float, thing: str, verb: str = "") -> str:
-    """The number with its noun, `3 queues`, and with its verb if there is one: `1 pod waits`."""
+    """The number with its noun, `3 queues`, and with its verb if there is one: `1 pod waits`.
+
+    `thing` and `verb` are in the singular, "" for no verb. A float has six digits at most.
+    """
     amount = f"{number:g}" if isinstance(number, float) else str(number)
     words = [amount, plural(number, thing), agreeing(number, verb)]
     return " ".join(words).rstrip()
 
 
 def plural(number: float, thing: str) -> str:
-    """The noun, in the plural unless the number is 1: `policies`."""
+    """The noun `thing`, in the plural unless the number is 1: `policies`."""
     if number == 1:
         return thing
     ends_with_ies = re.search("[^aeiou]y$", thing)
@@ -62,9 +66,9 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
 def short_line(text: object, most: int = MOST) -> str:
     """The text on one line, safe to show: as `without_controls`, cut to `most` characters.
 
-    A line that is longer than that ends in `…`. Only the first four times as many characters of
-    the text are read: if they make a shorter line, what follows them is lost without `…`. None
-    gives `None`.
+    White space becomes single spaces, without any at the ends. A line that is longer than `most`
+    ends in `…`. Only the first four times as many characters of the text are read: if they make a
+    shorter line, what follows them is lost without `…`. None gives `None`.
     """
     line = " ".join(without_controls(str(text)[: most * 4]).split())
     if len(line) <= most:
