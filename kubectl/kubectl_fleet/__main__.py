@@ -65,7 +65,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The parser: all commands take the same flags; without one `command` is None."""
+    """The parser: all commands take the same flags.
+
+    Without a command `command` is None, and the flags are absent.
+    """
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("--kubeconfig", metavar="FILE", help="else $KUBECONFIG or the usual file")
     flags.add_argument("--context", help="a context of it")

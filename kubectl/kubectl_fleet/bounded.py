@@ -60,8 +60,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     async def pieces(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
         """Read the body as it was sent, and count it against the bounds.
 
-        Raises ReadTimeout after the bound of seconds, ReadError if there are too many bytes or
-        values, and the errors of the client.
+        Raises ReadTimeout after the bound of seconds, and at once after `reset_bounds` until the
+        next request; ReadError if there are too many bytes or values; and the errors of the client.
         """
         deadline = self._deadline or time.monotonic()
         stream = answer.aiter_raw()

@@ -147,6 +147,7 @@ class Cluster:
 
     Raises:
         UserError: The kubeconfig cannot be used.
+        httpx2.InvalidURL: It has a URL whose port is no number.
     """
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:
@@ -165,10 +166,10 @@ class Cluster:
         """List the objects of these kinds in all namespaces, also with -n.
 
         All answers may take 60 seconds and 256 MiB. Deployments are always those of KAI's namespace
-        alone. If `pods` is among the kinds and may not be listed in all namespaces, read all other
-        namespaced kinds, too, in the namespace of -n, else of the kubeconfig. Other kinds that may
-        not be listed are not tried there. Of several objects with one name and namespace the first
-        counts.
+        alone. If `pods` is among the kinds and may not be listed in all namespaces, pods and all
+        other namespaced kinds are read in the namespace of -n, else of the kubeconfig. If pods may
+        be listed, a kind that may not is not tried there. Of several objects with one name and
+        namespace the first counts.
 
         Args:
             kinds: Plurals in the API, each of them in `REASONS`.
@@ -212,7 +213,7 @@ class Cluster:
         )
 
     async def _lists(self, kinds: list[str], namespace: str) -> _Lists:
-        """List each kind as `_list` does, with its `namespace`. Raises UserError.
+        """List each kind as `_list` does, with its `namespace`, at the same time. Raises UserError.
 
         All in one thread: msgspec, with which lightkube decodes, crashes if two threads meet a type
         for the first time.

@@ -1,4 +1,4 @@
-"""Pods that admission denied, found by the events of the objects that create them."""
+"""Pods that could not be created, as admission denied them, by events of what creates them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,8 +21,10 @@ _PLURALS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "
 class Denial:
     """An object whose pods are denied: why, what to do, and since when.
 
-    `kind` and `name` are those of the object that a person wrote, such as a Deployment. `since` is
-    the first time stamp of its newest such event, else the last one; "" without any.
+    `kind` and `name` are those of the object that a person wrote, such as a Deployment, else of the
+    one that the event is about. They, and `namespace`, are as the API server sends them, also in
+    `fix`; `cause` has no control characters. `since` is the first time stamp of its newest such
+    event, else the last one; "" without any.
     """
 
     kind: str
@@ -55,7 +57,7 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
 
     It names the controller of the object that the event is about, if it has one. None as well for
     events about pods, and in namespaces that are not shown or not a user's. A message that no table
-    knows is the cause itself.
+    knows is the cause itself, and the fix a command that describes the object of the event.
     """
     involved = event.get("involvedObject") or {}
     kind = str(involved.get("kind"))

@@ -62,6 +62,7 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         UserError: The kubeconfig or a certificate is absent or malformed, or its YAML is nested too
             deeply. Or it lacks the context or what that names, or has a key that would make
             lightkube send another request than kubectl.
+        httpx2.InvalidURL: The URL of the server or of its proxy has a port that is no number.
     """
     try:
         kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -90,7 +91,7 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
 
     `name` is one of `contexts`. Raises ConfigError if lightkube cannot use it as kubectl does, or
     if it names what is not there; OSError and ValueError for certificates that cannot be read;
-    ValueError, TypeError, KeyError or AttributeError for a malformed entry.
+    ValueError, TypeError, KeyError, AttributeError or httpx2.InvalidURL for a malformed entry.
     """
     context = kubeconfig.contexts[name]
     cluster = kubeconfig.clusters.get(context.get("cluster", ""))
@@ -124,6 +125,7 @@ def _with_known_plugin(user: Entry) -> Entry:
     """A user whose credential plugin of v1 is said to be of v1beta1, the one that lightkube knows.
 
     Plugins of both versions hand out tokens in the same way. Any other user is given back as it is.
+    Raises AttributeError if `exec` is no mapping.
     """
     plugin = user.get("exec", {})
     if plugin.get("apiVersion") != f"{_EXEC}/v1":

@@ -17,7 +17,9 @@ def in_sentences(meaning: Meaning, **places: str) -> Reason:
     """A cause and what to do, safe to show: advice for operators where there is none for users.
 
     `places` are values of placeholders in advice and commands: `kubectl`, the command for this
-    cluster, and where the row has them `namespace` and `name` of the pod.
+    cluster, and where the row has them `namespace` and `name` of the pod. The command for the
+    cluster of the nodes, `host`, is `kubectl` alone. Raises KeyError for a placeholder without a
+    value.
     """
     row, values = meaning
     placeholders = {**values, **places, "host": "kubectl"}

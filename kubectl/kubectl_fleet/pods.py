@@ -78,9 +78,9 @@ def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
 def _node_record(usage: Usage, node: Node) -> dict[str, object]:
     """The JSON of a node.
 
-    `free` is None if nodes may not be listed, or if the API of queues is not served here: KAI runs
-    on the host, or nowhere. `gpus` is 0 if nodes may not be listed. `gpuMemoryMiB` and `product`
-    are None without the node's label.
+    `free` is None if the node is not listed, or if the API of queues is not served here: KAI runs
+    on the host, or nowhere. `gpus` is 0 if the node is not listed. `gpuMemoryMiB` and `product` are
+    None without the node's label.
     """
     return {
         "name": node.name,
@@ -133,8 +133,9 @@ def _table(*, show_header: bool) -> Table:
 def _headline(usage: Usage, node: Node) -> str:
     """`node-1: 8 GPUs (NVIDIA-A100, 40960 MiB each), 2 free`; the name alone without GPUs.
 
-    The number of free ones is left out if nodes may not be listed, or if the API of queues is not
-    served here: with KAI on the host, GPUs may be held by pods that cannot be seen from here.
+    What the node's labels do not say is left out. So is the number of free ones if the API of
+    queues is not served here: with KAI on the host, GPUs may be held by pods that cannot be seen
+    from here.
     """
     if not node.count:
         return node.name
@@ -152,7 +153,8 @@ def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
     """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known.
 
     Those are pods with MIG devices that KAI counts, and pods with a share that KAI has given no
-    group yet. A shared GPU is left out if one namespace is shown and no pod of it is there.
+    group yet; the row of such a share has all GPUs of the pod, also entire ones. A shared GPU is
+    left out if one namespace is shown and no pod of it is there.
     """
     view = usage.snapshot
     for pod in node.whole:
@@ -194,7 +196,10 @@ def _pod_row(
     taken: RenderableType,
     gpu_amount: float,
 ) -> list[RenderableType]:
-    """A row for a pod: `gpu` and `taken` are its first cells, `gpu_amount` what it holds there."""
+    """A row for a pod: `gpu` and `taken` are its first cells, `gpu_amount` what it holds there.
+
+    `(ending)` is behind the name of a pod that is being deleted.
+    """
     view = usage.snapshot
     name = view.name_in_table(pod.name, pod.namespace)
     if pod.is_being_deleted:

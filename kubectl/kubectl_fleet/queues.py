@@ -63,8 +63,8 @@ def show(usage: Usage) -> RenderableType:
 
     Queues that pods name and the tree lacks (the host's, or absent ones) are last, with `?` for
     quota and limit; none if the pods of one namespace alone may be listed and any queue is known.
-    Without any queue in the tree a sentence takes the place of the legend; if Queues cannot be
-    listed, there is neither.
+    Without any queue in the tree a sentence takes the place of the legend; if Queues may not be
+    listed, or their API is not served, there is neither.
     """
     table = _table()
     for queue, label, stem in _with_branches(usage.queues):
@@ -168,9 +168,10 @@ def _amount(amount: float, resource: str) -> str:
 
 
 def _bar(share: Share) -> Text:
-    """A bar whose width is the quota, or what is in use if that is more.
+    """A bar whose full width stands for the quota, or for what is in use if that is more.
 
-    For an unlimited quota it is the limit; without a limit, too, there is no bar.
+    With an unlimited quota it stands for the limit. Without a limit, too, the bar is empty, as it
+    is if all amounts are 0.
     """
     width = share.limit if share.quota == UNLIMITED else share.quota
     if width == UNLIMITED:

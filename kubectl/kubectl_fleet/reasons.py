@@ -48,7 +48,7 @@ _KUBELET_EVENTS: Final = ("FailedCreatePodSandBox", "FailedMount")
 
 
 class Reasons:
-    """Why the pods of a cluster wait.
+    """Why the pods of a cluster wait, for a user of the cluster alone.
 
     Methods yield all reasons that apply, and the first one counts: their order is priority. Events
     belong to a pod by its namespace and name, also those about an earlier pod of that name.
@@ -88,11 +88,12 @@ class Reasons:
     def _not_placed(self, pod: Pod) -> Iterator[Meaning]:
         """Why a pod has no node: what objects prove, then messages, then that nothing is known.
 
-        Objects are scheduling gates, then queues, then nodes. Messages are that of an absent
-        RuntimeClass, events, the newest first, and the pod's condition; the first known one counts.
-        Before them come fractions, if any message says that a queue is full. After them come: that
-        the pod is a minute old at most, or has no time stamp; that it has no PodGroup; and, always,
-        that nothing is known. Queues, nodes, fractions and PodGroups count only with KAI here.
+        Objects are scheduling gates, then queues (of a pod of another scheduler: keys that it has
+        for KAI in vain), then nodes. Messages are that of an absent RuntimeClass, events, the
+        newest first, and the pod's condition; the first known one counts. Before them come
+        fractions, if any message says that a queue is full. After them come: that the pod is a
+        minute old at most, or has no time stamp; that it has no PodGroup; and, always, that nothing
+        is known. Queues, nodes, fractions and PodGroups count only with KAI here.
         """
         kai_is_here = self._view.has_queue_api
         yield from closed_gates(pod)
@@ -145,8 +146,8 @@ class Reasons:
         """Why a Pending pod with a node does not run; nothing for one on its way.
 
         First the first message of its containers or of its kubelet that is known, also about what
-        is in order by now. Then each of a container that cannot start, then that it has had its
-        node for more than two minutes, by the time stamp of its condition PodScheduled.
+        is in order by now. Then each that says that a container cannot start, then that the pod has
+        had its node for more than two minutes, by the time stamp of its condition PodScheduled.
         """
         texts = list(waiting_containers(pod.item))
         for event in self._events[pod.namespace, pod.name]:
@@ -173,7 +174,8 @@ class Reasons:
     def _queue(self, pod: Pod) -> Iterator[Meaning]:
         """What is wrong with the pod's queue, then with KAI, then limits that it would exceed.
 
-        What may not be listed, Queues or Deployments, counts as in order.
+        The queue has children, is absent or left out of the tree, or is not named. No scheduler of
+        KAI is available. What may not be listed, Queues or Deployments, counts as in order.
         """
         queues = self._usage.queues
         name = pod.queue or ""

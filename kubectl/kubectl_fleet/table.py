@@ -1,7 +1,4 @@
-"""Amounts, words and bars as the tables show them.
-
-Amounts are GPUs, millicores of CPU, and memory in 10^6 bytes.
-"""
+"""Bars of the tables, tables and pages in which no name is broken, and keys of the JSON."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,10 +20,10 @@ _ROUNDING_ERROR: Final = 1e-9  # of characters
 
 
 def bar(parts: Sequence[float]) -> Text:
-    """Draw what a queue uses within its quota, borrows, lends and has free, in this order.
+    """Draw what is used within a quota, borrowed, lent and free, in this order of the parts.
 
     They fill BAR_WIDTH characters in proportion. The end of each is rounded up, so that a small
-    part after another may have no character. If all are 0, there is no bar. The parts are in one
+    part after another may have no character. If all are 0, the text is empty. The parts are in one
     unit, and none is negative. Raises ValueError if they are not four, unless all are 0.
     """
     text = Text()

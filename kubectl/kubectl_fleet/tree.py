@@ -110,7 +110,7 @@ class Usage:
 
     @cached_property
     def leaves_below(self) -> dict[str, list[str]]:
-        """The names of the leaves below each queue, sorted; nothing for a leaf."""
+        """The names of the leaves below each queue, sorted; an empty list for any other name."""
         parents = {queue.name: queue.parent for queue in self.queues.values()}
         return trees.leaves_below(parents, self.leaves)
 

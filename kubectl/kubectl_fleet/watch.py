@@ -106,7 +106,9 @@ def _as_text(page: RenderableType) -> str:
 def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
     """Read the cluster; the command's JSON, ending in a newline. Raises UserError.
 
-    The keys of all commands are before those of this one. `indent` is in spaces, None for one line.
+    The keys of all commands are before those of this one: `namespace`, None if pods of all are
+    shown; `kai`, its version or None; `notes`; and `countedFrom`, whether `pods` or the `status` of
+    Queues say what queues hold. `indent` is in spaces, None for one line.
     """
     with _malformed_in_words():
         usage = Usage(cluster.read(command.kinds))
