@@ -24,7 +24,7 @@ class Share:
         over_quota_weight: The weight, without unit, by which siblings share what is beyond quotas.
         in_use: What pods with a node hold.
         waiting: What pods without a node ask for.
-        borrowed: What is in use beyond the quota; 0 if the quota is unlimited.
+        borrowed: What is in use beyond the quota, as the function `borrowed` counts it.
         lent: The part of the unused quota that other queues have borrowed. Siblings lend together
             what they borrow and what their parent lends, less the part of the parent's quota beyond
             the sum of theirs. Each lends in proportion to its unused quota, and no more than that.

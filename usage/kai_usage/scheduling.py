@@ -174,8 +174,8 @@ def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | N
     The first row that fits the first 4000 characters counts, without what the message says of
     preemption. Objects decide in two cases: whether a volume's node takes pods, and whether
     cordoned nodes are among those that the pod may use. A row that they disprove gives way to the
-    next one that fits. If the row is about nodes, and they prove another, that one counts, though
-    its pattern need not fit.
+    next one that fits, if there is one. If the row is then about nodes, and they prove another,
+    that one counts, though its pattern need not fit.
 
     The values are `text`, the quoted message, `volume`, `nodes`, `cordoned`, `unread` of the
     surroundings, and the groups of the row's pattern if that fits; a group that matched nothing is
