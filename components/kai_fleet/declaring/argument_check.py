@@ -49,7 +49,8 @@ class Allowed:
         choices: allowed texts of a field, or of the values in it, by its dotted name.
         needs: fields that are required beside a field with choices that has this text, by the text.
         short: the field that a plain value sets if it replaces a TypedDict, by the TypedDict.
-        quantities: fields with numbers and texts, which the component checks itself.
+        quantities: fields with numbers and texts, which the component checks itself: here any value
+            of them passes, None too.
         replaces: fields that may not be given beside another one, by that other one.
 
     The names in `needs`, `quantities` and `replaces` are Python's, without dots, and hold in every
@@ -63,7 +64,7 @@ class Allowed:
     replaces: Texts = field(default_factory=dict)
 
     def below(self, field: str) -> dict[str, Collection[str]]:
-        """The choices, for a component that takes these arguments in one of its fields."""
+        """The choices for a component that takes these arguments in this field of its own."""
         return {f"{field}.{name}": texts for name, texts in self.choices.items()}
 
 
@@ -78,7 +79,8 @@ def check(
 
     Args:
         component: type and name, for messages: `KaiScheduler ml`.
-        kind: the TypedDict of `args`; only its fields of type pulumi.Input may be Outputs.
+        kind: the TypedDict of `args`. Fields of type pulumi.Input or Any may be Outputs. One in
+            place of a mapping or list passes, too, if the values in it are of type pulumi.Input.
         allowed: what the component accepts and requires besides; None for nothing.
         more: gives further mistakes; called only if this check finds none.
 
@@ -97,7 +99,9 @@ def check(
 
 @contextmanager
 def other_language() -> Iterator[None]:
-    """Take and name arguments as other languages do: `useExisting`, and no components."""
+    """While it is open, messages name arguments as other languages do, `useExisting`, and a field
+    that takes only components is unknown. Arguments still have Python's names.
+    """
     token = _IN_PYTHON.set(False)
     try:
         yield
@@ -113,7 +117,7 @@ def camel(name: str) -> str:
 
 @cache
 def fields_of(kind: Any) -> Mapping[str, Hint]:
-    """Types of the fields of a TypedDict."""
+    """Types of the fields of a TypedDict, without NotRequired around them."""
     # The SDK's alias Input names Output and its type variable by texts.
     return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
 
@@ -122,15 +126,19 @@ def fields_of(kind: Any) -> Mapping[str, Hint]:
 class _Checker:
     """Finds the mistakes in arguments.
 
-    `name` is a value's name in messages, "" for all arguments of the component. `allowed.choices`
-    has the value's choices at `choices_at`: its dotted name, or that of the mapping or list that it
-    is an entry of.
+    `name` is a value's name in messages, spelt as in the program's language; "" for all arguments
+    of the component. `allowed.choices` has the value's choices at `choices_at`: its dotted name, or
+    that of the mapping or list that it is an entry of.
     """
 
     allowed: Allowed
 
     def of_value(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
-        """Mistakes in a value of type `kind`. An Output fits what takes Outputs, None nothing."""
+        """Mistakes in a value of type `kind`.
+
+        Any takes every value. Else None fits nothing, a component what names its class, and an
+        Output what `takes_output`: a list or mapping too, if its values do.
+        """
         if kind is Any or isinstance(value, components_of(kind)):
             return
         if value is None:
@@ -152,7 +160,8 @@ class _Checker:
     def _of_typed_dict(self, name: str, kind: Any, value: object) -> Iterator[str]:
         """Mistakes in a TypedDict, and required fields that are absent or None.
 
-        A value that is no mapping counts as the field that `allowed.short` names.
+        A value that is no mapping counts as the field that `allowed.short` names. Fields that
+        `allowed.needs` adds are required only if `kind` has them.
         """
         short = self.allowed.short.get(kind)
         if short and not isinstance(value, Mapping):
@@ -200,7 +209,8 @@ class _Checker:
     def _of_mapping(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a mapping and its values.
 
-        An Output in its place is one, and so is None in place of a TypedDict in it.
+        An Output in its place is one, because `of_value` has accepted it where the values may be
+        Outputs. So is None in place of a TypedDict in it.
         """
         if not isinstance(value, Mapping):
             yield _wrong_type(name, value, "a mapping", _DECIDES)
@@ -216,7 +226,8 @@ class _Checker:
     def _of_list(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a list and its elements, all with the name of the list.
 
-        An Output in its place is one.
+        An Output in its place is one, because `of_value` has accepted it where the elements may be
+        Outputs.
         """
         if not isinstance(value, list | tuple):
             yield _wrong_type(name, value, "a list", _DECIDES)
@@ -250,7 +261,10 @@ def _of_scalar(
 
 
 def _fits(kind: Hint, value: object) -> bool:
-    """Whether a plain value has the type; any value fits a type that is not in _WRITE."""
+    """Whether a plain value has the type; any value fits a type that is not in _WRITE.
+
+    A whole float is an int. With pulumi.Input a number or boolean is a text.
+    """
     plain = _plain(kind)
     if plain not in _WRITE:
         return True
@@ -266,7 +280,10 @@ def _fits(kind: Hint, value: object) -> bool:
 
 
 def takes_output(kind: Hint) -> bool:
-    """Whether a value of this type, or a value in it, may be an Output."""
+    """Whether a value of this type, or a value in it, may be an Output.
+
+    The values in a mapping or list count, and the fields of a TypedDict do not.
+    """
     if typing.get_origin(kind) is pulumi.Output:
         return True
     return any(takes_output(part) for part in typing.get_args(kind))
@@ -289,12 +306,12 @@ def _is_union(kind: Hint) -> bool:
 
 
 def _plain(kind: Hint) -> Hint:
-    """The type `T` of `pulumi.Input[T]`, alone or beside components; another type unchanged."""
+    """The type `T` of `pulumi.Input[T]`, alone or before components; another type unchanged."""
     return typing.get_args(kind)[0] if _is_union(kind) else kind
 
 
 def _in_words(kind: Hint) -> str:
-    """What to write for a type that is no mapping and no list."""
+    """What to write for a type that is no mapping and no list; components only in Python."""
     words = [f"a {component.__name__}" for component in components_of(kind) if _IN_PYTHON.get()]
     plain = _plain(kind)
     if plain in _WRITE:
@@ -321,7 +338,7 @@ def _type_in_words(value: object) -> str:
 
 
 def _instead(key: str, kind: Hint) -> str:
-    """What to write in place of an unknown argument."""
+    """What to write in place of an unknown argument: the one that it resembles, else any one."""
     names = _spelt_fields(kind)
     near = spelt_like(key, names) or listed(names, limit=40)
     return f"write {near}"
@@ -332,7 +349,7 @@ def _spelt_fields(kind: Hint) -> list[str]:
 
 
 def _fields_here(kind: Hint) -> Mapping[str, Hint]:
-    """Types of the fields that the running program's language has."""
+    """Types of the fields that the running program's language has, by Python's names."""
     hints = fields_of(kind)
     if _IN_PYTHON.get():
         return hints

@@ -33,8 +33,8 @@ class TolerationArgs(TypedDict):
 def plain_spec(toleration: Mapping[str, object]) -> Toleration:
     """Arguments without Outputs as an entry of a pod's spec, with the operator filled in.
 
-    With operator Exists a value is left out, with Equal an absent one is "". Raises KeyError
-    without a key.
+    An empty operator counts as absent. With Equal an absent value is "", with any other operator it
+    is left out; an empty effect is, too. Raises KeyError without a key.
     """
     operator = toleration.get("operator")
     if not operator:
@@ -50,14 +50,18 @@ def plain_spec(toleration: Mapping[str, object]) -> Toleration:
 
 
 def toleration_spec(toleration: TolerationArgs) -> Input[Toleration]:
-    """The toleration as an entry of a pod's `spec.tolerations`, with its operator filled in."""
+    """The toleration as an entry of a pod's `spec.tolerations`, as `plain_spec` gives it.
+
+    Raises KeyError without a key.
+    """
     return resolved(plain_spec, toleration)
 
 
 def toleration_text(toleration: TolerationArgs) -> Input[str]:
     """The toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
 
-    The colon is written without an effect, too: vCluster reads a bare key as an empty value.
+    The colon is written without an effect, too: vCluster reads a bare key as an empty value. Raises
+    KeyError without a key.
     """
     return resolved(_text, toleration_spec(toleration))
 
@@ -79,7 +83,10 @@ class RegistryArgs(TypedDict):
 
 
 def has_output(value: object) -> bool:
-    """Whether the value is an Output or an awaitable, or has one at any depth."""
+    """Whether the value is an Output or an awaitable, or has one at any depth.
+
+    Values of mappings, lists and tuples are looked at, and keys are not.
+    """
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -90,7 +97,9 @@ def has_output(value: object) -> bool:
 def resolved(function: Callable[..., T], *inputs: object) -> Input[T]:
     """Call `function` with the inputs: at once if all are plain, else in `Output.apply`.
 
-    Declare no resource in `function`: a preview might not show it.
+    Plain inputs have no Output at any depth. In `apply` errors of `function` are those of the
+    Output, and a preview does not call it while a value is unknown. Declare no resource in it: a
+    preview might not show that.
     """
     if not has_output(inputs):
         return function(*inputs)
@@ -106,8 +115,8 @@ def joined(separator: str, texts: Iterable[Input[str]]) -> Input[str]:
 def or_last(value: Output[T], last: T) -> Output[T]:
     """An Output with the same value and no dependencies.
 
-    In an update it is `last` if the value stays unknown because a resource failed. In a preview an
-    unknown value stays unknown.
+    In an update it is `last` if the value stays unknown because a resource failed, and never a
+    secret. In a preview an unknown value stays unknown, and a secret one secret.
     """
 
     async def result() -> T:

@@ -74,8 +74,10 @@ def child_options(
 ) -> ResourceOptions:
     """Options for a child, with `depends_on` and `deleted_with` from its component's options.
 
-    `opts` are those of the component, None if it has none; `more` is for the child alone.
-    `ordered=False` leaves out `depends_on`, for a child that depends on another child that has it.
+    All others of these it has only as the SDK passes them on from a parent. `opts` are those of the
+    component, None if it has none; `more` is for the child alone.
+    `ordered=False` leaves out `depends_on`, for a child that depends on another child that has it:
+    the component itself has none, as `component_options` says.
     """
     opts = opts or ResourceOptions()
     return ResourceOptions(
@@ -110,7 +112,10 @@ def adding_labels(
     def add_notes(
         args: ResourceTransformationArgs,
     ) -> ResourceTransformationResult | None:
-        """A transformation that adds them to `metadata`; None without it and for other types."""
+        """A transformation that adds them to `metadata`.
+
+        None for other types, and if `metadata` is no mapping but absent or an Output.
+        """
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None

@@ -17,10 +17,10 @@ def registry_secrets(
     registries: Mapping[str, RegistryArgs] | None,
     opts: ResourceOptions,
 ) -> list[Resource]:
-    """Declare the image pull Secret `secret` in a namespace; none without registries.
+    """Declare the image pull Secret named `secret` in a namespace; none without registries.
 
-    The resource's name is `prefix` with the Secret's name without `kai-fleet-`. The Secret is
-    updated in place: the next pull uses a new password.
+    The resource's name is `prefix`, `-` and the Secret's name without `kai-fleet-`. The providers
+    of `kubernetes_provider` update the Secret in place: the next pull uses a new password.
     """
     if not registries:
         return []

@@ -32,14 +32,15 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
     """Arguments of a Helm release for chart `name` at `version`, as its repository spells that.
 
     The chart is the first of: `chart` of the component's arguments, with the login of
-    `chart_account`; the package in the folder that the environment variable of `MIRROR` names; and
-    `home`, an OCI reference or the URL of a repository. It is no local alias of a repository:
-    aliases differ by machine.
+    `chart_account`; the package NAME-VERSION.tgz in the folder that the environment variable of
+    `MIRROR` names; and `home`, an OCI reference or the URL of a repository. It is no local alias of
+    a repository: aliases differ by machine.
 
     Raises:
         pulumi.RunError: the chart's location or the Chart.yaml of a local package names another
             chart or version, the package cannot be read, or Helm would install a file of the
-            chart's name in the current folder instead.
+            chart's name in the current folder instead. A package that is not there passes: Helm
+            reports it.
     """
     override = source.get("chart")
     if override:
@@ -69,7 +70,7 @@ def chart_args(name: str, version: str, source: ChartSource, home: str) -> Relea
 def _refuse_other_file(chart: str, name: str, version: str, home: str) -> None:
     """Refuse a URL that Helm would read as a file, and a local package of another chart.
 
-    Raises pulumi.RunError.
+    `home` is for the message. Raises pulumi.RunError.
     """
     if "://" in chart:
         _refuse_beside(chart, name, home)
@@ -79,7 +80,7 @@ def _refuse_other_file(chart: str, name: str, version: str, home: str) -> None:
 
 def _refuse_beside(chart: str, name: str, home: str) -> None:
     """Refuse a chart that is also a file: Helm looks for a file of a chart's name first, and for
-    `oci://…` in a folder `oci:`. Raises pulumi.RunError.
+    `oci://…` in a folder `oci:`. `name` and `home` are for the message. Raises pulumi.RunError.
     """
     if (file := Path(chart)).exists():
         raise pulumi.RunError(
@@ -89,7 +90,10 @@ def _refuse_beside(chart: str, name: str, home: str) -> None:
 
 
 def _wrong_content(chart: str, name: str, version: str) -> str | None:
-    """Why a package or folder on this machine is not that chart; None if it is, or is not there."""
+    """Why a package or folder on this machine is not that chart; None if it is, or is not there.
+
+    The text completes "the chart".
+    """
     try:
         packaged = charts.packaged(chart)
     except charts.UnreadableChartError as why:

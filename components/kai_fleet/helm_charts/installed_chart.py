@@ -30,7 +30,8 @@ def hold_to(
         component: type and name of the component, for the message: `VirtualCluster ml`.
         name: the expected chart's name.
         version: the expected chart's version.
-        installed: the version that an update with `--exclude` may leave in place.
+        installed: the version that an update with `--exclude` may leave in place, which passes, but
+            not in a preview; None: no other one passes.
 
     Raises:
         pulumi.RunError: in the callbacks of `version` and `status`, once for a run.
