@@ -40,8 +40,9 @@ def vcluster_values(
 ) -> Values:
     """Chart values of this version for the arguments, with `values` of the arguments over all.
 
-    What `oidc` adds to a list comes in front of the list in `values`. Raises pulumi.RunError as
-    `argument_values` does.
+    What `oidc` adds to a list comes in front of the list in `values`. `release` gives one key, and
+    `namespace` stands for that of `args`, which is not read. Raises as `argument_values` does, and
+    KeyError for a toleration without a key.
     """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
@@ -65,7 +66,10 @@ def vcluster_values(
 
 
 def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
-    """Layers of chart-values.yaml, the later ones over the earlier ones."""
+    """Layers of chart-values.yaml, the later ones over the earlier ones.
+
+    `mode` stands for that of `args`, which may lack it.
+    """
     layers = ["every", mode]
     if not args.get("licensed"):
         layers.append("open source")
@@ -89,7 +93,10 @@ def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Valu
 def _certificate_names(
     name: str, args: VirtualClusterArgs, namespace: Input[str]
 ) -> list[Input[str]]:
-    """Names of the API server for its certificate, beside those that vCluster adds."""
+    """Names of the API server for its certificate, beside those that vCluster adds.
+
+    They are those of its Service in `namespace`, and `access.host` if it is given.
+    """
     service = joined("", [f"{name}.", namespace, ".svc"])
     names = [service, joined("", [service, ".cluster.local"])]
     host = args.get("access", {}).get("host")
@@ -115,7 +122,11 @@ def context_name(name: str, namespace: Input[str]) -> Input[str]:
 def argument_values(name: str, args: VirtualClusterArgs) -> Values:
     """Chart values for access, control plane and store, with `values` of the arguments over all.
 
-    Raises pulumi.RunError for a Gateway that is not NAMESPACE/NAME; `name` is the vCluster's.
+    `name`, the vCluster's, is for the message. One replica is left to the chart.
+
+    Raises:
+        pulumi.RunError: `access.gateway` is not NAMESPACE/NAME; for an Output an error of that.
+        KeyError: chart-values.yaml has no such type of access or store.
     """
     access = args.get("access", {})
     replicas = args.get("replicas")
@@ -144,7 +155,11 @@ def _parent_ref(vcluster: str, gateway: str) -> dict[str, str]:
 
 
 def _with_oidc(values: Values, name: str, oidc: OidcArgs) -> Values:
-    """The values with the identity provider's flags, volume and mount in front of their lists."""
+    """The values with the identity provider's flags in front of the API server's own.
+
+    With `ca` a volume and a mount of its ConfigMap are in front of their lists, too. `name` is the
+    vCluster's.
+    """
     flags: dict[str, Input[str]] = {
         "issuer-url": oidc["issuer"],
         "client-id": oidc["client_id"],
@@ -178,7 +193,7 @@ def _with_first(values: Values, key: str, items: Sequence[object]) -> Values:
 
 
 def authority_name(name: str, ca: Input[str]) -> Input[str]:
-    """Name of the ConfigMap with the issuer's CA.
+    """Name of the ConfigMap with the issuer's CA; `name` is the vCluster's.
 
     It has a hash of the CA: a new CA gives a new name, and so a new pod that reads it.
     """

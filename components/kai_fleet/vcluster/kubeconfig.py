@@ -34,7 +34,8 @@ class SinceLastWait:
         number: for the triggers of its wait. It rises if the wait has to run again: the release was
             uninstalled by hand, its Secret cannot be used, another vCluster answers, or none
             answers at the last address and its Service has another one.
-        uid: UID of another vCluster, which the wait will print; "" if it is the last one.
+        uid: UID of another vCluster, which the wait will print; "" if it is the last one, is not
+            known, or is refused.
         refusal: why nothing is declared in another vCluster: nobody agreed to the loss. "" if
             resources may be declared.
     """
@@ -70,7 +71,8 @@ class KubeconfigSecret:
         namespace: where the Secret is.
         values: values of the vCluster's chart.
         access: type of the access to its API: `LoadBalancer`, `Ingress`.
-        endpoint: host or address of its API; "" if the Service decides.
+        endpoint: host or address of its API, with a port for Ingress and Gateway; "" if the Service
+            decides.
     """
 
     name: str
@@ -115,8 +117,9 @@ class KubeconfigSecret:
     def since_last_wait(self, release_id: Output[str]) -> Output[SinceLastWait]:
         """What became of the vCluster since the last wait; known once the release's id is.
 
-        Warn in a preview if the update will wait again or refuse. If the wait runs again and fails,
-        so do the resources inside; all other vClusters are updated.
+        The Secret is not read if the wait runs in any case: none ended well, or the release was
+        uninstalled by hand. Else warns as `_compared` does. If the wait runs again and fails, so do
+        the resources inside; all other vClusters are updated.
         """
         number = deployed.read().next_wait_number(VIRTUAL_CLUSTER, self.name)
         if number != deployed.read().last_wait_number(VIRTUAL_CLUSTER, self.name):
@@ -129,8 +132,9 @@ class KubeconfigSecret:
     def _compared(self, number: int, secret: SecretAnswer) -> SinceLastWait:
         """Compare the vCluster with the one that the last wait saw; `number` is that wait's.
 
-        To another vCluster the user agrees by $KAI_FLEET_REMOVE_TEAM, with the team or the stack.
-        Warn in a preview if the update will wait again or refuse.
+        A vCluster is another one by its UID, also if the last wait printed none. To it the user
+        agrees by $KAI_FLEET_REMOVE_TEAM, with the team or the stack. Warn in a preview if the
+        Secret cannot be used, so that the update waits for it, or if nobody agreed.
         """
         if secret["problem"]:
             if is_dry_run():
@@ -152,7 +156,10 @@ class KubeconfigSecret:
         return SinceLastWait(number + 1, refusal=refusal)
 
     def warn_of_loss(self, printed: Output[dict[str, str]]) -> None:
-        """Warn, in an update, if the wait found another vCluster: the host lost the last one."""
+        """Warn, in an update, if the wait found another vCluster: the host lost the last one.
+
+        `printed` is what the wait of this run printed. If none ended well before, nothing is lost.
+        """
         last_uid = self.last_printed().get("uid")
         if not last_uid or is_dry_run():
             return
@@ -169,10 +176,10 @@ class KubeconfigSecret:
         """Read the Secret; if `server` is given, also the UID of the vCluster that answers there,
         and the URL by the vCluster's Service.
 
-        They are read once the value of `dependency` is known. The state does not have the Secret: a
-        provider function reads it. For a read resource (`.get`) the engine would write its complete
-        state twice in each run, even if nothing changed; with fifteen teams that was half of its
-        work.
+        They are read once the value of `dependency` is known. `problem` of the answer is there in
+        any case, as `_problem` words it. The state does not have the Secret: a provider function
+        reads it. For a read resource (`.get`) the engine would write its complete state twice in
+        each run, even if nothing changed; with fifteen teams that was half of its work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         if server:
@@ -189,7 +196,10 @@ class KubeconfigSecret:
         return Output.all(query, dependency).apply(lambda values: read(values[0]))
 
     def _problem(self, answer: SecretAnswer, namespace: str) -> str:
-        """Why the Secret has no usable kubeconfig, and what to run; "" if it has one."""
+        """Why the Secret has no usable kubeconfig, and what to run; "" if it has one.
+
+        `problem` of the answer is a predicate here.
+        """
         name = self.name
         workload = store_of(self.values).workload
         if problem := answer.get("problem"):
@@ -207,7 +217,7 @@ class KubeconfigSecret:
 
 
 def sentence_of_other_vcluster(name: str, stack: str) -> str:
-    """A sentence about a vCluster that is not the one that the last update saw."""
+    """What a vCluster that is not the one that the last update saw means, and what to do."""
     return (
         f"vCluster {name} {ANOTHER}: its store is new, and everything that was in the old one is"
         " lost. If there is a backup, restore it. To have this one"
@@ -219,9 +229,10 @@ def sentence_of_other_vcluster(name: str, stack: str) -> str:
 def declare_groups(name: str, groups: Mapping[str, str], inside: ResourceOptions) -> None:
     """Declare in a vCluster what groups of the identity provider may do: a role by group.
 
-    All groups may read every namespace by ClusterRole `view`, which shows no Secrets. `edit` and
-    `admin` are bound in namespace `default` only: `edit` in kube-system would allow pods with its
-    ServiceAccounts, and so everything. Names of the resources begin with `name`.
+    Without groups nothing is declared. All of these may read every namespace by ClusterRole `view`,
+    which shows no Secrets. `edit` and `admin` are bound in namespace `default` only: `edit` in
+    kube-system would allow pods with its ServiceAccounts, and so everything. Names of the resources
+    begin with `name`.
     """
     if not groups:
         return

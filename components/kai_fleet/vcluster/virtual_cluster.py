@@ -130,7 +130,10 @@ class VirtualCluster(ComponentResource):
         return ResourceOptions(parent=parent, provider=self.provider, deleted_with=self.identity)
 
     def _prerequisites(self, name: str, first: ResourceOptions) -> list[Resource]:
-        """Declare what the release depends on: the clean-up, the issuer's CA, the pull Secret."""
+        """Declare what the release depends on: the clean-up, the issuer's CA, the pull Secret.
+
+        The last two only if the arguments have `oidc.ca` and `registries`.
+        """
         declared: list[Resource] = [self._clean_up(name, first)]
         oidc = self._args.get("oidc")
         if oidc and "ca" in oidc:
@@ -164,7 +167,7 @@ class VirtualCluster(ComponentResource):
         )
 
     def _release(self, name: str, child: ResourceOptions, dependencies: list[Resource]) -> Release:
-        """Declare the vCluster's Helm release, which `name` names too, and what it depends on.
+        """Declare the vCluster's Helm release, called `name`, which does not wait for its objects.
 
         Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
         ends the run later, as `hold_to` says.
@@ -202,12 +205,12 @@ class VirtualCluster(ComponentResource):
 
     @property
     def _timeout_seconds(self) -> int:
-        """The seconds for Helm, and once more for the wait."""
+        """The seconds for Helm, and once more for the wait: `ready_timeout`."""
         return self._args.get("ready_timeout", 600)
 
     @property
     def _wait_environment(self) -> dict[str, Input[str]]:
-        """Environment variables of each probe: what its messages name, and the way to the host."""
+        """Variables of the wait, and of probes inside: what messages name, the way to the host."""
         place = self._args.get("stack_key", self._title)
         return {"PROBE_PLACE": place, **self._host.environment()}
 
@@ -221,7 +224,8 @@ class VirtualCluster(ComponentResource):
         """Declare the wait until the vCluster's API answers.
 
         Helm returns long before the API answers and vCluster writes its Secret (V11), also if other
-        values restart it. The wait prints the server's address and identity.
+        values restart it: the command runs again if a variable changes. The wait prints the
+        server's address and identity, and fails with the refusal of `since_last_wait`.
         """
         pool_labels = [joined("=", label) for label in self._args.get("node_pool", {}).items()]
         return Command(
@@ -277,7 +281,8 @@ class VirtualCluster(ComponentResource):
         It is never replaced: if the provider of a resource is gone because the run that replaced
         both failed halfway, the engine (v3.274) can refresh, remove or create nothing. It is not
         skipped either if the wait failed: with --continue-on-error the engine panics if it skips a
-        provider that exists. So it then gets the last kubeconfig.
+        provider that exists. So it then gets the last kubeconfig, of the output `kubeconfigs`; a
+        comment if there is none.
         """
         last_kubeconfig = deployed.read().output("kubeconfigs", name)
         kubeconfig = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
@@ -286,13 +291,16 @@ class VirtualCluster(ComponentResource):
 
 
 def _namespace(name: str, args: VirtualClusterArgs) -> Input[str]:
-    """The name of the namespace: of a TeamNamespace an Output that waits for its guards."""
+    """The name of the namespace, `team-NAME` by default.
+
+    That of a TeamNamespace is an Output that waits for its guards.
+    """
     namespace = args.get("namespace", f"team-{name}")
     return namespace.name if isinstance(namespace, TeamNamespace) else namespace
 
 
 def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
-    """The arguments with the URL of an external store as a secret."""
+    """The arguments with the URL of an external store as a secret; `store` is {} if absent."""
     store = args.get("store", {})
     if "data_source" in store:
         data_source = Output.secret(store["data_source"])
@@ -301,7 +309,7 @@ def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
 
 
 def _endpoint(access: AccessArgs) -> Input[str]:
-    """HOST, or HOST:PORT of an Ingress or Gateway; "" if the load balancer decides."""
+    """HOST, or HOST:PORT of an Ingress or Gateway, by default 443; "" if the Service decides."""
     host = access.get("host", "")
     if access.get("type") not in ("Ingress", "Gateway"):
         return host
@@ -313,11 +321,12 @@ def _printed(
     secret: KubeconfigSecret,
     since_last_wait: Output[SinceLastWait],
 ) -> Output[dict[str, str]]:
-    """What the wait printed: `server` and `uid` of the vCluster.
+    """What the wait printed: `server` and `uid` of the vCluster, and `kubernetes` if it is known.
 
-    In a preview it is what the last wait printed, with the UID of the vCluster that is there now. A
-    wait that runs again prints only in the update: with an unknown address the preview would show
-    everything inside as replaced, although only another vCluster replaces it.
+    If a wait ended well before, a preview has what that one printed, with the UID of another
+    vCluster that is there now, unless it is refused. A wait that runs again prints only in the
+    update: with an unknown address the preview would show everything inside as replaced, although
+    only another vCluster replaces it.
     """
     last = secret.last_printed()
     if last and is_dry_run():
