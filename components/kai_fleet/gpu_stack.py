@@ -28,7 +28,8 @@ _INSTEAD: Final = (
     "A GPU stack is once on a host: leave GpuStack out, or write provider: none; if only the"
     ' namespace was made before, write use_existing: ["namespace"]'
 )
-# Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
+# Label of its namespace. Its pods mount files and devices of the node, which a cluster-wide Pod
+# Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
 # GKE admits system priority classes only in a namespace with such a quota (gpu-operator#660). It
 # bounds nothing.
@@ -106,9 +107,10 @@ class GpuStack(ComponentResource):
         return what in self._args.get("use_existing", [])
 
     def _refuse_other_namespace(self, name: str) -> None:
-        """Refuse a namespace that another program made. Raises pulumi.RunError.
+        """Refuse a namespace that another program made. Raises as `refuse_others` does.
 
-        A RuntimeClass that exists is not refused: it stays on deletion, whoever made it.
+        Without a chart, or if `use_existing` names the namespace, the host is not asked. A
+        RuntimeClass that exists is not refused: it stays on deletion, whoever made it.
         """
         chart = self._gpu_provider.chart
         if not chart or self._uses_existing("namespace"):
@@ -118,10 +120,10 @@ class GpuStack(ComponentResource):
         refuse_others(self, self._title, [namespace], _INSTEAD)
 
     def _runtime_class(self, name: str, opts: ResourceOptions) -> list[Resource]:
-        """Declare the RuntimeClass, if the provider has one and `use_existing` does not name it.
+        """Declare the RuntimeClass that the chart lacks, unless `use_existing` names it.
 
-        Pods that share GPUs and vClusters need it (V8). It stays on deletion, because others may
-        use it by then.
+        Pods that share GPUs and vClusters need it (V8). By `opts` it stays on deletion, because
+        others may use it by then.
         """
         runtime_class = self._gpu_provider.runtime_class
         if not runtime_class or self._uses_existing("runtimeClass"):
@@ -135,7 +137,7 @@ class GpuStack(ComponentResource):
         return [declared]
 
     def _namespace(self, name: str, opts: ResourceOptions) -> list[Resource]:
-        """Declare the namespace of the chart, unless `use_existing` names it."""
+        """Declare the chart's namespace with PRIVILEGED, unless `use_existing` names it."""
         if self._uses_existing("namespace"):
             return []
         namespace = kubernetes.core.v1.Namespace(
@@ -158,7 +160,7 @@ class GpuStack(ComponentResource):
         return [quota]
 
     def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
-        """Declare the chart's Helm release, and wait until its objects are ready.
+        """Declare the chart's Helm release, which waits 15 minutes for its objects to be ready.
 
         Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
         ends the run later, as `hold_to` says.
@@ -177,7 +179,10 @@ class GpuStack(ComponentResource):
 
 
 def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> Values:
-    """Chart values of a provider for the arguments, with `values` of the arguments over all."""
+    """Chart values of a provider for the arguments, with `values` of the arguments over all.
+
+    A list in `values` replaces a computed one. Raises KeyError for a toleration without a key.
+    """
     return merged(
         provider.in_kind if args.get("in_kind") else {},
         _toleration_values(provider, args.get("tolerations", [])),
@@ -187,7 +192,10 @@ def gpu_values(provider: GpuProvider, args: GpuStackArgs) -> Values:
 
 
 def _toleration_values(provider: GpuProvider, tolerations: Sequence[TolerationArgs]) -> Values:
-    """The chart's tolerations and these: a tainted node without DaemonSets advertises no GPUs."""
+    """The chart's own tolerations of each DaemonSet and, behind them, these; {} without these.
+
+    A tainted node without DaemonSets advertises no GPUs. Raises KeyError for one without a key.
+    """
     if not tolerations:
         return {}
     specs = [toleration_spec(toleration) for toleration in tolerations]
@@ -196,7 +204,7 @@ def _toleration_values(provider: GpuProvider, tolerations: Sequence[TolerationAr
 
 
 def _pull_secret_values(provider: GpuProvider) -> Values:
-    """The pull Secret under each key of the chart that takes one, as a name or as an object."""
+    """A list of the pull Secret under each key that takes one, as a name or as an object."""
     names = [nested(key, [STACK_PULL_SECRET]) for key in provider.pull_names]
     objects = [nested(key, [{"name": STACK_PULL_SECRET}]) for key in provider.pull_objects]
     return merged(*names, *objects)

@@ -104,16 +104,19 @@ class KaiScheduler(ComponentResource):
     def _probe_environment(self) -> ProbeEnvironment:
         """Environment variables by which the probes reach KAI's cluster.
 
-        Raises pulumi.RunError as `connection_of` does.
+        In a vCluster they are the argument, in which `__init__` has put those of `vcluster`. On a
+        host they follow from `kubeconfig` or `context`; raises RunError as `connection_of` does.
         """
         if self._is_inside:
             return self._args["probe_environment"]
         return connection_of(self._title, self._args).environment()
 
     def _refuse_wrong_cluster(self, name: str, provider: ProviderResource | None) -> None:
-        """Refuse KAI for a vCluster without the vCluster's provider, and a second KAI on a host.
+        """Refuse KAI for a vCluster without a provider, and `_host_objects` of others on a host.
 
-        A host on which this stack has a release of KAI is not read. Raises pulumi.RunError.
+        Whose cluster a provider reaches is not checked. `provider` is a new one for the arguments;
+        if it is None, only a provider of the options counts. A host on which this stack has a
+        release of KAI is not read. Raises pulumi.RunError, also as `refuse_others` does.
         """
         if self._is_inside:
             if provider is None and self.get_provider(NAMESPACE) is None:
@@ -127,7 +130,11 @@ class KaiScheduler(ComponentResource):
             refuse_others(self, self._title, _host_objects(name, self._args), _INSTEAD)
 
     def _prerequisites(self, first: ResourceOptions) -> list[Resource]:
-        """Declare what the release depends on: its namespace, a CRD and the pull Secret."""
+        """Declare what the release depends on: its namespace, a CRD and the pull Secret.
+
+        `use_existing` leaves out the namespace and the CRD. Only some versions need the CRD, and
+        without registries there is no Secret.
+        """
         existing = self._args.get("use_existing", [])
         declared = list[Resource]()
         if "namespace" not in existing:
@@ -169,7 +176,7 @@ class KaiScheduler(ComponentResource):
         )
 
     def _release(self, child: ResourceOptions, dependencies: list[Resource]) -> Release:
-        """Declare KAI's Helm release, which a new version upgrades or replaces.
+        """Declare KAI's Helm release, which a new version upgrades or replaces, and log which.
 
         Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
         ends the run later, as `hold_to` says.
@@ -198,11 +205,14 @@ class KaiScheduler(ComponentResource):
 
     @property
     def _timeout_seconds(self) -> int:
-        """The seconds for Helm, and once more for the wait."""
+        """The seconds for Helm, and once more for the wait: `ready_timeout`."""
         return int(self._args.get("ready_timeout", 300))
 
     def _reservation_secret(self, opts: ResourceOptions) -> None:
-        """Declare the pull Secret of the pods that reserve shared GPUs, if there are registries."""
+        """Declare the pull Secret of the pods that reserve shared GPUs, if there are registries.
+
+        It is in the namespace that the argument `values` names for them, else in the chart's.
+        """
         # The chart creates this namespace, and leaves it on uninstall.
         values = self._args.get("values", {})
         namespace = value_at(values, "global.resourceReservation.namespace") or RESERVATIONS
@@ -223,10 +233,11 @@ class KaiScheduler(ComponentResource):
         delete: str | None = None,
         rerun: Sequence[str] = (),
     ) -> Command:
-        """Declare a command that runs these probes with the environment.
+        """Declare a command that runs these probes on KAI's cluster.
 
-        `create`, `update` and `delete` name the probe of that step, as in `kai wait`; None: none.
-        The command is replaced with the release, and if `rerun` changes.
+        `environment` has the variables beside those by which they reach it. `create`, `update` and
+        `delete` name the probe of that step, as in `kai wait`; None: none. The command is replaced
+        with the release, and if `rerun` changes.
         """
         return Command(
             name,
@@ -252,7 +263,8 @@ class KaiScheduler(ComponentResource):
         """Declare the wait until KAI is ready.
 
         A finished release is not a ready KAI (K16): its operator creates the other parts, and the
-        queue webhook refuses every Queue until they run.
+        queue webhook refuses every Queue until they run. The wait runs again with another version,
+        chart or timeout, with a replaced release, and with one that was uninstalled by hand.
         """
         environment: Environment = {
             "KAI_VERSION": self._kai.version,
@@ -275,6 +287,7 @@ class KaiScheduler(ComponentResource):
     def _shards(self, name: str, helm: Release, opts: ResourceOptions) -> None:
         """Declare the command that applies the shards and fairness, if the arguments have any.
 
+        Its deletion takes its fields away again.
         The chart creates the shard `default` and the Config; the command owns single fields of them
         by server-side apply, which Helm's upgrades and the operator leave alone. A Patch resource
         would not be applied again after a release was replaced with its objects, because no input
@@ -315,7 +328,10 @@ class KaiScheduler(ComponentResource):
 
 
 def _joined_environment(base: ProbeEnvironment, more: Environment) -> ProbeEnvironment:
-    """The variables of `base` and `more`; one Output if `base` is one, as in other languages."""
+    """The variables of `base` and, over them, `more`.
+
+    They are one Output if `base` is one, as in other languages.
+    """
     if isinstance(base, Mapping):
         return {**base, **more}
     known = Output.all(base, more)
@@ -323,7 +339,10 @@ def _joined_environment(base: ProbeEnvironment, more: Environment) -> ProbeEnvir
 
 
 def _host_objects(name: str, args: KaiSchedulerArgs) -> list[HostObject]:
-    """Objects on the host that are deleted with the stack; the CRD of a GPU operator stays."""
+    """What deleting the stack deletes on the host: KAI's namespace, and the topologies.
+
+    A namespace in `use_existing` is left out, and so is the CRD of a GPU operator: both stay.
+    """
     objects = []
     if "namespace" not in args.get("use_existing", []):
         path = f"/api/v1/namespaces/{KAI_NAMESPACE}"

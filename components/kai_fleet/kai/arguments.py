@@ -74,7 +74,7 @@ class KaiArgs(TypedDict):
     affinity: NotRequired[Mapping[str, Any]]
     """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
     labels: NotRequired[Mapping[str, Input[str]]]
-    """Labels of its namespaces. Default: none."""
+    """Labels of the namespace of pods that reserve shared GPUs, from KAI v0.16.7. Default: none."""
     registries: NotRequired[Mapping[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
     shards: NotRequired[Mapping[str, ShardArgs]]

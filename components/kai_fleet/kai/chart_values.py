@@ -19,6 +19,9 @@ _RESERVATION_LABELS_SINCE: Final = "v0.16.7"
 def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
     """Chart values of this version for the arguments, with `values` of the arguments over all.
 
+    If `gpu_sharing` is false, its mode does not count. What `_computed` gives replaces arguments.
+    Raises KeyError for a toleration without a key.
+
     Through v0.17 the charts share no GPUs by themselves. Without a RuntimeClass the pods that
     reserve a shared GPU see none if the container runtime's default is not NVIDIA's.
     """
@@ -38,7 +41,10 @@ def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
 
 
 def _computed(release: KaiRelease, args: KaiSchedulerArgs) -> Values:
-    """Values that chart-values.yaml takes in addition to the arguments; it drops empty ones."""
+    """Values that chart-values.yaml takes beside the arguments; it drops empty ones.
+
+    `tolerations` replaces the argument of that name. Labels are there only from v0.16.7 on.
+    """
     computed: Values = {
         "tolerations": [toleration_spec(taint) for taint in args.get("tolerations", [])]
     }
@@ -67,7 +73,9 @@ def _layers(release: KaiRelease, args: KaiSchedulerArgs) -> list[str]:
 def kai_objects(release: KaiRelease, args: KaiSchedulerArgs) -> dict[str, dict[str, Values]]:
     """The `spec` of each SchedulingShard, and of the Config if the chart has no values for it.
 
-    By the resource in KAI's API (`schedulingshards`, `configs`) and the object's name.
+    By the resource in KAI's API (`schedulingshards`, `configs`) and the object's name. `fairshare`
+    is in the spec of every shard, also of `default`, which `shards` may lack. Only with it is there
+    a Config. Outputs in the arguments stay Outputs.
     """
     shards = args.get("shards", {})
     specs = {name: _shard_spec(name, shard) for name, shard in shards.items()}

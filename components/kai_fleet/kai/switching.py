@@ -10,8 +10,10 @@ def replacing_properties(
 ) -> list[str]:
     """Properties of the release whose change replaces it; none if Helm upgrades it in place.
 
-    Log, if the version changes, whether the release is upgraded in place or replaced, and why.
-    `installed` is the version that the stack has; None if it has no release.
+    Log, if the version changes, whether the release is upgraded in place or replaced, and why. They
+    are given without a switch, too: where an upgrade recreates kai-config, other values count.
+    `installed` is the version that the stack has; None if it has no release, or if the stack's
+    state is not readable.
     """
     if installed is not None and installed != version.version:
         why = _log_switch(version, installed, component)
