@@ -11,7 +11,7 @@ REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 def agreed_losses() -> set[str]:
     """The names of the teams, or of the stack, whose resources this run may delete.
 
-    Without the variable it is {""}, which is no team's name.
+    Without the variable it is {""}, which is no team's name. Names of no team are not left out.
     """
     names = os.environ.get(REMOVE_VARIABLE, "").split(",")
     return {name.strip() for name in names}

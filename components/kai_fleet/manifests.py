@@ -39,7 +39,10 @@ def declare_manifests(
 
 
 def _declare(team: str, manifest: Manifest, opts: ResourceOptions) -> Resource:
-    """Declare one object; the data of a Secret are secret in the state, too. Raises KeyError."""
+    """Declare one object; the data of a Secret are secret in the state, too.
+
+    Raises KeyError as `declare_manifests` does.
+    """
     properties = dict(manifest)
     if manifest["kind"] == "Secret":
         for key in {"data", "stringData"} & properties.keys():
@@ -59,7 +62,8 @@ def type_of(manifest: Manifest) -> str:
 def name_of(team: str, manifest: Manifest) -> str:
     """The name of the object's resource: TEAM/NAMESPACE/NAME, or TEAM/NAME without a namespace.
 
-    The kind is not part of it: the resource's type tells it. Raises KeyError without a name.
+    The kind is not part of it: the resource's type tells it. Raises KeyError without `metadata` or
+    a name in it.
     """
     metadata = manifest["metadata"]
     parts = [team]

@@ -55,7 +55,8 @@ def paths_of_marks(value: object) -> Iterator[Path]:
     """Paths in a plain value to texts and keys that contain a mark, in no particular order.
 
     A mapping or list that several paths reach, or that contains itself, as YAML's aliases allow, is
-    searched only once, at one of its paths. Nothing below a marked key is searched.
+    searched only once, at one of its paths. Nothing below a marked key is searched, and no object
+    that is no mapping, list or tuple, such as an Output.
     """
     pending: list[tuple[Path, object]] = [((), value)]
     visited: set[int] = set()

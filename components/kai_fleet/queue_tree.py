@@ -162,6 +162,9 @@ class QueueTree(ComponentResource):
 
 
 class _Queues(pulumi.CustomResource):
+    """All queues of a tree, with `properties` as `_properties` gives them."""
+
+    # Why queues of a shared tree are not as declared, by name; None for another tree.
     refused: Output[dict[str, str] | None]
 
     def __init__(
@@ -174,11 +177,12 @@ class _Queues(pulumi.CustomResource):
 def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]:
     """Properties of the resource with all queues.
 
-    `title` begins messages. `vcluster` in `args` is not read: the caller writes its `cluster` and
-    `kubeconfig` there.
+    `title` begins messages. `vcluster` in `args` is not read: the caller has put its `cluster` and
+    `kubeconfig` into `args`. A property that is None is left out; an Output stays.
 
     Raises:
-        pulumi.RunError: a quantity is invalid, or there is no way to the cluster.
+        pulumi.RunError: there is no way to the cluster, or as `_specs`; with Outputs in the tree
+            that is an error of the Output `queues`.
     """
     connection = connection_of(title, args)
     queues = args["queues"]
@@ -201,7 +205,8 @@ def _specs(title: str, *tree: Any) -> dict[str, Spec]:
     """The specs of a tree, by `specs_of`, which takes the arguments after `title`.
 
     Raises:
-        pulumi.RunError: an invalid quantity, or two queues with one name; `title` begins it.
+        pulumi.RunError: an invalid quantity or weight, or two queues with one name; `title` begins
+            the message.
     """
     try:
         return specs_of(*tree)

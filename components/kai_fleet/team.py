@@ -90,6 +90,7 @@ class Team(ComponentResource):
         super().__init__(TEAM, name, None, component_options(opts))
         check(f"Team {name}", TeamArgs, args, _ALLOWED)
         on_host = self._host_options(name, args, opts)
+        # What workloads depend on: the trees of queues, the vCluster, and the KAI inside.
         self.ready = list[Resource]()
         if "host_queues" in args:
             # The check above has refused a vcluster in them.
@@ -122,7 +123,9 @@ class Team(ComponentResource):
     ) -> ResourceOptions:
         """Declare the namespace, if there is one; return the options of what needs it on the host.
 
-        `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
+        Without one they have the dependencies of `opts`; else the namespace has these, and they
+        depend on it. `vcluster.namespace` stays plain text, which rules read, so depends_on has the
+        order. Raises as TeamNamespace does.
         """
         first = child_options(self, opts)
         namespace_args = args.get("namespace")
@@ -132,8 +135,9 @@ class Team(ComponentResource):
         return depending_on(child_options(self, opts, ordered=False), namespace)
 
     def _guard(self, name: str, args: TeamArgs, inside: ResourceOptions) -> list[Resource]:
-        """Declare the guard of the queues inside the vCluster, if there is one.
+        """Declare the guard of the queues inside the vCluster; [] without the argument `guard`.
 
+        Pods may name the leaves of `queues`, and none without these; `host_queues` are not read.
         Without a KAI inside, GPUs count as shared, and a pod's own PodGroup names no queue.
         """
         guard = args.get("guard")

@@ -28,7 +28,7 @@ class Urn(NamedTuple):
 
 
 def read_urn(urn: str) -> Urn:
-    """Types and name of a URN; one empty type and an empty name if the text is not a URN."""
+    """Types and name of a URN; one empty type and an empty name if the text has no four parts."""
     parts = urn.split("::", 3)
     if len(parts) < 4:
         return Urn(("",), "")
@@ -36,5 +36,5 @@ def read_urn(urn: str) -> Urn:
 
 
 def provider_urn(reference: str) -> str:
-    """The URN in a reference `URN::ID` to a provider; "" if the reference is empty."""
+    """The URN in a reference `URN::ID` to a provider; "" if the text has no `::`."""
     return reference.rpartition("::")[0]

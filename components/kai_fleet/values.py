@@ -57,7 +57,7 @@ def text(value: Any) -> Maybe[str] | None:
 def quoted(value: object) -> str:
     """A value as a YAML string between quotes: `"true"` for a boolean, `"0.5"` for a number.
 
-    Quotes and backslashes in a text are not escaped.
+    Quotes and backslashes in a text are not escaped. None and UNKNOWN have no such text.
     """
     if isinstance(value, bool):
         value = str(value).lower()
@@ -105,7 +105,7 @@ def pairs(value: object) -> Mapping[Any, Any]:
 
 
 def items(value: object) -> Sequence[object]:
-    """The value if it is a list or tuple, else an empty sequence."""
+    """The value if it is a list or tuple, else, for a text or UNKNOWN too, an empty sequence."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return value
     return ()

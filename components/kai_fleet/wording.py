@@ -39,7 +39,10 @@ _ENDLESS: Final = re.compile(r"\S{200,}")
 
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:
-    """The names in their order, but first the one of the first 100 that resembles `name` most."""
+    """The names in their order, but first the one of the first 100 that resembles `name` most.
+
+    If none of these resembles it, by difflib's ratio of 0.6, all stay in their order.
+    """
     close = get_close_matches(name, names[:100], n=1)
     return close + [other for other in names if other not in close]
 
@@ -47,8 +50,8 @@ def nearest_first(name: str, names: Sequence[str]) -> list[str]:
 def spelt_like(key: str, known: Sequence[str]) -> str | None:
     """The known key that the user probably meant by `key`, in any case of letters; else None.
 
-    It is the most similar one, else, for a key of four letters and more, the only one that ends
-    with `key` or with which `key` ends: existingGuards for `guards`.
+    It is the most similar one whose ratio is at least `_ALIKE`, else, for a key of four letters and
+    more, the only one that ends with `key` or with which `key` ends: existingGuards for `guards`.
     """
     by_lower_case = {name.lower(): name for name in known}
     written = key.lower()
@@ -77,7 +80,7 @@ def number_in(value: object, *, whole: bool = True) -> str:
 def on_one_line(message: str) -> str:
     """The message with line breaks and unprintable characters escaped.
 
-    A word of 200 characters or more is cut to 60.
+    A word of 200 characters or more is cut to its first 60 and `…`.
     """
     escaped = "".join(map(_printable, message))
     return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", escaped)
@@ -115,12 +118,18 @@ def with_colours(text: str) -> str:
 
 
 def may_have_controls(json: str) -> bool:
-    """Whether a JSON text may contain control characters: a quick check, True for any doubt."""
+    """Whether strings of a valid JSON text may have control characters: True for any doubt.
+
+    It is a quick check, which misses one of them: a DEL that is not escaped.
+    """
     return not json.isascii() or _ESCAPED.search(json) is not None
 
 
 def json_without_controls(value: Any) -> Any:
-    """A copy of a JSON value without control characters in its keys and strings."""
+    """A copy of a JSON value without control characters in its keys and strings.
+
+    Of two keys that become one the later value counts.
+    """
     if isinstance(value, str):
         return without_controls(value)
     if isinstance(value, list):

@@ -19,7 +19,8 @@ _DASHBOARD: Final = {"grafana_dashboard": "1"}
 class FleetMonitoring(ComponentResource):
     """Monitors, recording rules, alerts and dashboards of a host.
 
-    Adding or removing a team changes nothing in it.
+    Adding or removing a team changes nothing in it. It does not read `certificates` and
+    `scheduler`, and nothing in it waits for the `depends_on` of its options.
 
     Raises:
         pulumi.RunError: an argument is not one that it takes.

@@ -23,7 +23,8 @@ def declare_object(
     """Declare an object of the Prometheus operator as a resource called `resource`.
 
     The object is called `kai-fleet`, so a namespace has one of each `kind`: PodMonitor,
-    ServiceMonitor, PrometheusRule. It has the labels of `args`, and nothing else of these.
+    ServiceMonitor, PrometheusRule. It has the labels of `args`, and nothing else of these:
+    `namespace` stands for theirs, also if it is a team's.
     """
     CustomResource(
         resource,

@@ -34,12 +34,16 @@ Spec: TypeAlias = dict[str, Any]
 
 
 def pod_monitor(args: FleetMonitoringArgs) -> Input[Spec]:
-    """The `spec` of a PodMonitor of the pods in all namespaces."""
+    """The `spec` of a PodMonitor of the KAIs in all namespaces of teams and of the host's KAI."""
     return filled_with_interval("scrape.yaml", args)
 
 
 def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
-    """Groups of recording rules and alerts for all teams. They do not depend on the teams."""
+    """Groups of recording rules and alerts for all teams. They do not depend on the teams.
+
+    The first has facts by which the others are computed. Messages name `stack`. `parent_queues` are
+    those of the host's KAI; `host_kai` only adds that it has to answer.
+    """
     resource = args.get("gpu_resource", "nvidia.com/gpu")
     label = re.sub("[./]", "_", resource)
     groups = filled(
@@ -58,7 +62,11 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
 
 
 def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
-    """Recording rules of one team with what no metric has, such as which queues have children."""
+    """Recording rules of one team with what no metric has, such as which queues have children.
+
+    Without `scheduler` the team has no KAI of its own, and `parent_queues` are not read. [] if the
+    arguments say nothing.
+    """
     facts = list[Rule]()
     if args.get("scheduler"):
         wanted = _fact("scheduler_wanted", scheduler=team, team=team)
@@ -95,7 +103,7 @@ def _support_facts() -> list[Rule]:
 
 
 def _parent_queues(args: MonitoringArgs, scheduler: str, **labels: str) -> list[Rule]:
-    """Rules with the scheduler's queues that have children."""
+    """Rules with the scheduler's queues that have children: `parent_queues`, with these labels."""
     return [
         _fact("parent_queue", scheduler=scheduler, queue=queue, **labels)
         for queue in args.get("parent_queues", [])
@@ -122,7 +130,8 @@ def filled(file: str, **values: object) -> Any:
     """The content of a YAML file beside this module, with its {{Placeholders}} replaced.
 
     Each is replaced by the text of the value of its name, which may be no Output, without quotes of
-    YAML. Raises KeyError for a placeholder without a value.
+    YAML. A value that no placeholder names is not used. Raises KeyError for a placeholder without a
+    value, and yaml.YAMLError if a text makes no YAML.
     """
 
     def value_of(placeholder: re.Match[str]) -> str:

@@ -18,11 +18,13 @@ class TeamMonitoring(ComponentResource):
     """NetworkPolicy for Prometheus, monitor of a vCluster, and recording rules of one team.
 
     The NetworkPolicy is there with `network`; the rules if they say anything; the monitor unless
-    `certificates` is false.
+    `certificates` is false. The caller has checked `args`.
 
     Args:
-        namespace: the team's namespace.
-        inside: options of resources that are deleted with the namespace.
+        name: the team.
+        namespace: the team's namespace; that in `args` is the one of Prometheus.
+        inside: options of resources that are deleted with the namespace, for all that it declares.
+        opts: options of the component alone; its `depends_on` does not count.
     """
 
     def __init__(

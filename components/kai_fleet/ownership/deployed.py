@@ -59,14 +59,15 @@ class Deployed:
         return any(resource.type == kind and resource.name == name for resource in resources)
 
     def store_in(self, team: str) -> ChartStore | None:
-        """The store of a team's vCluster; None if the stack has no release of it."""
+        """The store of a team's vCluster; None if the stack has no release of it in this state."""
         release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
         return store_of(self.values[release]) if release in self.values else None
 
     def last_printed(self, team: str) -> Mapping[str, str]:
         """What the wait for a team's vCluster printed when it last succeeded.
 
-        `server`, `uid`, and `kubernetes` if it was known. Empty if the wait never succeeded.
+        `server`, `uid`, and `kubernetes` if it was known. Empty if the wait never succeeded, or if
+        the state is not `readable`. Raises ValueError if that is no JSON.
         """
         wait = self.commands.get(resource_key(VIRTUAL_CLUSTER, f"{team}-ready"), {})
         printed: dict[str, str] = json.loads(wait.get("stdout") or "{}")
@@ -77,7 +78,8 @@ class Deployed:
 
         What the wait printed when it last succeeded is the version that ran. A failed update leaves
         values in the state that never ran, so they count only if the wait printed no version, as
-        before this version of the program. The default of the chart's version comes last.
+        it did in earlier versions of the program. The default of the chart's version comes last,
+        and only for a version of the release table. Raises as `last_printed` does.
         """
         release = resource_key(VIRTUAL_CLUSTER, f"{team}-release")
         asked_for = kubernetes_of(self.values.get(release))
@@ -136,7 +138,8 @@ def names_of(urns: Iterable[str], kind: str) -> set[str]:
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource belongs to, found among its parents; "" if it is the host's.
+    """The team that a resource belongs to: the nearest of itself and its parents that is a Team or
+    a TeamNamespace; "" if none is, so that it is the host's.
 
     Args:
         parents: the parent's URN of each resource, by the resource's URN.
@@ -150,7 +153,7 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
 
 
 def resource_key(component: str, name: str) -> str:
-    """Key of a resource in Deployed: the type of its parent component and its name.
+    """Key of a resource in Deployed: the type of its parent, "" without one, and its name.
 
     Names alone are ambiguous: release, wait and namespace of team `ml-kai` have the same names as
     those of team `ml`'s KAI.
@@ -197,7 +200,10 @@ def _read_state() -> Outputs | None:
 
 
 def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
-    """The state from URN, type and outputs of each resource."""
+    """The state from URN, type and outputs of each resource, in any order.
+
+    Of releases only those with a version are in `versions`.
+    """
     urns = set[str]()
     by_type = defaultdict[str, dict[str, Outputs]](dict)
     for text, kind, outputs in resources:

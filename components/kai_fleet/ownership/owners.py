@@ -70,8 +70,9 @@ def refuse_others(
 ) -> None:
     """Refuse to go on if one of the objects is on the host and not in this stack's state.
 
-    The first object that decides ends the search. If the host cannot be read, a preview warns. If
-    only the update knows the host, nothing is refused.
+    The first object that decides ends the search. If the host cannot be read, a preview warns, and
+    looks no further. If only the update knows the host, nothing is refused. A state that is not
+    `readable` counts as empty, so that objects of this stack are refused, too.
 
     Args:
         name: type and name of the component, for messages: `HostGuards guards`.
@@ -102,11 +103,11 @@ def require(
     component: ComponentResource, name: str, objects: Sequence[HostObject], instead: str
 ) -> None:
     """Refuse to go on if one of the objects is not on the host; the arguments are those of
-    `refuse_others`.
+    `refuse_others`. The state does not count. If only the update knows the host, none is missing.
 
     Raises:
         pulumi.RunError: an object is missing; or, in an update, the host cannot be read. A preview
-            warns of that.
+            warns of that, and looks no further.
     """
     for host_object in objects:
         answer = _ask(component, host_object.path)
@@ -157,8 +158,8 @@ def _ask(component: ComponentResource, path: str) -> Answer:
 def _access(component: ComponentResource) -> Access:
     """How to reach the host: as the component's Kubernetes provider does.
 
-    Without one as the configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises
-    OSError as `_content` does, and errors of the engine.
+    Without one as the configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises as
+    `_content` does, and errors of the engine.
     """
     settings: pulumi.Config | Mapping[str, str] = pulumi.Config("kubernetes")
     provider = component.get_provider(NAMESPACE)
@@ -175,8 +176,8 @@ def _content(kubeconfig: object) -> object:
     """The content of a provider's kubeconfig.
 
     "" for the user's default one, which Pulumi's Python SDK writes as the path in $KUBECONFIG.
-    Another path is read, which may raise OSError. A value that is no text, such as an Output, is
-    returned as it is.
+    Another path, a line that does not begin with `{`, is read: this raises OSError, and ValueError
+    for a file that is not UTF-8. A value that is no text, such as an Output, is returned as it is.
     """
     if not kubeconfig:
         return ""

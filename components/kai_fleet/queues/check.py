@@ -15,7 +15,7 @@ def check_queues(
     refusal: Input[str],
     opts: ResourceOptions,
 ) -> Resource:
-    """Declare the check that these queues of a shared tree are as declared.
+    """Declare the check `name` that these queues, by name, of a shared tree are as declared.
 
     The update fails here, with `refusal`, unless that is empty. A preview does not.
     """

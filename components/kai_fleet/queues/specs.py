@@ -8,7 +8,7 @@ are left out:
 - `gpu` of a leaf: 0; the leaf gets over-quota only.
 - A queue with children: the sum of the children's quotas.
 - `gpu` of the only top-level queue without a quota: the team's GPUs minus the quotas of the other
-  top-level queues. For a team with several shards this is computed for each shard.
+  top-level queues. With GPUs by shard (`pools`) this is computed for each shard.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class _Share:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the arguments have a quota or a limit that is a number."""
+        """Whether the arguments have a quota or a limit that is a number, 0 among them.
+
+        To be read before `_share_out` sets a limit.
+        """
         return self.written_quota not in (None, UNLIMITED) or self.limit != UNLIMITED
 
     def to_kai(self, weight: float | None) -> dict[str, float]:
@@ -147,7 +150,7 @@ def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
 def mistakes(queues: Queues) -> Iterator[str]:
     """Sentences about queue names that occur twice, and about invalid quantities.
 
-    Outputs are not checked: their values are not known yet.
+    Outputs are not checked, because their values are not known yet, and neither are weights.
     """
     seen = set[str]()
     for name, queue in walk(queues):
@@ -167,7 +170,10 @@ def mistakes(queues: Queues) -> Iterator[str]:
 
 
 def share_of(queue: Queue, resource: str) -> Mapping[str, Any]:
-    """The queue's share of a resource; a plain value in place of a mapping is its quota."""
+    """The queue's share of a resource; a plain value in place of a mapping is its quota.
+
+    {} if the queue has none.
+    """
     share = queue.get(resource)
     if share is None:
         return {}
@@ -185,7 +191,7 @@ def specs_of(
     The arguments are those of `named_specs`.
 
     Raises:
-        ValueError: an invalid quantity, or two queues with one name.
+        ValueError: as `named_specs`, or two queues with one name.
     """
     specs = dict[str, Spec]()
     for name, spec in named_specs(queues, gpus, pools, parent):
@@ -208,10 +214,11 @@ def named_specs(
         gpus: the team's GPUs, the limit of top-level queues without one: a scheduler inside a
             vCluster sees every GPU of its nodes. None: unlimited.
         pools: in place of `gpus`, the GPUs of each shard. A shard that is not named has `gpus`.
-        parent: the queue of another tree that is the parent of the top-level queues.
+            None and {}: `gpus` are those of all shards together.
+        parent: the queue of another tree that is the parent of the top-level queues; None: none.
 
     Raises:
-        ValueError: an invalid quantity.
+        ValueError: an invalid quantity, or a weight that is no number.
     """
     trees = [_read(name, queue, parent) for name, queue in queues.items()]
     for tree in trees:
@@ -251,9 +258,10 @@ def _read_share(queue: Queue, resource: str) -> _Share:
 
 
 def _amount(resource: str, quantity: object) -> float | None:
-    """The quantity in KAI's units, UNLIMITED for `unlimited` and -1; None if there is none.
+    """The quantity in KAI's units; None if there is none.
 
-    It is rounded: CPU to a thousandth of a millicore, memory to 10^6 bytes, GPUs to a millionth.
+    UNLIMITED stands for `unlimited`, -1 and UNLIMITED itself. A number is rounded: CPU to a
+    thousandth of a millicore, memory to 10^6 bytes, GPUs to a millionth.
 
     Raises:
         ValueError: `parse_quantity` refuses it.
@@ -267,7 +275,10 @@ def _amount(resource: str, quantity: object) -> float | None:
 
 
 def _fill_in_quotas(queue: _QueueNode, bounded: frozenset[str]) -> None:
-    """Fill in the quotas of the queue and its descendants.
+    """Fill in the quotas of the queue and its descendants: the written one, else the default.
+
+    A default, as in this module's docstring, is at most the share's limit. The rest of the team's
+    GPUs comes later, from `_share_out`.
 
     `bounded` has the resources with a quota or limit in a queue above.
     """
@@ -292,7 +303,7 @@ def _trees_by_shard(
 ) -> list[tuple[list[_QueueNode], float | None]]:
     """The top-level queues of each shard with its GPUs; without `pools` all of them together.
 
-    The GPUs are None if nothing bounds them.
+    A shard that `pools` lacks has `gpus`. The GPUs are None if nothing bounds them.
     """
     if not pools:
         return [(list(trees), gpus)]
@@ -306,8 +317,9 @@ def _trees_by_shard(
 def _share_out(shares: Sequence[_Share], gpus: float) -> None:
     """Bound top-level GPU shares to these GPUs.
 
-    The only share without a written quota gets the rest, if that is more than its quota. A share
-    without a written limit is limited to the GPUs, or to its quota if that is larger.
+    Quotas have to be filled in. The only share without a written quota gets the rest as its quota,
+    if that is more, up to its limit. A share without a written limit is limited to the GPUs, or to
+    its quota if that is larger; a written limit stays, also above the GPUs.
     """
     open_shares = [share for share in shares if share.written_quota is None]
     if len(open_shares) == 1:
