@@ -41,6 +41,7 @@ _NAMING_A_NODE: Final = [
         "resources": ["persistentvolumeclaims"],
     },
 ]
+# Extended resources that are GPUs or parts of them, or may be, by their name.
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
@@ -71,9 +72,11 @@ def scheduler(args: TeamNamespaceArgs) -> str:
 
 
 def shares_nodes(args: TeamNamespaceArgs) -> bool:
-    """Whether pods of other teams may run on the team's nodes.
+    """Whether the team counts as one that shares nodes with others.
 
-    The rules refuse a team whose scheduler is inside its vCluster and that shares its nodes.
+    Only a team with a pool and its scheduler inside its vCluster does not: with another scheduler
+    its pool makes no difference. The rules refuse a team whose scheduler is inside its vCluster and
+    that shares its nodes.
     """
     return scheduler(args) != "inside" or not args.get("node_pool")
 
@@ -88,10 +91,12 @@ def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
 
     To a policy an Output that resolves to "" is an absent bound, too. Without a bound that permits
     something (`devices`, `tolerations`) nothing of it is permitted; without one that forbids
-    something (`restricted`, `foreignPools`) nothing of it is forbidden.
+    something (`restricted`, `foreignPools`) nothing of it is forbidden. Without `pool` the team
+    shares nodes, and without `sharedNodes` it counts as one that does.
 
     Raises:
         ValueError: As `_ipv4_ranges` does.
+        KeyError: A toleration has no key.
     """
     bounds = {
         "team": team,
@@ -106,7 +111,12 @@ def pod_bounds(team: str, args: TeamNamespaceArgs) -> Bounds:
 
 
 def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
-    """Extended resources and DeviceClasses that pods may request."""
+    """Extended resources and DeviceClasses that pods may request, joined by commas.
+
+    `devices` has the GPU resource first, also if the team has no GPUs, for its quota refuses those;
+    then the others in alphabetical order. `gpus` has those of them that are GPUs by their name, and
+    the GPU resource first, whatever its name.
+    """
     gpu = args.get("gpu_resource", GPU_RESOURCE)
     granted = {*args.get("devices", {}), *args.get("slices", {})}
     other_devices = sorted(granted - {gpu})
@@ -119,7 +129,13 @@ def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
 
 
 def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
-    """Nodes that pods may run on, and taints that they may tolerate."""
+    """Nodes that pods may run on, and taints that they may tolerate.
+
+    `foreignPools` has its pools in their order, with `&` between the labels of one. `sharedNodes`
+    is written as "false", too: policies take an absent one for "true".
+
+    Raises KeyError for a toleration without a key.
+    """
     foreign_pools = args.get("foreign_pools", [])
     tolerations = args.get("tolerations", [])
     return {
@@ -133,7 +149,11 @@ def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
 
 
 def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
-    """The KAI that schedules pods, and the queues and priority classes that pods may name."""
+    """The KAI that schedules pods, and the queues and priority classes that pods may name.
+
+    With the KAI of the host pods get GPUs only by its queues (`queuesOnly`), and `priorities` has
+    KAI's own classes first. Without it there are no `queues`.
+    """
     priorities = isolation(args).get("priority_classes", [])
     bounds: Bounds = {
         "kai": scheduler(args),
@@ -151,7 +171,10 @@ def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
 
 
 def _network_bounds(args: TeamNamespaceArgs) -> Bounds:
-    """Addresses that Services, Endpoints and EndpointSlices may lead to.
+    """Addresses that Endpoints and EndpointSlices may not lead to.
+
+    `endpoints`, which is also set without NetworkPolicies, lifts this, and lets Services be of type
+    ExternalName. With `privateV6` no IPv6 address is public: ranges of IPv6 are not compared.
 
     Raises ValueError as `_ipv4_ranges` does.
     """
@@ -170,7 +193,8 @@ def _ipv4_ranges(cidrs: Iterable[str]) -> str:
     """The first and last address of each IPv4 network as numbers, such as `0-16777215`.
 
     All versions of Kubernetes with ValidatingAdmissionPolicies can compare numbers in CEL, but only
-    newer ones networks. IPv6 networks are left out. Raises ValueError for what is no network.
+    newer ones networks. Ranges have the order of their networks and commas between them. Texts with
+    a colon, as IPv6 networks have, are left out. Raises ValueError for another that is no network.
     """
     ranges = []
     for cidr in cidrs:
@@ -182,7 +206,10 @@ def _ipv4_ranges(cidrs: Iterable[str]) -> str:
 
 
 def _exceptions(args: TeamNamespaceArgs) -> Bounds:
-    """What the platform allows pods and volume claims in addition, and the longest grace period."""
+    """What the platform allows pods and volume claims in addition, and the longest grace period.
+
+    Without the argument `runtime_classes` those without GPUs; with an empty one none.
+    """
     exceptions = isolation(args)
     runtime_classes = exceptions.get("runtime_classes", NO_GPU_CLASSES)
     annotations = [*exceptions.get("annotations", []), *_implied_annotations(args)]
@@ -226,9 +253,10 @@ def without_empty(bounds: Mapping[str, Text]) -> Bounds:
 def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[str, Object]:
     """The bindings of the policy `nodes`, by the last part of their resources' names.
 
-    Each bars the nodes that a label selector of its own selects:
+    That is `nodes-binding`, and for further ones `nodes-binding.1` and so on. Each bars the nodes
+    that a label selector of its own selects:
 
-    - If the team has a pool and its scheduler picks nodes, one binding for each label of the pool
+    - If the team has a pool and its scheduler is inside, one binding for each label of the pool
       bars every node that lacks the label.
     - If the team has no pool, they bar the pools of other teams.
     - Any other team needs none: the node selector of its pods keeps them in its pool.
@@ -290,7 +318,7 @@ def _selector(
 
 
 def _labels(labels: Labels, separator: str = ",") -> Text:
-    """Labels in the order of their keys, such as `a=1,b=2`."""
+    """Labels in the order of their keys, such as `a=1,b=2`; "" for none."""
     pairs = [joined("=", label) for label in sorted(labels.items())]
     return joined(separator, pairs)
 
@@ -303,7 +331,8 @@ def _flag(on: object) -> str:
 def amount(quantity: pulumi.Input[float | str]) -> Text:
     """A quantity as text: a text as it is, of a number the whole part.
 
-    Languages other than Python send every number as a float.
+    Languages other than Python send every number as a float. Raises ValueError or OverflowError for
+    a plain number that is not finite.
     """
     return resolved(_whole_number, quantity)
 
@@ -318,5 +347,8 @@ def sorted_names(names: Iterable[Text]) -> Text:
 
 
 def _image_prefixes(images: Iterable[str]) -> str:
-    """Registry paths, each with a slash at the end: `ghcr.io/kai` does not admit `ghcr.io/kai2`."""
+    """Registry paths with commas between them, each with one slash at the end.
+
+    So `ghcr.io/kai` does not admit `ghcr.io/kai2`.
+    """
     return ",".join(f"{path.rstrip('/')}/" for path in images)

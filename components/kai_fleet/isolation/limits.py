@@ -77,8 +77,9 @@ def _device_amounts(
 ) -> Amounts:
     """The quota of devices and of ResourceClaims.
 
-    GPUs of another vendor and ResourceClaims are 0 unless granted. With a DeviceClass granted,
-    `max_claims` bounds the ResourceClaims.
+    Entire GPUs of NVIDIA and AMD are 0 unless granted, and so are ResourceClaims and their
+    templates. With a DeviceClass granted, `max_claims` bounds the number of each. Any other device
+    that is not granted has no quota: the guard `devices` judges it.
     """
     amounts = _requests(dict.fromkeys(GPU_RESOURCES, 0))
     amounts |= _requests(granted_gpus)
@@ -95,7 +96,10 @@ def _bounded_amounts(
     bound_by_resource: Mapping[str, str],
     bounds: Mapping[str, Quantity | None],
 ) -> Amounts:
-    """The quota of resources, each by its field of BoundsArgs; without those that have no bound."""
+    """The quota of resources, each by its field of BoundsArgs.
+
+    Without the resources whose bound is absent or None.
+    """
     amounts: Amounts = {}
     for resource, field in bound_by_resource.items():
         bound = bounds.get(field)
@@ -117,7 +121,7 @@ def network_policies(team: str, args: TeamNamespaceArgs) -> dict[str, Spec]:
     """The specs of the team's NetworkPolicies, by name: none if the arguments switch them off.
 
     One is for all pods of the namespace, the other adds rules for the vCluster's control plane.
-    Raises ValueError for a text among the internal networks that is no network.
+    Raises ValueError as `_pods_policy` does.
     """
     if not closes_network(args):
         return {}
@@ -129,7 +133,11 @@ def network_policies(team: str, args: TeamNamespaceArgs) -> dict[str, Spec]:
 
 
 def _pods_policy(rules: NetworkArgs) -> Spec:
-    """All pods of the namespace reach each other, DNS, and what the arguments allow."""
+    """All pods of the namespace reach each other, DNS, and what the arguments allow.
+
+    Raises ValueError, if they reach the internet, for a `private` text without a colon that is no
+    network. Other texts are not checked.
+    """
     internal = [*content("limits")["inside"], *rules.get("private", [])]
     # A node's address too: a vCluster's DNS asks the node's server for names from outside, and some
     # clouds serve it at the address of their credentials, which they do not serve at port 53.
@@ -159,8 +167,8 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
 def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     """The vCluster's control plane is reached at its API, and reaches the host's.
 
-    Ingress is from any address. Pods of other teams do not reach it all the same: the egress rules
-    of their own namespace do not let them.
+    An empty list of `api_ports` allows every port. Ingress is from any address. Pods of other teams
+    do not reach it all the same: the egress rules of their own namespace do not let them.
     """
     ports = rules.get("api_ports", _HOST_API_PORTS)
     egress: Spec = {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}
@@ -216,7 +224,7 @@ def _block(cidr: str, excluded: Sequence[str] = ()) -> Spec:
 def _nat64(cidr: str) -> str:
     """An IPv4 network as IPv6 pods reach it through NAT64 (RFC 6052).
 
-    Raises ValueError for what is no IPv4 network.
+    Raises ValueError for what is no network.
     """
     ipv4 = ip_network(cidr, strict=False)
     return f"{_NAT64 + int(ipv4.network_address)}/{96 + ipv4.prefixlen}"

@@ -67,8 +67,9 @@ def policy(
 ) -> Object:
     """A guard's policy as a Kubernetes object.
 
-    A variable without an expression gets the one in shared.yaml. With `bounds` the policy has them
-    as constants; otherwise it reads them from the annotations of the namespace.
+    A variable without an expression gets the one in shared.yaml. With `bounds`, also empty ones,
+    the policy has them as constants; otherwise it reads them from the annotations of the namespace.
+    It is a copy, which the caller may change. Raises FileNotFoundError for what is no guard.
     """
     body: Object = copy.deepcopy(content(guard))
     body["metadata"]["name"] = policy_name(guard, suffix)
@@ -92,7 +93,7 @@ def _cel_map(texts: Mapping[str, str]) -> str:
 
 
 def _cel_string(text: str) -> str:
-    """A string literal of CEL."""
+    """A string literal of CEL for a text without line breaks."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -113,7 +114,7 @@ def binding(
         bound_policy: The name of the policy in the cluster.
         mode: `deny`, `audit` or `warn`; any other text raises KeyError.
         namespace: The only namespace where the policy applies. Default: all.
-        match: Further fields of `matchResources`.
+        match: Further fields of `matchResources`; `namespace` replaces its `namespaceSelector`.
         param_ref: Its `paramRef`.
     """
     spec: Object = {"policyName": bound_policy, "validationActions": _ACTIONS[mode]}
@@ -166,7 +167,7 @@ def declare(
     bindings: Mapping[str, Object],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Declare policies, and bindings that depend on all of them.
+    """Declare policies, and bindings that depend on all of them; return both.
 
     `name` is the prefix of the resources' names; the keys of both mappings are the rest of them.
     """

@@ -59,10 +59,9 @@ def bindings(
 ) -> dict[str, Object]:
     """The bindings of the policy `queues`, by the last part of their resources' names.
 
-    One is for pods, with `mode`, one of `binding`; the other warns clients that apply objects with
-    a pod template.
-    On the host they apply in one namespace, inside a vCluster (whose policies have a suffix)
-    everywhere.
+    One is for pods, with `mode`, one of those of `binding`; the other warns clients that apply
+    objects with a pod template. On the host they apply in one namespace, inside a vCluster (whose
+    policies have a suffix) everywhere: that is `namespace` None. Raises KeyError for another mode.
     """
     queues_policy = policy_name("queues", suffix)
     return {
@@ -90,7 +89,9 @@ def inside(
 ) -> tuple[dict[str, Object], dict[str, Object]]:
     """The policies inside a vCluster with their bounds as constants, and the bindings of these.
 
-    Both are by the last part of their resources' names.
+    Both are by the last part of their resources' names. The guard `outside-queues`, of pods that
+    ask for GPUs without KAI, is left out if `outside` is `allow`; any text but `deny` makes it
+    audit. Raises KeyError for a mode that `binding` does not have.
 
     Args:
         team: The team, whose name ends those of the policies.
@@ -137,8 +138,9 @@ def queue_bounds(
     Args:
         team: The team.
         queues: Leaf queues that pods may name. Messages list the first of them by name.
-        mode: `deny` or `audit`.
-        args: TeamNamespaceArgs or QueueGuardArgs.
+        mode: `deny` or `audit`, for messages: any other text counts as `audit`.
+        args: TeamNamespaceArgs or QueueGuardArgs. Without `queue_prefix` its `foreign_queues` do
+            not count, without `gpu_sharing` GPUs are shared, and `pod_groups` has to be plain.
     """
     prefix = args.get("queue_prefix", "")
     foreign_queues = args.get("foreign_queues", []) if prefix else []
@@ -157,7 +159,7 @@ def queue_bounds(
 
 
 def _allowed_queues(queues: Iterable[str], prefix: str) -> str:
-    """The queues that pods may name, for a message.
+    """The queues that pods may name, for the end of a message: `a, b or c, or a queue named ml-…`.
 
     They are sorted: the engine hands a program its queues in another order than the file has. At
     most twelve are named.

@@ -47,7 +47,8 @@ def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[li
 
     Without `vcluster_version` they are the rules of all versions. If `vcluster_values` are absent,
     too, as for a team with a stack of its own, the values are unknown: then the rules allow every
-    object that a vCluster may sync without a grant of the platform.
+    object that a vCluster may sync without a grant of the platform. A version without values has
+    none set. Raises IndexError for a plain version without a minor number.
     """
     version = args.get("vcluster_version")
     return resolved(_in_namespace, team, version, args.get("vcluster_values"))
@@ -56,7 +57,8 @@ def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[li
 def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
     """The rules of a team stack's account outside the team's namespace.
 
-    It reads nodes. `host_mode`: the team has queues on the host, which it may write.
+    It reads nodes, and the team's namespace `team-TEAM` itself. `host_mode`: the team has queues on
+    the host, which it may write.
     """
     rights = content("rights")
     granted: list[Right] = list(rights["team_stack_on_host"])
@@ -88,8 +90,8 @@ def _in_namespace(
 def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
     """Whether a vCluster with these chart values gets a right; None: the values are unknown.
 
-    It does not if the value at `unless` is false. If the right has `when`, one of the values there
-    has to be on, or the values unknown and the right `unasked`.
+    It does not if the value at `unless` is false, the boolean and not the text. If the right has
+    `when`, one of the values there has to be on, or the values unknown and the right `unasked`.
     """
     if "unless" in right and value_at(values, right["unless"]) is False:
         return False
@@ -103,7 +105,7 @@ def _is_granted(right: Right, values: Mapping[str, object] | None) -> bool:
 def _is_on(value: object) -> bool:
     """Whether a chart value switches a feature on: true, or a number, of replicas, above one.
 
-    Programs in other languages have floats.
+    The text "true" does, too. Programs in other languages have floats.
     """
     if value is True or value == "true":
         return True

@@ -132,7 +132,10 @@ class TeamNamespace(ComponentResource):
         return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
 
     def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
-        """Declare the check of the team's queue, if that is one of a shared tree."""
+        """Declare the check of the team's queues, if those are of a shared tree.
+
+        They are if there is a `queue_refusal`, also an empty one.
+        """
         refusal = self._args.get("queue_refusal")
         if refusal is None:
             return []
@@ -202,7 +205,7 @@ class TeamNamespace(ComponentResource):
         return [*on_host, *inside]
 
     def _queue_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
-        """Declare the bindings of the guard of the host's queues, if the team's pods use them."""
+        """Declare the bindings of the guard of the host's queues, if `is_on_host` says so."""
         if not queue_guard.is_on_host(self._args):
             return []
         mode = self._args.get("guard", "deny")
@@ -234,7 +237,10 @@ def _host_objects(name: str, args: TeamNamespaceArgs) -> list[HostObject]:
 
 
 def namespace_labels(team: str, args: TeamNamespaceArgs) -> dict[str, Input[str]]:
-    """Labels of a team's namespace. Those that policies select win over `labels`."""
+    """Labels of a team's namespace. Those that policies select win over `labels`.
+
+    With isolation off these are only the team's, so that no binding for all teams applies.
+    """
     labels: dict[str, Input[str]] = {**args.get("labels", {}), TEAM_LABEL: team}
     if isolation_level(args) != "off":
         # `restricted` is enforced by the guard: Pod Security's label has no exceptions for KAI.
@@ -247,7 +253,9 @@ def namespace_labels(team: str, args: TeamNamespaceArgs) -> dict[str, Input[str]
 def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
     """Name, labels and annotations of a team's namespace, with the bounds that policies read.
 
-    The bounds come last, so that no other annotation changes them.
+    The bounds come last, so that no other annotation changes them. With isolation off they are only
+    those of the queue guard; otherwise `pod_bounds` win over these. Raises ValueError and KeyError
+    as `pod_bounds` does.
     """
     bounds = dict[str, Input[str]]()
     if queue_guard.is_on_host(args):
@@ -268,7 +276,9 @@ def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
 def _monitoring_args(args: TeamNamespaceArgs) -> TeamMonitoringArgs:
     """The arguments of the team's TeamMonitoring.
 
-    Prometheus scrapes KAI and the vCluster inside the namespace, whose NetworkPolicies keep it out.
+    Prometheus scrapes KAI and the vCluster inside the namespace, whose NetworkPolicies keep it out:
+    `network` says that a policy has to let it in. `host_queues` are the team's if the host's KAI
+    schedules its pods. Raises KeyError without `monitoring`.
     """
     return {
         **args["monitoring"],
@@ -296,7 +306,11 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
 
 
 def _is_network(text: str) -> bool:
-    """Whether the text is a network with its mask, which NetworkPolicies need."""
+    """Whether the text is a network with its mask, which NetworkPolicies need.
+
+    True for a mask as an address, `10.20.0.0/255.255.0.0`, too, and for an address that is not the
+    network's first.
+    """
     try:
         ip_network(text, strict=False)
     except ValueError:

@@ -1,8 +1,9 @@
 """TeamStackAccess: a ServiceAccount on the host for each team with its own stack.
 
-In the team's namespace the account may manage its release and what that leaves, but no quota,
-policy or role: the platform binds the vCluster's rights. Cluster-wide it may write only its queues,
-on a host with a KAI. RBAC cannot restrict their names, so an admission policy does.
+In the team's namespace the account may manage its release and what that leaves, but write no quota,
+policy or role: the platform binds the vCluster's rights. Roles it may delete, as Helm does with
+those of its chart. Cluster-wide it may write only its queues, on a host with a KAI. RBAC cannot
+restrict their names, so an admission policy does.
 """
 
 from collections.abc import Mapping
@@ -126,7 +127,8 @@ def queue_bounds(team: str, access: TeamAccess) -> tuple[Object, Object]:
     The account writes queues named `TEAM` and `TEAM-…` below its parent queue. It writes no queue
     with a foreign name, and none whose name begins with a foreign name and `-`, unless that name is
     `TEAM` itself. The bounds are written in the policy, because queues have no namespace whose
-    annotations could have them. Raises KeyError without a parent queue.
+    annotations could have them. A bound "" means KAI's shard `default` or any number of levels.
+    Raises KeyError without `parent_queue` or `foreign_queues`.
     """
     bounds = {
         "team": team,
