@@ -43,7 +43,8 @@ class ClusterConnection:
     def identity(self) -> pulumi.Input[str]:
         """What identifies the cluster: a hash of the kubeconfig's CA, else the context.
 
-        "" stands for the current context. Without a CA the hash is that of `_authority`.
+        "" stands for the current context. Without a CA it is a hash of the server's URL, and
+        without that of a constant.
 
         The CA stays when credentials or addresses change. A recreated vCluster has another one. The
         hash is no secret.
@@ -67,7 +68,8 @@ def connection_of(component: str, args: Mapping[str, object]) -> ClusterConnecti
     """The connection of a component to its cluster.
 
     The first that is set: the argument `kubeconfig`, the argument `context`, and the configuration
-    `kubernetes:context`. A Kubernetes provider would not do: it does not expose its kubeconfig.
+    `kubernetes:context`. A context "" counts as absent, a kubeconfig "" does not. A Kubernetes
+    provider would not do: it does not expose its kubeconfig.
 
     Args:
         component: Its type and name, for the message: `KaiScheduler ml`.
@@ -95,9 +97,10 @@ def provider_from_args(
     """The option `provider` for a component's children.
 
     It is a new Kubernetes provider called `name` if `args` has `kubeconfig` or `context`, and the
-    component's options have no provider; otherwise None. The new provider has no
-    `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new credentials only
-    update it. Raises pulumi.RunError as `connection_of` does.
+    component's options have no provider; otherwise None. With the argument `probe_environment` it
+    is one for a vCluster, as `inside` says. The new provider has no `cluster_identifier`, so
+    another cluster in the kubeconfig replaces it, and new credentials only update it. Raises
+    pulumi.RunError as `connection_of` does.
     """
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():

@@ -64,7 +64,7 @@ class ClusterAwayError(QueuesError):
 
 
 class SomeQueuesError(QueuesError):
-    """Some queues could not be reconciled; the others are as declared.
+    """Some queues are not as declared; the others are, unless the cluster stopped answering.
 
     `partial` is the protocol's ErrorResourceInitFailed if the tree exists, but not as declared. The
     engine saves the state in it, and tries again at the next update.
@@ -194,7 +194,10 @@ class Queues:
             time.sleep(_POLL_SECONDS)
 
     def _own(self, queues: LiveQueues) -> dict[str, KubeObject]:
-        """The queues of this tree: those with its label, without those that a tenant labelled."""
+        """The queues of this tree: those with its label, without those that a tenant labelled.
+
+        A tenant may have labelled each whose name begins with `TEAM-`, unless the state has it.
+        """
         prefixes = tuple(f"{team}-" for team in self.tenants)
         own = {}
         for name, queue in queues.items():
@@ -244,8 +247,9 @@ class Queues:
     def _refusal(self, queue: KubeObject, spec: Spec) -> str:
         """Why an existing queue cannot belong to this tree; "" if it can.
 
-        A queue with an owner cannot, even with our label: KAI Resource Management takes the queue
-        that is named like a Project, and writes its spec.
+        A default queue of KAI's chart with this spec counts as one that can, but `make` leaves it
+        as it is. Any other queue with an owner cannot, even with our label: KAI Resource Management
+        takes the queue that is named like a Project, and writes its spec.
         """
         owners = queue["metadata"].get("ownerReferences") or []
         tree = _tree_of(queue)

@@ -112,14 +112,14 @@ def _used_fractions(summary: Fields, namespace: str) -> Iterator[tuple[str, floa
 
 
 def size_of(claim: KubeObject) -> float:
-    """The bytes that a claim requests; 0 if it requests none. Raises ValueError."""
+    """The bytes that a claim requests; 0 if it requests none. Raises one of MALFORMED."""
     return float(parse_quantity(value_at(claim.spec, "resources.requests.storage") or 0))
 
 
 def grows(claim: KubeObject) -> bool:
     """Whether a claim requests more bytes than its volume has yet; False without a volume.
 
-    Raises ValueError.
+    Raises one of MALFORMED.
     """
     capacity = value_at(claim.status, "capacity.storage")
     return capacity is not None and size_of(claim) > float(parse_quantity(capacity))

@@ -234,7 +234,7 @@ def _base64(text: str) -> str:
 def address_of(service: Fields, access: str, host: str | None) -> str | None:
     """`HOST:PORT` at which a vCluster is reached; None while its Service has no valid address.
 
-    IPv6 addresses are in brackets.
+    IPv6 addresses are in brackets. The port is that of the first of the Service's ports.
 
     Args:
         service: The vCluster's Service.
@@ -253,7 +253,7 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
         port = ports[0].get("nodePort")
     elif access == "LoadBalancer":
         balancer = _balancer(service)
-        address = (host or balancer) if _is_public_name(balancer) else ""
+        address = (host or balancer) if _is_allowed_address(balancer) else ""
         port = ports[0].get("port")
     else:
         address = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
@@ -275,10 +275,10 @@ def _balancer(service: Fields) -> str:
     return str(first.get("hostname") or first.get("ip") or "")
 
 
-def _is_public_name(name: str) -> bool:
+def _is_allowed_address(name: str) -> bool:
     """Whether it is a DNS name, or a unicast address that is not link-local.
 
-    Clouds have their metadata at link-local addresses.
+    Clouds have their metadata at link-local addresses. Private and loopback addresses are allowed.
     """
     try:
         address = ipaddress.ip_address(name)

@@ -114,7 +114,8 @@ def _message(space: KubeObject, condition: str) -> str:
 def _silent_groups(space: KubeObject, read: Read) -> Iterator[Cause]:
     """API groups that do not answer: Kubernetes deletes no namespace before all of them do.
 
-    The APIServices that the condition names, else all silent ones, else the condition's message.
+    The silent APIServices that the condition names, else all silent ones, at most 20; without any,
+    also if they cannot be read, the condition's message.
     """
     message = _message(space, _DISCOVERY)
     if not message:
@@ -148,7 +149,12 @@ def api_service_cause(item: KubeObject) -> Cause:
 
 
 def _kept_objects(space: KubeObject, read: Read, now: datetime) -> Iterator[Cause]:
-    """Objects that finalizers keep, and pods on nodes that do not answer."""
+    """A cause for each kind with objects that foreign finalizers keep, in the condition's order.
+
+    Before that of pods come the pods on nodes that do not answer, one for each node. At most 20
+    kinds are read. An object counts from 30 seconds after its deletion time on, if its name may
+    stand in a command.
+    """
     message = _message(space, _REMAINING)
     for plural, group in _RESOURCE.findall(message)[:_MOST]:
         objects = _readable(read, group, plural, space.name)
@@ -191,7 +197,11 @@ def _pods_on_silent_nodes(pods: Sequence[KubeObject], read: Read, now: datetime)
 
 
 def _is_late(item: KubeObject, now: datetime) -> bool:
-    """Whether an object's finalizers should be removed by now: it was deleted 30 seconds ago."""
+    """Whether an object's finalizers should be removed by now.
+
+    That is 30 seconds after its deletion time, which follows the grace period. False for an object
+    that is not being deleted.
+    """
     return seconds_since(item["metadata"].get("deletionTimestamp"), now) >= _PATIENCE_SECONDS
 
 
@@ -208,7 +218,8 @@ def _kept_by_itself(space: KubeObject, now: datetime) -> Iterator[Cause]:
 def has_finalizer(item: KubeObject) -> bool:
     """Whether an object has a finalizer that Kubernetes does not remove itself.
 
-    Kubernetes removes those without a domain, and those of `kubernetes.io` and domains below it.
+    Kubernetes removes those without a domain, and those of `kubernetes.io` and domains below it, or
+    of any other domain that ends with this.
     """
     return any("kubernetes.io/" not in name and "/" in name for name in item.finalizers)
 

@@ -34,9 +34,10 @@ class NoGpusError(Exception):
 def add_gpus(config: dict[str, Any]) -> None:
     """Mount the driver's devices, its libraries and nvidia-smi into the GPU node of a config.
 
-    The GPU node is the first worker, or the only node. Changes `config` in place: sets the node's
-    mounts, replacing any, and adds the labels of a GPU node. Raises NoGpusError if there are no
-    devices or no libraries, or if nvidia-smi or ldconfig fails.
+    The GPU node is the second of `nodes`, which is the first worker, or the only node. Changes
+    `config` in place: sets the node's mounts, replacing any, and adds the labels of a GPU node.
+    Raises NoGpusError if there are no devices or no libraries, or if nvidia-smi or ldconfig fails;
+    KeyError without `nodes`.
     """
     folder = f"/usr/lib/{platform.machine()}-linux-gnu"
     mounts = {str(device): f"/dev/{device.name}" for device in _devices()}
@@ -86,8 +87,8 @@ def _labels() -> dict[str, str]:
     """The labels of the GPU node. Raises NoGpusError if nvidia-smi fails.
 
     The device plugin's chart looks for `gpu.present`. `gpu.memory` is the least memory of a GPU, in
-    MiB: without it KAI gives no pod an amount of GPU memory. NVIDIA's feature discovery, which
-    would set it, does not run in kind.
+    MiB, and absent if nvidia-smi prints no number: without it KAI gives no pod an amount of GPU
+    memory. NVIDIA's feature discovery, which would set it, does not run in kind.
     """
     labels = {"nvidia.com/gpu.present": "true"}
     lines = _output(*_MEMORY_QUERY).split()

@@ -56,6 +56,8 @@ class AnswerLimits:
     def take(self, chunk: bytes) -> None:
         """Subtract the bytes and values of a chunk of JSON, before anything is parsed.
 
+        Values are counted by commas and opening brackets, also by those in texts.
+
         Raises UnreachableError after the deadline, or if either limit is exceeded.
         """
         # Each value follows a comma, or is the first in a list or a mapping.

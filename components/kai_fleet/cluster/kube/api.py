@@ -144,6 +144,9 @@ class Api:
     ) -> tuple[Lists, dict[str, RefusedError]]:
         """Objects by kind, and by kind the error of each list that was refused.
 
+        A kind that does not exist counts as refused, with AbsentError, and so does an incomplete
+        list. Each kind is in one of the two mappings, in the order of `paths`.
+
         Args:
             paths: The path of each kind's list. `{}` in it stands for `namespaces/NAMESPACE/`, or
                 for nothing without `namespace`.
@@ -174,7 +177,7 @@ class Api:
         return _parsed(self._ask("POST", path, query, body), self._limits())
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
-        """Patch an object; `kind` is the media type of the patch."""
+        """Patch an object; `kind` is the media type of the patch. An apply creates it if absent."""
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
@@ -273,7 +276,10 @@ def _refusal(response: BaseHTTPResponse, body: bytes) -> RefusedError:
 
 
 def _items(answer: Object) -> object:
-    """The `items` of a list, of whatever type. Raises RefusedError if the list is incomplete."""
+    """The `items` of a list, of whatever type; [] without any.
+
+    Raises RefusedError, with the status 206, if the list is incomplete.
+    """
     metadata = answer.get("metadata")
     if isinstance(metadata, dict) and metadata.get("continue"):
         status = HTTPStatus.PARTIAL_CONTENT

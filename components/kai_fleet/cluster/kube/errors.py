@@ -31,8 +31,9 @@ class UnusableKubeconfigError(UnreachableError):
 class RefusedError(KubeError):
     """The API server answered a request with an error.
 
-    `status` and `reason` are those of HTTP. `message` is the server's own text, "" without one.
-    Both texts are safe to show: one line without control characters, of at most 2000 characters.
+    `status` and `reason` are those of HTTP; without a reason the status stands there. `message` is
+    the server's own text, "" without one. Both texts are safe to show: one line without control
+    characters, of at most 2000 characters.
     """
 
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:

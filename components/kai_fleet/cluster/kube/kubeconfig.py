@@ -194,6 +194,10 @@ def contexts() -> tuple[list[str], str | None]:
 
 
 def _context_names(kubeconfig: ConfigNode) -> list[str]:
+    """The names of the contexts in their order; none if the kubeconfig has no contexts.
+
+    Raises ConfigException for one without a name.
+    """
     return [str(entry["name"]) for entry in kubeconfig.safe_get("contexts") or []]
 
 

@@ -134,7 +134,8 @@ class KubeObject(dict[str, Any]):
     def killed_for_memory(self) -> Iterator["Killed"]:
         """The containers of a pod that the kernel killed for memory, each once.
 
-        A container counts while it runs again, too: its last state is kept.
+        A container counts while it runs again, too: its last state is kept. Init containers do not
+        count.
         """
         for container in self.status.get("containerStatuses") or []:
             for key in ("state", "lastState"):
@@ -148,7 +149,7 @@ class KubeObject(dict[str, Any]):
     def container_messages(self) -> Iterator[str]:
         """What killed a pod's containers, then the message of each last state and state.
 
-        A state without a message yields "".
+        A state without a message yields "". Init containers are left out.
         """
         for killed in self.killed_for_memory:
             yield killed.sentence
@@ -159,7 +160,11 @@ class KubeObject(dict[str, Any]):
 
     @property
     def messages(self) -> Iterator[str]:
-        """All messages in a pod's status; some are ""."""
+        """Messages in a pod's status, the one that says most first; some are "".
+
+        That of the scheduler, those of containers that wait, init ones too, `container_messages`,
+        and that of the pod. Other conditions are not read.
+        """
         yield self.unscheduled
         yield from self.waiting
         yield from self.container_messages
@@ -177,7 +182,10 @@ class KubeObject(dict[str, Any]):
 
     @property
     def containers(self) -> list[Fields]:
-        """The containers of a pod, or of a workload's pod template; init containers first."""
+        """The containers of a pod, or of a workload's pod template; init containers first.
+
+        Ephemeral containers are left out.
+        """
         pod = self.spec.get("template", {}).get("spec") or self.spec
         init_containers = pod.get("initContainers") or []
         return [*init_containers, *(pod.get("containers") or [])]
@@ -198,7 +206,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def rolled_out(self) -> bool:
-        """Whether a workload's rollout is complete.
+        """Whether the rollout of a Deployment or StatefulSet is complete.
 
         All replicas are updated and available, and no old replica is left. Other than for kubectl,
         a workload with 0 replicas is not rolled out.

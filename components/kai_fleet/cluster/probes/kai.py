@@ -58,9 +58,10 @@ def wait() -> None:
 
     KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready.
 
-    Raises UnusableKubeconfigError, and NotReadyError if the chart in KAI_CHART is for another
-    version, if KAI_TIMEOUT seconds are over, if KAI or a ConfigMap of its pods is gone, or as
-    `cluster` does.
+    KAI_CHART is compared without regard to a `v`. Raises UnusableKubeconfigError,
+    UnknownVersionError, one of MALFORMED, and NotReadyError if the chart in KAI_CHART is for
+    another version, if KAI_TIMEOUT seconds are over, if KAI or a ConfigMap of its pods is gone, if
+    a variable is not set, or as `cluster` does.
     """
     version = variable("KAI_VERSION")
     chart = os.environ.get("KAI_CHART")
@@ -72,7 +73,7 @@ def wait() -> None:
     keys = _keys()
 
     def memory_key(pod: KubeObject) -> str:
-        """The key of a pod's memory limit, else of all values."""
+        """The key of a pod's memory limit, else of all values. Raises UnknownVersionError."""
         part = kai(version, untested=True).resources_key(pod.made_by(deployments))
         return f"{keys.values}.{part}" if part else keys.values
 
@@ -159,7 +160,10 @@ def clean_up() -> None:
 
 
 def _webhooks(api: Api) -> Iterator[str]:
-    """A phrase for each webhook whose Service is in KAI's namespace. Raises KubeError."""
+    """A phrase for each webhook whose Service is in KAI's namespace. Raises KubeError.
+
+    It has the name of the webhook's configuration, so some are the same.
+    """
     for kind in ("validating", "mutating"):
         for item in api.list(_WEBHOOKS.format(kind)):
             for hook in item.get("webhooks", []):

@@ -54,7 +54,8 @@ def key(team: str, at: str = "") -> str:
 def pool_key(team: str, at: str = "") -> str:
     """The key of the labels of nodes, as `key` writes it: the team's, or that of a section.
 
-    `at` is the section with a dot: `vcluster.`; "" for the team. Raises KeyError as `key` does.
+    `at` is the section with a dot: `vcluster.`; "" for the team. Raises NotReadyError as `key`
+    does.
     """
     return key(team, f"{at}nodePool")
 
@@ -80,6 +81,7 @@ def reasons(
     Raises:
         NotReadyError: A ConfigMap that a pod mounts is gone.
         KubeError: The cluster does not answer, or does not let a ConfigMap be read.
+        One of MALFORMED: A pod or node is malformed.
         Exception: What `memory_key` raises.
     """
     pods_by_cause: dict[str, list[str]] = {}
@@ -99,7 +101,7 @@ def reasons(
 
 
 def selector(labels: Labels) -> str:
-    """A label selector as kubectl writes it: `a=b,c=d`; "" for no labels."""
+    """A label selector as kubectl writes it, in the order of the labels: `a=b,c=d`; "" for none."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 

@@ -64,10 +64,12 @@ def wait() -> None:
     reached: see `address_of`.
 
     Raises:
-        NotReadyError: VCLUSTER_REFUSAL says why it cannot be ready; VCLUSTER_TIMEOUT seconds are
-            over; or waiting longer cannot help, and the message says what does.
+        NotReadyError: VCLUSTER_REFUSAL says why it cannot be ready; a variable is not set;
+            VCLUSTER_TIMEOUT seconds are over; or waiting longer cannot help, and the message says
+            what does.
         HostFailedError: The host's API server has failed for a minute.
         UnusableKubeconfigError: The host's kubeconfig cannot be used.
+        One of MALFORMED: The Service, or a pod or node, is malformed.
     """
     refusal = os.environ.get("VCLUSTER_REFUSAL")
     if refusal:
@@ -122,7 +124,7 @@ class _Wait:
         self._host_answered = self._begun
 
     def missing(self) -> list[str]:
-        """What the vCluster still lacks, a phrase each; sets `result` when its API answers.
+        """What the vCluster still lacks, a phrase each; adds what it finds to `result`.
 
         Raises:
             NotReadyError: Its Service, control plane or Secret is gone for good, its Secret was
@@ -193,7 +195,8 @@ class _Wait:
     def _require_no_late_secret(self) -> None:
         """Raise NotReadyError if the control plane is Ready, and no Secret is there after a minute.
 
-        The minute begins with this wait. Raises KubeError.
+        The minute begins with this wait; all pods of the control plane have to be Ready. Raises
+        KubeError.
         """
         pods = self._pods()
         is_ready = bool(pods) and all(pod.is_true("Ready") for pod in pods)
@@ -253,7 +256,8 @@ class _Wait:
     def _pool_key(self, pods: list[KubeObject]) -> str:
         """The key of the labels that the pods' nodes have to have.
 
-        The team's, if a pod selects exactly the team's nodes; else the control plane's own.
+        The team's, if a pod selects exactly the team's nodes, with labels in the order of
+        `pool_selector`; else the control plane's own. Raises NotReadyError.
         """
         for pod in pods:
             labels = pod.spec.get("nodeSelector") or {}
@@ -268,7 +272,10 @@ class _Wait:
         return key(self.name, "vcluster.resources")
 
     def warn_without_nodes(self) -> None:
-        """Warn on stderr if no Ready node has the team's labels. A pool may scale from zero."""
+        """Warn on stderr if no Ready node has the team's labels. A pool may scale from zero.
+
+        Without a warning if all nodes are the team's, or if the host does not list them.
+        """
         if not self.pool_selector:
             return
         with suppress(KubeError):
@@ -294,7 +301,7 @@ def _kubernetes(plane: KubeObject) -> str | None:
 
 
 def _unbound(api: Api, path: str, pods: list[KubeObject], setting: str) -> list[str]:
-    """What the first Pending claim of these pods lacks if it names no StorageClass; else nothing.
+    """What the first Pending claim without a StorageClass lacks, as one phrase; else nothing.
 
     Args:
         api: The host.
@@ -340,7 +347,7 @@ def clean_up() -> None:
     namespace that stays, an old volume would bring the old state back. Pods and volumes of others
     stay, unless the platform made the namespace for the team: then all pods and claims go. Returns
     without waiting until the objects are gone. A KubeError is only a warning on stderr, and what is
-    left is not deleted.
+    left is not deleted. Raises NotReadyError if a variable is not set, or as `cluster` does.
     """
     namespace = variable("PODS_NAMESPACE")
     try:

@@ -37,11 +37,11 @@ def cluster() -> Api:
     """A client of the cluster that the environment names.
 
     PROBE_KUBECONFIG is a kubeconfig's content, PROBE_CONTEXT a context's name; the user's defaults
-    replace what is absent. With PROBE_SECRET, `NAMESPACE/vc-TEAM`, they give the host: the client
-    is that of the vCluster at PROBE_SERVER, with the kubeconfig in that Secret.
+    replace what is absent or "". With PROBE_SECRET, `NAMESPACE/vc-TEAM`, they give the host: the
+    client is that of the vCluster at PROBE_SERVER, with the kubeconfig in that Secret.
 
     Raises:
-        NotReadyError: The Secret cannot be read, or was forged.
+        NotReadyError: The Secret cannot be read, or was forged; or PROBE_SERVER is not set.
         UnusableKubeconfigError: The host's kubeconfig cannot be used.
     """
     host = _host()
@@ -142,7 +142,7 @@ def _host() -> Api:
 def control_plane(host: Api, name: str, namespace: str) -> str | None:
     """What kubectl calls a vCluster's control plane; None if it is gone. Raises KubeError.
 
-    It is a statefulset, or a deployment if it has no volume.
+    It is a `statefulset`, or a `deployment` if it has no volume; of both the first.
     """
     for kind in ("statefulset", "deployment"):
         workload = host.find(f"/apis/apps/v1/namespaces/{namespace}/{kind}s/{name}") or {}
