@@ -74,9 +74,10 @@ class Components(ComponentProvider):
 def in_python(hint: object, value: object) -> object:
     """A value from another language as a type hint of Python describes it, at any depth.
 
-    Keys of a TypedDict get Python's spelling; unknown keys keep theirs, and keys with a null are
-    dropped. A whole number becomes an int if the hint says so. Any other value is
-    returned as it is, also one of another type than the hint's.
+    That is below hints of a TypedDict, a Mapping and a Sequence. Keys of a TypedDict get Python's
+    spelling; unknown keys keep theirs, and keys with a null are dropped. A whole number becomes an
+    int if the hint is int. Any other value is returned as it is, also one of another type than the
+    hint's, and one with a hint of several types such as an Input.
     """
     container = typing.get_origin(hint) or hint
     arguments = typing.get_args(hint)

@@ -188,9 +188,10 @@ class _Servicer(ProviderServicer):
 def _make(declared: Values, identity: str, old_queues: Properties) -> State:
     """Reconcile the tree, and return its new state.
 
-    A tree that is not `shared` fails if one queue fails. A `shared` tree succeeds without single
-    queues: `refused` in its state has the reasons by name. A declared queue that is refused is not
-    in the state, so that the next update tries again; one that could not be deleted stays in it.
+    A tree that is not `shared` fails if one queue fails. A `shared` tree fails only if the whole
+    cluster does; otherwise `refused` in its state has the reasons by name. A declared queue that is
+    refused is not in the state, so that the next update tries again; one that could not be deleted
+    stays in it.
 
     Args:
         declared: The inputs.
@@ -238,7 +239,10 @@ def _is_check(urn: str) -> bool:
 
 
 def _checked(declared: Values, *, preview: bool) -> Values:
-    """The inputs of a check. Outside a preview, raises SomeQueuesError with its `refusal`."""
+    """The inputs of a check.
+
+    Raises SomeQueuesError with its `refusal`, if that is not empty, except in a preview.
+    """
     refusal = python_properties(declared).get("refusal")
     if refusal and not preview:
         raise SomeQueuesError(str(refusal))
@@ -328,7 +332,8 @@ def _answer(function: str, arguments: Properties) -> State:
     Errors are part of it, because the engine would reword an exception: `problem` is the message,
     `denied` says that this user may not read the object, `away` that the cluster did not answer.
     Otherwise SECRET has the result of `_secret`; any other function says whether the object at
-    `path` is `there`, with what `_about` tells of it.
+    `path` is `there`, with what `_about` tells of it. Raises KeyError without an argument that
+    SECRET needs.
     """
     if function == SECRET:
         path = "/api/v1/namespaces/{namespace}/secrets/{name}".format_map(arguments)
@@ -356,6 +361,7 @@ def _secret(api: Api, arguments: Properties, secret: Properties | None) -> State
 
     That is the UID as `cluster`; if it does not answer there, the URL by its Service as `server`.
     Either is absent if it cannot be read. Without a Secret there is a `problem` in place of both.
+    Raises KeyError and one of MALFORMED as `_url` does.
     """
     if secret is None:
         return {"problem": "is not there"}
@@ -374,6 +380,8 @@ def _url(api: Api, arguments: Properties) -> str:
     """The URL of a vCluster by its Service; "" if it has none, or cannot be read.
 
     If somebody deletes the Service and creates it again, it gets another node port or balancer.
+    Raises KeyError without one of the arguments `namespace`, `vcluster`, `access` and `host`, of
+    which "" as `host` means none; one of MALFORMED as `address_of` does.
     """
     path = "/api/v1/namespaces/{namespace}/services/{vcluster}"
     try:

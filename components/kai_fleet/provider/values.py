@@ -12,7 +12,9 @@ from kai_fleet.values import whole_numbers
 def python_values(
     struct: Struct, unknown: object = UNKNOWN, secrets: set[str] | None = None
 ) -> dict[str, Any]:
-    """A Struct as plain Python, without marks at any depth; whole numbers are int.
+    """A Struct as plain Python, without marks of secrets and outputs; whole numbers are int.
+
+    Other marks, such as those of assets, stay as keys of their mappings.
 
     Args:
         struct: The properties.
