@@ -82,9 +82,10 @@ class KaiRelease(Release):
     """Values of the chart that this version needs."""
 
     def resources_key(self, deployment: str) -> str:
-        """The dotted chart value for the resources of a Deployment.
+        """The dotted chart value for the resources of a Deployment of KAI.
 
-        "" if the chart has none for it, or if the name is "".
+        "" if the name is "", or for the podgrouper if the chart has none for it. Whether KAI has
+        such a Deployment is not checked.
         """
         name = deployment
         if deployment.startswith("kai-scheduler"):  # of a shard: kai-scheduler-default
@@ -185,7 +186,8 @@ class UnknownVersionError(LookupError):
 def version_key(version: str) -> tuple[tuple[int, ...], bool, list[str]]:
     """What to compare versions by, in semver's order; a text without numbers is the lowest.
 
-    `v0.16.0-rc.1` is below `v0.16.0`, and what follows a `+` does not count.
+    `v0.16.0-rc.1` is below `v0.16.0`, and what follows a `+` does not count. A line such as `v0.16`
+    is below all its versions.
     """
     suffix = version.partition("+")[0].partition("-")[2]
     # With zeros in front of them numbers sort as numbers, and below texts.
@@ -221,7 +223,7 @@ def instead(releases: Mapping[str, Release], version: str) -> str:
     The first of these: the version with the `v` that it lacks, the newest of its line, the
     recommended one, the newest of all. None but the first may have a caveat. For a version that is
     newer than the known ones the text offers `untested: true` as well. `releases` are in ascending
-    order, as in the table.
+    order, as in the table. Raises IndexError if all of them have a caveat.
     """
     if f"v{version}" in releases:
         return f"v{version}"
@@ -278,7 +280,10 @@ def _entry(
     *,
     untested: bool,
 ) -> AnyRelease:
-    """The entry of a version. Raises UnknownVersionError."""
+    """The entry of a version.
+
+    One of `taken_for` gets this version, no support end and no caveat. Raises UnknownVersionError.
+    """
     if version in releases:
         return releases[version]
     known = taken_for(releases, version)

@@ -9,8 +9,9 @@ from kai_fleet.values import UNKNOWN, items, pairs, value_at
 from kai_fleet.wording import listed, spelt_like
 
 Chart = Literal["vcluster", "kai"]
-# The key, the cause and the fix of a value that a team may not set. Cause and fix are "" if the
-# value is not known before the update, so that nothing is decided.
+# The key, the cause and the fix of a value that a team may not set. The cause is a predicate of the
+# values, the fix an imperative. Both are "" if the value is not known before the update, so that
+# nothing is decided.
 Refusal = tuple[str, str, str]
 Tree = dict[str, "Tree"]  # allowed keys; below an empty tree every key is allowed
 READ: Final = table("allowed_values")
@@ -43,8 +44,10 @@ def refusals(
 def unread(values: Mapping[str, object], version: str) -> Iterator[Refusal]:
     """The values that the chart of a KAI version ignores.
 
-    Those are values that only charts of other versions read, and settings of a component, such as
-    `podgruper.resources`, that no version has. Of the former those that are null are left out.
+    Those are values that only charts of other versions read, in the order of the allow-list, then
+    settings of a component, such as `podgruper.resources`, that no version has. Of the former those
+    that are null are left out. One that only the update knows counts as set, and so does each below
+    a mapping that only the update knows.
     """
     for path in _KAI_SPANS:
         if value_at(values, path) is not None and not _is_read(path, version):
@@ -65,7 +68,10 @@ def _without_component(
     components: set[str],
     version: str,
 ) -> Refusal:
-    """The refusal of a setting of a component that no KAI has."""
+    """The refusal of a setting of a component that no KAI has.
+
+    The fix is a key that this version's chart reads, if one is spelt like it, else to drop it.
+    """
     similar = f"{spelt_like(str(name), sorted(components))}.{key}"
     fix = "drop it"
     if similar in _KAI_SPANS and _is_read(similar, version):
@@ -74,7 +80,10 @@ def _without_component(
 
 
 def _is_read(path: str, version: str) -> bool:
-    """Whether the chart of a KAI version reads a path of the allow-list."""
+    """Whether the chart of a KAI version reads a path of the allow-list.
+
+    Raises KeyError for another path.
+    """
     spans = _KAI_SPANS[path]
     return not spans or any(_includes(span, version) for span in spans)
 
@@ -97,7 +106,10 @@ def _unread(path: str, version: str) -> Refusal:
 
 @cache
 def _allowed(chart: Chart, version: str) -> Tree:
-    """The allow-list of a chart as a tree; of KAI's the paths that this version reads."""
+    """The allow-list of a chart as a tree; of KAI's the paths that this version reads.
+
+    Do not change it: it is cached.
+    """
     tree: Tree = {}
     for path in READ[chart]["allowed"]:
         if chart == "kai" and not _is_read(path, version):
@@ -151,7 +163,10 @@ def _refused_below(
 
 
 def _fix(chart: Chart, key: str) -> str:
-    """What to write in place of a value: a key of the stack file if one sets the same."""
+    """What to write in place of a value: a key of the stack file if one sets the same.
+
+    That is the first in the table for a path that is the value's key, above it or below it.
+    """
     for path, stack_key in READ[chart]["instead"].items():
         if f"{key}.".startswith(f"{path}.") or path.startswith(f"{key}."):
             return f"write {stack_key} in the stack file instead, or {_OFF}"
@@ -159,7 +174,10 @@ def _fix(chart: Chart, key: str) -> str:
 
 
 def _refused_text(chart: Chart, text: str, key: str) -> Iterator[Refusal]:
-    """The refusals of a text, or of a name in a mapping, at a key where any value is allowed."""
+    """The refusals of a text, or of a name in a mapping, at a key where any value is allowed.
+
+    None at a key that the table has at `texts`; two for a template of several lines.
+    """
     if key in READ[chart]["texts"]:
         return
     if "{{" in text:

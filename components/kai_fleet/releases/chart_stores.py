@@ -77,8 +77,8 @@ class ChartStore:
 def store_of(values: object) -> ChartStore:
     """The backing store that chart values configure; embedded if they switch none on.
 
-    Of several types that are on, the first counts that vCluster checks. A switch that only the
-    update knows counts as off, and a number of pods as 1.
+    Of several types that are on, the first counts that vCluster checks. A switch is on if it is
+    true, also as a text. One that only the update knows counts as off, and a number of pods as 1.
     """
     store = _store_type(values)
     if store == "etcd":
@@ -99,11 +99,15 @@ def _store_type(values: object) -> str:
 
 
 def _count(values: object, key: str) -> int:
-    """The number at a key; 1 if there is none. A plugin's outputs have no integers."""
+    """The number at a key, its whole part; 1 if there is none, or if it is a text.
+
+    A plugin's outputs have no integers.
+    """
     count = value_at(values, key)
     return int(count) if isinstance(count, int | float) else 1
 
 
 def _claim(values: object, key: str) -> dict[str, Any]:
+    """`storageClass` and `size` of the volume claim at a key, those that are set."""
     claim = pairs(value_at(values, key))
     return {name: claim[name] for name in ("storageClass", "size") if name in claim}

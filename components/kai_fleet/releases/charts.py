@@ -56,7 +56,8 @@ def mismatch(location: str, names: tuple[str, ...], version: str) -> str | None:
     """What is wrong with the location of a chart, as the rest of "a chart which"; None if nothing.
 
     It has to name a chart of one of these names, at this version; "" stands for any version. Only a
-    URL has to say a version. The text repeats nothing of the location, which may have a password.
+    URL has to say a version. A wrong name is told before a wrong version. The text repeats nothing
+    of the location, which may have a password.
     """
     chart = chart_in(location)
     if chart.name not in names:

@@ -10,9 +10,9 @@ _TABLE: Final = table("queue_bounds")
 # The largest quota or limit by resource: cpu in millicores, memory in 10^6 bytes, gpu in GPUs. -1,
 # which means unlimited, is allowed besides.
 MOST: Final[Mapping[str, int]] = _TABLE["most"]
-WEIGHT: Final[int] = _TABLE["weight"]
-PRIORITY: Final[int] = _TABLE["priority"]
-NAME: Final[int] = _TABLE["name"]  # letters
+WEIGHT: Final[int] = _TABLE["weight"]  # the largest overQuotaWeight; the least is 0
+PRIORITY: Final[int] = _TABLE["priority"]  # the largest; the least is 0
+NAME: Final[int] = _TABLE["name"]  # the most characters of a queue's name
 DURATIONS: Final = ("preemptMinRuntime", "reclaimMinRuntime")
 
 
@@ -34,7 +34,10 @@ def _matches(pattern: str, value: object) -> bool:
 
 
 def display_pattern(team: str) -> str:
-    """The regular expression, for Python and CEL, of displayNames of a team's queues."""
+    """The regular expression, for Python and CEL, of displayNames of a team's queues.
+
+    The team's name is taken as it is: no character of one has a meaning in a pattern.
+    """
     return str(_TABLE["display"]).replace("TEAM", team)
 
 

@@ -133,7 +133,7 @@ def registry_place(name: str) -> str:
 def mirrored(mirror: str, place: str) -> str:
     """The place of images in a mirror: below it, at the path that they have in their registry.
 
-    It is the mirror itself for a `place` that is only a host.
+    It is the mirror itself for a `place` that is only a host. `mirror` has no slash at the end.
     """
     path = place.partition("/")[2]
     return f"{mirror}/{path}".removesuffix("/")
