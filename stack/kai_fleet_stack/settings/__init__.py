@@ -1,4 +1,7 @@
-"""A stack's settings: every key of its file, typed, with defaults filled in."""
+"""A stack's settings: every key of its file, typed, with defaults filled in.
+
+Those of a team's own stack are made from its file and from what its platform exports: `team_stack`.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
@@ -78,7 +81,13 @@ class Platform(Strict):
 
 
 class Settings(Defaults, Platform):
-    """One stack: a host cluster, what all teams share on it, and the teams."""
+    """One stack: a host cluster, what all teams share on it, and the teams.
+
+    `model_validate` makes it. The constructor ignores the copy of `_filled_in`, and gives teams
+    without defaults. Then `remember_file` says whose stack it is: without that it is a platform's.
+    `vcluster` and `scheduler` have the stack's defaults as written; teams and grants have them
+    filled in. A team's own stack has one team, and no `team_stacks`, `queues` and `registries`.
+    """
 
     cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
@@ -108,9 +117,11 @@ class Settings(Defaults, Platform):
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """A copy with the stack's defaults in each team, and the mirror's locations in each chart.
+        """A copy with the stack's defaults in teams and grants, and the mirror in sections.
 
-        The mirror's account is added to `registries`, unless they have one for it.
+        Those with the mirror's chart and images are the GPU stack, the host's KAI, and each team's
+        vCluster and KAI. The mirror's account is added to `registries`, unless they have one for
+        it.
         """
         provider = GPU_PROVIDERS[self.gpu.provider]
         teams = {name: self._team(team) for name, team in self.teams.items()}
@@ -132,10 +143,12 @@ class Settings(Defaults, Platform):
     def _mirrored(self, section: Section, chart: str, images: Mapping[str, str]) -> Section:
         """The section with the mirror's chart and images, unless the section sets them itself.
 
-        Unchanged without a mirror, or for a section that installs no chart (`chart` is "").
+        Unchanged without a mirror. A section with a chart of its own gets the images, too.
 
         Args:
-            images: registries of the chart's images, by the chart value that sets them.
+            chart: the chart's name in the mirror; "" for a section that installs none, which is
+                unchanged.
+            images: registries of the chart's images, by the dotted chart value that sets them.
         """
         if self.mirror is None or not chart:
             return section
@@ -150,7 +163,11 @@ class Settings(Defaults, Platform):
         return section.model_copy(update=update)
 
     def _kai(self, kai: Section) -> Section:
-        """A KAI with the mirror's chart and images; unchanged for an unknown version."""
+        """A KAI with the mirror's chart and images.
+
+        A newer version than those of the table has the images of `taken_for`. Unchanged without a
+        version, and for one that is unknown otherwise.
+        """
         version = kai.version or ""
         release = KAI.get(taken_for(KAI, version) or version) if version else None
         if release is None:
@@ -171,33 +188,38 @@ class Settings(Defaults, Platform):
         return team.model_copy(update=update).filled_in_from_pools(self.gpu.resource)
 
     def _grant(self, grant: Grant) -> Grant:
+        """The grant with the stack's defaults of its keys, to which no vCluster belongs."""
         return grant.model_copy(update=self.fields_for_team(grant))
 
-    def _vcluster(self, team: Vcluster) -> Vcluster:
+    def _vcluster(self, of_team: Vcluster) -> Vcluster:
         """A team's vCluster with the stack's defaults; values and groups of both are merged.
 
-        On kind its API has a node port of this machine by default; with a mirror the vCluster has
-        its chart and its images.
+        It has an `access` in any case. On kind that is a NodePort of this machine by default, whose
+        port is not filled in. With a mirror the vCluster has its chart and its images.
         """
         stack = self.vcluster
-        access = (stack.access or Access()).with_fields_of(team.access)
+        access = (stack.access or Access()).with_fields_of(of_team.access)
         kind = self.cluster.kind
         if kind is not None:
             access = kind.access(access)
         update = {
-            "values": merged(stack.values, team.values),
-            "groups": {**stack.groups, **team.groups},
+            "values": merged(stack.values, of_team.values),
+            "groups": {**stack.groups, **of_team.groups},
             "access": access,
         }
-        vcluster = stack.with_fields_of(team).model_copy(update=update)
+        vcluster = stack.with_fields_of(of_team).model_copy(update=update)
         images = {"controlPlane.advanced.defaultImageRegistry": "ghcr.io"}
         return self._mirrored(vcluster, "vcluster", images)
 
     def remember_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
         """These settings, changed in place: with the file's content for key paths.
 
+        To be called before anything asks for mistakes between keys, key paths or the platform.
+
         Args:
-            platform: in a team's own stack, what its platform exports.
+            raw: the keys of the file, without `kai-fleet:`.
+            platform: in a team's own stack, what its platform exports, with its name in `stack`.
+                None makes it a platform's stack.
         """
         self._file = raw
         self._platform = platform
@@ -218,7 +240,10 @@ class Settings(Defaults, Platform):
 
     @property
     def platform_facts(self) -> "Facts | None":
-        """In a team's own stack what its platform exports; None in a platform's stack."""
+        """In a team's own stack what its platform exports; None in a platform's stack.
+
+        None also before `remember_file`.
+        """
         return self._platform
 
     @property
@@ -227,13 +252,17 @@ class Settings(Defaults, Platform):
         return self._platform.stack if self._platform else ""
 
     def granted(self, team: str) -> Granted:
-        """In a team's own stack what its platform grants it; an empty grant in any other case."""
+        """In a team's own stack what its platform grants a team; an empty grant if that is nothing.
+
+        Always an empty one in a platform's stack: `team_stacks` has what that grants.
+        """
         return self._platform.grant_of(team) if self._platform else Granted()
 
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file, or of the grant for its own stack.
 
-        A name that is no team of this stack is taken for that of a grant.
+        In a team's own stack it is `kai-fleet:team` for any name. In a platform's stack a name that
+        is no team is taken for that of a grant.
         """
         if self.platform_facts is not None:
             return "kai-fleet:team"
@@ -243,9 +272,11 @@ class Settings(Defaults, Platform):
     def key_path_of(self, team: str, *keys: str) -> str:
         """The key path at which the file sets a team's value: the team's or the stack's.
 
-        Tries the key and then the sections above it, but not the topmost one: the first that the
-        file has decides, at each step the team's before the stack's. If the file has none of them,
-        and in a team's own stack, it is the team's. Each of `keys` may have dots.
+        It is the path of all `keys`, each of which may have dots. Tries the key and then the
+        sections above it, but not the topmost one: the first that the file has, and not null,
+        decides whose path it is, at each step the team's before the stack's. If the file has none
+        of them, and in a team's own stack, it is the team's. That a scheduler of another mode or an
+        access of another type takes nothing from the stack's does not count here.
         """
         in_team = ".".join((self.team_path(team), *keys))
         if self.platform_facts is not None:
@@ -261,20 +292,29 @@ class Settings(Defaults, Platform):
         return in_team
 
     def team_or_grant(self, team: str) -> TeamSettings | Grant:
-        """A team of this stack, or the grant for its own stack. Raises KeyError for neither."""
+        """A team of this stack, or the grant for its own stack; the team if the name has both.
+
+        Raises KeyError for neither.
+        """
         return self.teams.get(team) or self.team_stacks[team]
 
     @property
     def all_teams(self) -> tuple[str, ...]:
-        """Teams of this stack, and teams that it grants a stack of their own."""
+        """Names of this stack's teams, then of those that it grants a stack of their own.
+
+        A name in both is there twice: a rule refuses it.
+        """
         return (*self.teams, *self.team_stacks)
 
     def scheduler_and_queue_of(self, name: str) -> tuple[str, str | None]:
         """Argument `scheduler` of a team's namespace, and the host's queue that the team uses.
 
-        A team's own stack chooses its mode: without a host KAI it is taken for `inside`, with a
-        granted queue for `host`, else for `none`. The queue is None if none is written or granted;
-        it may be set without mode host. Raises KeyError for no team and no grant.
+        Modes virtual, host and default give `inside`, `host` and `none`. The mode of a team with a
+        grant is not known, as its own stack chooses it: without a host KAI it is taken for
+        `inside`, with a granted queue for `host`, else for `none`. The queue is None if none is
+        written or granted; it may be set without mode host.
+
+        Raises KeyError for no team and no grant.
         """
         team = self.team_or_grant(name)
         if isinstance(team, TeamSettings):
@@ -287,6 +327,8 @@ class Settings(Defaults, Platform):
         """Labels of the nodes for a team's control plane; empty for all nodes.
 
         They are those of its vCluster, else of kai-fleet:vcluster, else of the team's own nodes.
+        With a grant the vCluster's are not known and not read: its own stack has them.
+
         Raises KeyError for no team and no grant.
         """
         team = self.team_or_grant(name)
@@ -296,7 +338,9 @@ class Settings(Defaults, Platform):
     def foreign_pools(self, name: str) -> list[dict[str, str]]:
         """Labels of the nodes that other teams and control planes use, each pool once, sorted.
 
-        Empty for a team with nodes of its own. Raises KeyError for no team and no grant.
+        Others are the teams and grants of this stack. Empty for a team with nodes of its own.
+
+        Raises KeyError for no team and no grant.
         """
         if self.team_or_grant(name).node_pool:
             return []
@@ -311,7 +355,8 @@ class Settings(Defaults, Platform):
     def foreign_queues(self, name: str) -> list[str]:
         """Queues and teams that begin with `NAME-`, the prefix of a team stack's own queues.
 
-        The queue that the team is granted is left out. Raises KeyError for no team and no grant.
+        They are the host's queues, and the teams and grants of this stack, sorted. The queue that
+        the team uses or is granted is left out. Raises KeyError for no team and no grant.
         """
         _, granted = self.scheduler_and_queue_of(name)
         names = {placed.name for placed in walk(self.queues)}
@@ -320,15 +365,17 @@ class Settings(Defaults, Platform):
         return sorted(other for other in names if other.startswith(f"{name}-"))
 
     def volume_classes(self, name: str) -> list[str]:
-        """Classes that a team's claims may name: those granted to it, and that of vClusters.
+        """Classes that a team's claims may name: its `isolation`'s, and that of kai-fleet:vcluster.
 
-        Raises KeyError for no team and no grant.
+        A class that only the team's own vCluster sets is not added. Raises KeyError for no team and
+        no grant.
         """
         return [*self.team_or_grant(name).isolation.volume_classes, *self.vcluster.claim_classes]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.
 
-        KAI reserves every shared GPU under that name.
+        KAI reserves every shared GPU under that name. A mode that its chart values choose does not
+        count here.
         """
         return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED

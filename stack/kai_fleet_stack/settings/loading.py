@@ -24,7 +24,10 @@ from kai_usage import mig
 
 @dataclass(frozen=True)
 class Loaded:
-    """The settings without the wrong keys (None if nothing usable is left), and all mistakes."""
+    """The settings without the wrong keys (None if nothing usable is left), and all mistakes.
+
+    Wrong keys are left out if they are wrong by themselves. Those that do not fit others stay.
+    """
 
     settings: Settings | None
     mistakes: tuple[Finding, ...] = ()
@@ -57,7 +60,15 @@ def with_mistakes_between_keys(settings: Settings | None, in_file: Sequence[Find
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
-    """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them."""
+    """Settings from the `kai-fleet:` keys of a platform's stack file, and all mistakes in them.
+
+    Args:
+        raw: the keys without the prefix, with secrets decrypted or as MASK. `is_team_stack` is
+            false for it: `load_team_stack` reads the others.
+
+    Raises:
+        KeyError, StopIteration: mistakes.yaml lacks words for a mistake.
+    """
     settings, mistakes = model_and_mistakes(Settings, raw)
     if settings is not None:
         settings.remember_file(raw)
@@ -65,7 +76,11 @@ def load(raw: Mapping[str, Any]) -> Loaded:
 
 
 def _between_keys(settings: Settings) -> Mistakes:
-    """All mistakes that show only between keys."""
+    """All mistakes that show only between keys, at paths with `kai-fleet:`.
+
+    One at a key of the stack may be there for several teams. The settings are those after
+    `remember_file`.
+    """
     yield from below("kai-fleet:cluster", settings.cluster.mistakes())
     for name in settings.teams:
         yield from _team_mistakes(settings, name)
@@ -79,7 +94,10 @@ def _between_keys(settings: Settings) -> Mistakes:
 
 
 def _names_of_teams(settings: Settings) -> Mistakes:
-    """Removed teams that are still declared, and workloads for teams that are not."""
+    """Removed teams that are still declared, and workloads for teams that are not.
+
+    Only `teams` counts: a team that moves to a stack of its own is removed and in `team_stacks`.
+    """
     for name in settings.removed:
         if name in settings.teams:  # a later edit that drops it by mistake would delete it
             fix = f"take it out of here, or out of {settings.team_path(name)}"
@@ -92,9 +110,9 @@ def _names_of_teams(settings: Settings) -> Mistakes:
 
 
 def _gpu_resources(settings: Settings) -> Mistakes:
-    """GPUs of teams under another resource than the host's; MIG slices only with NVIDIA's GPUs.
+    """GPUs of teams and grants under another resource than the host's, also if there are 0.
 
-    A number alone is always one of the host's GPUs.
+    With NVIDIA's GPUs MIG slices are the host's, too. A number alone always counts its GPUs.
     """
     resource = settings.gpu.resource
     for name in settings.all_teams:
@@ -112,7 +130,8 @@ def _gpu_resources(settings: Settings) -> Mistakes:
 def _domains(settings: Settings, name: str) -> Mistakes:
     """Keys in a team's labels and annotations whose domain the platform does not list.
 
-    A key that the stack has with the same value is the stack's.
+    A key that the stack has with the same value is the stack's. A key without a domain is in none.
+    Annotations of a vCluster's `access` are judged by a rule.
     """
     team = settings.teams[name]
     notes = (
@@ -130,7 +149,10 @@ def _domains(settings: Settings, name: str) -> Mistakes:
 
 
 def _team_mistakes(settings: Settings, name: str) -> Mistakes:
-    """Mistakes between keys of a team, at the team's path or at the stack's default."""
+    """Mistakes between keys of a team of `teams`.
+
+    They are at the team's path; those of its scheduler and its vCluster where `key_path_of` says.
+    """
     team = settings.teams[name]
     path = settings.team_path(name)
     parent = settings.granted(name).parent_queue if team.scheduler.mode == "host" else None
@@ -149,8 +171,8 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
 def _databases(settings: Settings) -> Mistakes:
     """Databases of more than one vCluster: each would overwrite the objects of the others.
 
-    Of teams with one database all but the first are reported; in a plan, which has MASK for each
-    database, none.
+    One at kai-fleet:vcluster is reported in any case. Of teams with one database, by its URL as
+    written, all but the first are; in a plan, which has MASK for each database, none.
     """
     if settings.vcluster.store.database is not None:
         cause = "is one database for all teams, and each writes over the others' objects"
@@ -169,7 +191,11 @@ def _databases(settings: Settings) -> Mistakes:
 
 
 def _platform_mistakes(settings: Settings) -> Mistakes:
-    """Mistakes between keys that only a platform's stack has."""
+    """Mistakes between keys that only a platform's stack has.
+
+    These are vClusters at closed ports of a kind cluster, no KAI for queues of the host or teams in
+    mode host, shards of those queues, and a guard that lets isolated teams out of them.
+    """
     kind = settings.cluster.kind
     if kind is not None:
         accesses = dict[str, Access]()

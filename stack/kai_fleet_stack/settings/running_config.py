@@ -14,9 +14,10 @@ class RunningConfig(NamedTuple):
     """The `kai-fleet:` keys of the running program.
 
     Args:
-        values: by key, without the prefix.
-        decrypted: keys with encrypted values in them, which the engine has decrypted.
-        mistakes: keys that look like misspelt ones.
+        values: by key, without the prefix, parsed and decrypted.
+        decrypted: keys, without the prefix, with encrypted values in them, which the engine has
+            decrypted.
+        mistakes: what `misspelt` finds among the keys of all namespaces.
     """
 
     values: dict[str, Any]
@@ -25,7 +26,10 @@ class RunningConfig(NamedTuple):
 
 
 def read_config() -> RunningConfig:
-    """Read the Pulumi configuration of the running program."""
+    """Read the Pulumi configuration of the running program; empty if it has none.
+
+    What `pulumi.runtime` was given, as by tests, counts before the environment.
+    """
     raw = pulumi_config.CONFIG.get() or pulumi_config.get_config_env()
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
@@ -35,12 +39,18 @@ def read_config() -> RunningConfig:
 
 
 def values_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `kai-fleet:` keys of a configuration as the engine gives it to programs and packs."""
+    """The `kai-fleet:` keys of a configuration, without the prefix, with parsed values.
+
+    `config` is as the engine gives it to programs and packs: JSON by key with its namespace.
+    """
     return {key: _parsed(value) for key, value in own_keys(config).items()}
 
 
 def _parsed(value: Any) -> Any:
-    """The value in a JSON text, a number for `12`; other texts and values unchanged."""
+    """The value in a JSON text; other texts and values unchanged.
+
+    The engine does not tell the text `12` from a number: it is one here, and `null` is None.
+    """
     try:
         return json.loads(value)
     except (TypeError, ValueError, RecursionError):

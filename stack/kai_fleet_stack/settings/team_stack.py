@@ -72,9 +72,10 @@ class Facts(Platform):
     """What a platform's stack exports for its team stacks.
 
     `stack` is the stack's name and `secret` whether it exports the facts as a secret. It exports
-    neither: `load_team_stack` sets the one, `read_platform` the other. `context` is None if a
-    kubeconfig is used. `registries` are the names of those with credentials in an image pull
-    Secret.
+    neither: `load_team_stack` sets the one, `read_platform` the other. `cluster` is the name of the
+    host cluster, `context` None for one with a kubeconfig or of kind. `registries` are the names of
+    those with credentials in an image pull Secret. `teams` has the grants, by team. Unknown keys
+    are ignored here and in a grant, and refused in sections below.
     """
 
     model_config = LENIENT
@@ -89,7 +90,9 @@ class Facts(Platform):
     def of(cls, settings: Settings) -> Self:
         """The facts of a platform's stack, without secrets: of a mirror only the registry.
 
-        Of the host's KAI they have the version, and the mode in which it does share GPUs.
+        The settings have to be without mistakes: a database at kai-fleet:vcluster, which is one,
+        would stay in the facts. Of the host's KAI they have the version, and the mode in which it
+        does share GPUs, by `sharing_of`.
         """
         platform = {key: getattr(settings, key) for key in Platform.model_fields}
         kai = settings.kai
@@ -107,10 +110,11 @@ class Facts(Platform):
 
     @classmethod
     def read(cls, output: object) -> Self:
-        """The facts in the output `platform`.
+        """The facts in the output `platform`, still without `stack` and `secret`.
 
         Raises:
-            NoPlatformError: the output has another form, of another version of this program.
+            NoPlatformError: the output has another form, of another version of this program, such
+                as a section with a key that this one does not know.
         """
         try:
             # The engine gives integers as floats, which the settings refuse.
@@ -122,7 +126,10 @@ class Facts(Platform):
             ) from None
 
     def output(self) -> dict[str, Any]:
-        """The facts as the output `platform`: by key, only those that are set and not None."""
+        """The facts as the output `platform`: by key, only those that are set and not None.
+
+        So it is at any depth: the defaults of a section are those of the version that reads it.
+        """
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
     def grant_of(self, team: str) -> Granted:
@@ -131,7 +138,10 @@ class Facts(Platform):
 
 
 def _granted(settings: Settings) -> dict[str, Granted]:
-    """The grants of team stacks, with the place of their queues in the host's tree."""
+    """The grants of team stacks, by team, with the place of their queues in the host's tree.
+
+    Without a queue, or with one that the tree lacks, `above` is empty and `shard` None.
+    """
     queues = {queue.name: queue for queue in walk(settings.queues)}
     grants = dict[str, Granted]()
     for name, grant in settings.team_stacks.items():
@@ -143,12 +153,19 @@ def _granted(settings: Settings) -> dict[str, Granted]:
 
 
 def is_team_stack(raw: Mapping[str, object]) -> bool:
-    """Whether the `kai-fleet:` keys of a stack file are those of a team's own stack."""
+    """Whether the `kai-fleet:` keys of a stack file are those of a team's own stack.
+
+    That is decided by `platform` alone, with any value: a file with `team` only is a platform's.
+    `raw` has the keys without the prefix.
+    """
     return "platform" in raw
 
 
 def platform_of(raw: Mapping[str, object]) -> str | None:
-    """The name of the platform's stack in a stack file; None if it has none."""
+    """The name of the platform's stack in a stack file, not validated; None if it is no text.
+
+    `raw` has the keys without `kai-fleet:`.
+    """
     stack = value_at(raw, "platform.stack")
     return stack if isinstance(stack, str) else None
 
@@ -158,6 +175,16 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 
     Mistakes are those in the file, between it and the platform, and between keys. Without the
     platform's facts, or with nothing usable in the file, there are no settings.
+
+    Args:
+        raw: the keys without the prefix, with secrets decrypted or as MASK.
+        facts_of: asked once, for the platform's stack as the file names it, and only if the file
+            has a usable `platform` and `team`. The facts get that name as `stack`.
+
+    Raises:
+        pydantic.ValidationError: the facts have a value that no stack file may have, such as
+            another form of the cluster's name.
+        KeyError, StopIteration: mistakes.yaml lacks words for a mistake.
     """
     file, mistakes = model_and_mistakes(TeamStack, raw)
     if file is None:
@@ -178,9 +205,12 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
 def _settings(file: TeamStack, facts: Facts) -> Settings:
     """The settings of a stack with this one team, which has what the platform grants.
 
-    Every key of a grant replaces the file's, an unset one by its default. A team without a grant
-    gets an empty one, which `_between` reports. Without `cluster` in the file the host is reached
-    by the platform's context.
+    Every key of a grant, which a file cannot have, counts as set, an unset one to its default. A
+    team without a grant gets an empty one, which `_between` reports. Without `cluster` in the file
+    the host is reached by the platform's context. If that is None, nothing reaches the host, which
+    `Cluster.mistakes` reports.
+
+    Raises pydantic.ValidationError for facts with a value that no stack file may have.
     """
     credentials = file.cluster or Credentials(context=facts.context)
     name = file.team.name
@@ -201,7 +231,10 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
 
 
 def _between(file: TeamStack, facts: Facts) -> Mistakes:
-    """The first mistake between the team's file and its platform, at a key below the team."""
+    """The first mistake between the team's file and its platform, at a key below the team.
+
+    Nothing if there is none. The facts have their `stack` already.
+    """
     team = file.team
     where = f"stack {facts.stack}"
     queue = facts.grant_of(team.name).parent_queue
@@ -219,7 +252,9 @@ def _between(file: TeamStack, facts: Facts) -> Mistakes:
 
 
 def read_platform(stack: str) -> Facts:
-    """Ask the engine for the facts that a platform's stack exports.
+    """Ask the engine of the running program for the facts that a platform's stack exports.
+
+    They have their `secret`, and no `stack` yet. A `stack` without a slash is one of this project.
 
     Raises:
         NoPlatformError: the stack cannot be read, exports no platform, or one of another version.
