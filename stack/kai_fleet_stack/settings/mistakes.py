@@ -46,9 +46,10 @@ def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
     """A mistake at a key of a stack file.
 
     Args:
-        path: the key path, for people.
+        path: the key path, for people; the caller has escaped its control characters.
         message: `cause; fix`, or a cause alone; control characters in it are escaped.
-        location: the path in parts, if a key in it may have dots: `acme.io/cost-centre`.
+        location: the path in parts, if a key in it may have dots: `acme.io/cost-centre`. The
+            finding has the last part as its name.
     """
     cause, _, fix = on_one_line(message).partition("; ")
     parts = shown_parts(location) or path.replace(":", ".").split(".")
@@ -72,9 +73,10 @@ def own_keys(config: object) -> dict[str, Any]:
 
 
 def misspelt(keys: Iterable[str]) -> list[Finding]:
-    """Mistakes for keys that no program reads: without a namespace, or with one similar to ours.
+    """Mistakes for keys that are none of ours: without a namespace, or with one similar to ours.
 
-    The engine reads a key without a namespace as one of the project's.
+    The engine reads a key without a namespace as one of the project's; `own_keys` of a file does
+    not. `keys` are those of a whole configuration. A namespace is what is before the last colon.
     """
     mistakes = list[Finding]()
     for key in keys:
@@ -95,7 +97,8 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
     """The model without its wrong keys (None if nothing usable is left), and all mistakes.
 
     Leaving out a wrong key can show more mistakes, which are reported unless they are above or
-    below a key that is wrong already. A text with a mark of Pulumi's protocol is a mistake, too.
+    below a key that is wrong already. A text with a mark of Pulumi's protocol is a mistake, too:
+    these are first. `raw`, the keys without `kai-fleet:`, stays as it is.
 
     Raises:
         IndexError: `raw` is no mapping.
@@ -122,10 +125,10 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
 
 
 def _without(raw: object, locations: Iterable[Location]) -> object | None:
-    """A copy of `raw` without the values at these locations; None if it has none of them.
+    """A copy of `raw` without the values at these locations; None if nothing could be left out.
 
     If the key is absent, or is below a list, the value above it is left out: a list without one of
-    its elements would mean something else.
+    its elements would mean something else. There is none above an absent key of the top.
     """
     rest = copy.deepcopy(raw)
     removed = list[Location]()
@@ -139,7 +142,10 @@ def _without(raw: object, locations: Iterable[Location]) -> object | None:
 
 
 def _remove(value: object, location: Location) -> int:
-    """Remove the deepest mapping value on the way to a location; the number of its keys, or 0."""
+    """Remove in place the deepest value on the way to a location that is in a mapping.
+
+    Gives how many keys of the location lead to it; 0 if the first is absent: nothing is removed.
+    """
     above: dict[str | int, object] | None = None
     depth = 0
     for key in location:
@@ -156,7 +162,8 @@ def _remove(value: object, location: Location) -> int:
 def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
     """Cause and fix for an error of pydantic: `cause; fix`. The first case that fits decides.
 
-    Shows no value at or below a key that may have a secret.
+    Shows no value at or below a key that may have a secret. The text of a validator of ours is
+    shown in any case, so it must not have a secret.
 
     Args:
         error: has at least one key in `loc`.
@@ -224,7 +231,10 @@ def _example(location: Location, model: type[BaseModel]) -> str:
 
 
 def _as_text(key: str | int, value: object) -> str:
-    """How to write a list or a number as the text that its key takes; "" for other values."""
+    """How to write a list, a number or a boolean as the text that its key takes; else "".
+
+    For a list that is its first element, `ml` for an empty one.
+    """
     if isinstance(value, list):
         first = [*value, "ml"][0]
         return f"one text, such as {key}: {_shown(first)}"
@@ -234,13 +244,19 @@ def _as_text(key: str | int, value: object) -> str:
 
 
 def form_of(pattern: str) -> str:
-    """The words for a pattern of a stack file. Raises StopIteration for a pattern without words."""
+    """The words for a pattern of a stack file: the first in mistakes.yaml whose beginning it has.
+
+    Raises StopIteration for a pattern without words.
+    """
     forms: Iterable[tuple[str, str]] = _TEXTS["forms"].items()
     return next(words for beginning, words in forms if pattern.startswith(beginning))
 
 
 def _shown(value: object) -> str:
-    """A value for a message: at most 60 characters, and no content of a mapping or a list."""
+    """A value for a message: at most 60 characters of its repr; no content of a mapping or a list.
+
+    `empty` for None.
+    """
     if value is None:
         return "empty"
     if isinstance(value, dict):

@@ -49,9 +49,9 @@ _MAY_NOT_BE_ENCRYPTED: Final = (
 class Ciphertext:
     """A ciphertext in a stack file.
 
-    `location` is the path to its key, from `NAMESPACE:NAME` on, or only the name of the stack's
-    encryption key. `content` are the bytes that the engine would decrypt, or the text if it is no
-    base64.
+    `file` is the file's name. `location` is the path to its key, from `NAMESPACE:NAME` on, or only
+    the name of the stack's encryption key. `content` are the bytes that the engine would decrypt,
+    of each part between colons, or the text if a part is no base64.
     """
 
     file: str
@@ -65,7 +65,10 @@ class Ciphertext:
 
     @property
     def allowed(self) -> bool:
-        """Whether its key may be encrypted; keys of other namespaces always may."""
+        """Whether its key may be encrypted; keys of other namespaces, or of none, always may.
+
+        True for the stack's encryption key.
+        """
         namespace, colon, name = str(self.location[0]).partition(":")
         if namespace != NAMESPACE or not colon:
             return True
@@ -78,22 +81,26 @@ class Ciphertext:
 
     @property
     def key(self) -> str:
-        """Its key path as `pulumi config set --path` reads it, which is unique."""
+        """Its key path by `_path_of`: unique in the file, unless a top-level key has a dot."""
         return _path_of(self.location)
 
     @property
     def digest(self) -> str:
-        """A digest for the stack's outputs, from which nobody can compute the ciphertext."""
+        """A digest for the stack's outputs, from which nobody can compute the ciphertext.
+
+        It is that of the content alone, so copies have the same one.
+        """
         content = repr(self.content).encode()
         return sha256(content).hexdigest()[:32]
 
     def mistakes_of_copy(self, others: Iterable["Ciphertext"], cause: str) -> Iterator[Finding]:
         """The mistake that the first equal ciphertext at another place is the same.
 
-        Nothing where none is equal, and where `mistakes` reports the key.
+        Nothing where none is equal, and where the key may not be encrypted: `mistakes` reports it.
 
         Args:
-            cause: what is wrong; the path of the other key follows.
+            others: may have this one, too.
+            cause: what is wrong; the path of the other key follows, and its file if it is another.
         """
         for other in others:
             if other == self or other.content != self.content:
@@ -103,7 +110,10 @@ class Ciphertext:
             return
 
     def mistakes_at_key(self, cause: str) -> Iterator[Finding]:
-        """The mistake at its key, with its fix; nothing where `mistakes` reports the key."""
+        """The mistake at its key, with its fix; nothing where the key may not be encrypted.
+
+        `mistakes` reports those. `cause` is what is wrong; why that matters follows.
+        """
         stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
         if self.is_of_stack:
             cause = f"{cause}, and what is encrypted for one stack is for that one"
@@ -117,7 +127,7 @@ class Ciphertext:
 def ciphertexts_of(file: Path) -> list[Ciphertext]:
     """All ciphertexts of a stack file, of any namespace, and then its encryption key.
 
-    Empty if it has no ciphertexts, is absent, or cannot be read.
+    Empty if it has no ciphertexts, is absent, cannot be read or is refused.
     """
     document = yaml_file.mapping(file)
     ciphertexts = [
@@ -135,13 +145,19 @@ def ciphertexts_of(file: Path) -> list[Ciphertext]:
 
 
 def ciphertexts_in_folder(folder: Path) -> list[Ciphertext]:
-    """The ciphertexts and encryption keys of all stack files of a folder."""
+    """The ciphertexts and encryption keys of all stack files of a folder, by the files' names.
+
+    `Pulumi.yaml` is none of them.
+    """
     files = sorted(folder.glob("Pulumi.*.yaml"))
     return list(chain.from_iterable(map(ciphertexts_of, files)))
 
 
 def _leaves(value: Any, location: Location = ()) -> Iterator[tuple[Location, Any]]:
-    """The path and value of each scalar, and of each `{secure: …}`."""
+    """The path and value of each scalar, and of each `{secure: …}`.
+
+    An empty mapping or list has none. `location` is the path to `value`.
+    """
     if isinstance(value, Mapping) and not _is_ciphertext(value):
         for key, inner in value.items():
             yield from _leaves(inner, (*location, key))
@@ -158,7 +174,10 @@ def _is_ciphertext(value: Mapping[str, object]) -> bool:
 
 
 def _content(ciphertext: str) -> tuple[bytes, ...] | str:
-    """The bytes that the engine would decrypt, because several base64 texts stand for the same."""
+    """The bytes that the engine would decrypt, because several base64 texts stand for the same.
+
+    They are those of each part between colons; if a part is no base64 it is the text.
+    """
     try:
         return tuple(b64decode(f"{part}==") for part in ciphertext.split(":"))
     except ValueError:
@@ -170,8 +189,9 @@ def copied_ciphertexts(file: Path) -> Iterator[Finding]:
 
     That is another key of this file, or any key of another stack file in its folder.
 
-    All ciphertexts of Pulumi.yaml are mistakes as well. Ciphertexts at keys that may not be
-    encrypted are left out: `mistakes` reports them.
+    All ciphertexts of Pulumi.yaml in that folder are mistakes as well, and come first. Ciphertexts
+    at keys that may not be encrypted are left out, also as the other place: `mistakes` reports
+    them.
     """
     for secret in ciphertexts_of(file.parent / "Pulumi.yaml"):
         cause = "is encrypted in Pulumi.yaml, which is of every stack"
@@ -186,7 +206,10 @@ def copied_ciphertexts(file: Path) -> Iterator[Finding]:
 
 
 def moved_ciphertexts(before: Iterable[Ciphertext], now: Iterable[Ciphertext]) -> Iterator[Finding]:
-    """Ciphertexts of `now` that `before` has at another key or in another file, not at this one."""
+    """Ciphertexts of `now` that `before` has at another key or in another file, not at this one.
+
+    Those at keys that may not be encrypted are left out: `mistakes` reports them.
+    """
     earlier = list(before)
     for secret in now:
         if secret not in earlier:
@@ -196,8 +219,10 @@ def moved_ciphertexts(before: Iterable[Ciphertext], now: Iterable[Ciphertext]) -
 def ciphertexts_moved_since(known: DigestsByKey, file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file that earlier updates had at another key, and not at this one.
 
+    Those at keys that may not be encrypted are left out: `mistakes` reports them.
+
     Args:
-        known: the stack's output OUTPUT.
+        known: the stack's output OUTPUT; empty if it has none.
     """
     for secret in ciphertexts_of(file):
         if secret.digest in known.get(secret.key, ()):
@@ -210,7 +235,8 @@ def ciphertexts_moved_since(known: DigestsByKey, file: Path) -> Iterator[Finding
 def digests_since(known: DigestsByKey, file: Path) -> dict[str, list[str]]:
     """The output OUTPUT with the digests of a stack file's ciphertexts added in front.
 
-    A key keeps its newest 100 digests, also when the file has it no more. `known` stays as it is.
+    A key keeps its newest 100 digests, also when the file has it no more. `known`, the output of
+    the last update, stays as it is.
     """
     digests_by_key = {key: list(digests) for key, digests in known.items()}
     for secret in ciphertexts_of(file):
@@ -227,10 +253,11 @@ def with_masked_secrets(raw: Mapping[str, Any], decrypted: Set[str], file: Path)
 
     The engine tells only the top-level keys in which something was encrypted. So in those keys
     every value gets MASK that the stack's file does not have in clear, even if it comes in clear
-    from an environment or from `Pulumi.yaml`. Without the file those keys are left out.
+    from an environment or from `Pulumi.yaml`. Without the file those keys are left out; of one that
+    is refused or unreadable, nothing counts as clear.
 
     Args:
-        raw: the values of the `kai-fleet:` keys, decrypted.
+        raw: the values of the `kai-fleet:` keys, decrypted, by key without the prefix.
         decrypted: those of these keys in which something was encrypted.
         file: the stack's file.
     """
@@ -244,9 +271,10 @@ def with_masked_secrets(raw: Mapping[str, Any], decrypted: Set[str], file: Path)
 
 
 def _masked(value: Any, clear: Any) -> Any:
-    """The value with MASK for each part of it that differs from `clear`.
+    """The value with MASK for each part of it that differs from `clear`, the file's value.
 
-    Lists of different lengths are compared as a whole.
+    Values of different types, and lists of different lengths, are compared as a whole. Keys of
+    mappings and None for what is absent in `clear` stay.
     """
     if isinstance(value, Mapping) and isinstance(clear, Mapping):
         return {key: _masked(inner, clear.get(key)) for key, inner in value.items()}
@@ -259,8 +287,11 @@ def _masked(value: Any, clear: Any) -> Any:
 def mistakes(masked: object, stack: str) -> Iterator[Finding]:
     """Ciphertexts at keys that may not be encrypted, and secrets in clear text.
 
+    A key of a secret may be empty or null.
+
     Args:
-        masked: the `kai-fleet:` keys of a file, with MASK in place of ciphertexts.
+        masked: the `kai-fleet:` keys of a file, without the prefix, with MASK in place of
+            ciphertexts. A text that reads like MASK counts as one.
         stack: name of the stack, for the commands in messages.
     """
     for location, value in _leaves(masked):
@@ -276,7 +307,8 @@ def mistakes(masked: object, stack: str) -> Iterator[Finding]:
 def with_command(finding: Finding, stack: str) -> Finding:
     """The finding with the complete command in place of SET_SECRET in its fix, if that has it.
 
-    A registry's name may have dots, so the path to its password is split from both ends.
+    A registry's name may have dots, so the path to its password is split from both ends. `stack`
+    is the stack's name.
     """
     password = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
     location: Location = password.groups() if password else (finding.path,)
@@ -285,7 +317,10 @@ def with_command(finding: Finding, stack: str) -> Finding:
 
 
 def takes_secret(location: Location) -> bool:
-    """Whether the key at this path, without the prefix `kai-fleet:`, takes a secret."""
+    """Whether the key at this path, without the prefix `kai-fleet:`, takes a secret.
+
+    It is enough that it does so in one kind of stack file, a platform's or a team's.
+    """
     if not location or location[-1] not in _KEYS:
         return False
     return any(_takes_secret(location, model) for model in (Settings, TeamStack))
@@ -302,7 +337,8 @@ def _takes_secret(location: Location, model: type[Strict]) -> bool:
 def _encrypt(what: str, location: Location, stack: str) -> str:
     """The fix: to encrypt a value, with the command for it, which selects the stack first.
 
-    `what` is the value in words, such as `it anew`. `location` begins with the namespace.
+    `what` is the value in words, such as `it anew`. `location` begins with `NAMESPACE:NAME`. A
+    quote in a key is not escaped for the shell.
     """
     create = f"pulumi stack select --create {stack}"
     command = f"{create} && pulumi config set --secret --path '{_path_of(location)}'"
@@ -310,7 +346,10 @@ def _encrypt(what: str, location: Location, stack: str) -> str:
 
 
 def _path_of(location: Location) -> str:
-    """A path as `pulumi config set --path` reads it."""
+    """A path as `pulumi config set --path` reads it, unless it has an index of a list.
+
+    That is written like a key: `.0`. The first element stays as it is.
+    """
     return f"{location[0]}{''.join(_step(str(key)) for key in location[1:])}"
 
 
