@@ -55,8 +55,9 @@ def _object(manifest: Manifest) -> Manifest:
     """The manifest as it is.
 
     Raises:
-        ValueError: a part that becomes type or name of the resource, or a top-level field's name,
-            has another form than in Kubernetes, or an annotation is one that the plugin acts on.
+        ValueError: a part that becomes type or name of the resource is absent; it, or a top-level
+            field's name, has another form than in Kubernetes; or an annotation is one that the
+            plugin acts on.
     """
     if not all(isinstance(get(manifest, *path), str) for path in _NEEDED):
         raise ValueError("is no Kubernetes object; write apiVersion, kind and metadata.name")
@@ -68,7 +69,8 @@ def _object(manifest: Manifest) -> Manifest:
 def _refuse_type(manifest: Manifest) -> None:
     """Raise ValueError if the apiVersion, the kind or a field is none of a Kubernetes object.
 
-    Of fields only the form of top-level names counts. The kinds of lists and patches are refused.
+    Of fields only the form of top-level names counts. Kinds that end with List or Patch are
+    refused, those of custom resources too. apiVersion and kind are texts already.
     """
     version = manifest["apiVersion"]
     kind = manifest["kind"]
@@ -88,7 +90,10 @@ def _refuse_type(manifest: Manifest) -> None:
 
 
 def _refuse_metadata(manifest: Manifest) -> None:
-    """Raise ValueError for a name or namespace of another form, and for a plugin's annotation."""
+    """Raise ValueError for a name or namespace of another form, and for a plugin's annotation.
+
+    apiVersion and name are texts already. A namespace may be absent, and not null.
+    """
     version = manifest["apiVersion"]
     metadata = manifest["metadata"]
     if not _is_name(metadata["name"], version.rpartition("/")[0]):
@@ -115,7 +120,7 @@ def _shown(value: object) -> str:
 
 
 def _by_path(paths: object) -> dict[str, str]:
-    """The paths of a list, each as its own key. Raises ValueError if it is no list of texts."""
+    """The paths of a list by themselves, each once. Raises ValueError if it is no list of texts."""
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         raise ValueError("is no list of files; write [workloads/train.yaml]")
     return {path: path for path in paths}

@@ -62,7 +62,7 @@ class RefusedYamlError(ValueError):
 
 
 def load(text: str) -> Any:
-    """The value of a text with one document; None for an empty text.
+    """The value of a text with one document; None for an empty text, as for null.
 
     Raises:
         RefusedYamlError: as for `load_all`, or the text has several documents.
@@ -78,9 +78,10 @@ def load_all(text: str) -> list[Any]:
 
     Raises:
         RefusedYamlError: the text is no YAML; is longer than 8 Mi characters; has a tag, a key that
-            is no text or twice in a mapping, an alias without an anchor above it, a control
-            character, a mark of Pulumi's protocol, or a scalar that other readers take for another
-            value; has more than 200 levels; or stands for more than a million values.
+            is no text or twice in a mapping, a `<<` in quotes or without a mapping, an alias
+            without a complete value above it, a control character, a mark of Pulumi's protocol, or
+            a scalar that other readers take for another value; has more than 200 levels; or stands
+            for more than a million values.
     """
     if len(text) > MOST_BYTES:
         most = f"{MOST_BYTES >> 20} MiB"
@@ -127,7 +128,8 @@ class _Loader(Composer, yaml.CSafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """The next value. An alias to a value that it is inside of is refused: it has no end.
 
-        Raises RefusedYamlError for such an alias, one without an anchor, a tag, and beyond a bound.
+        Raises RefusedYamlError for such an alias, one without an anchor, a tag, beyond a bound, and
+        for what `compose_scalar_node` and `compose_mapping_node` refuse.
         """
         event: Any = self.peek_event()
         mark: yaml.Mark = event.start_mark
@@ -165,7 +167,11 @@ class _Loader(Composer, yaml.CSafeLoader):
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
-        """A scalar that all readers take for the same value. Raises RefusedYamlError for others."""
+        """A scalar that all readers take for the same value.
+
+        Raises RefusedYamlError for others, and for a control character or a mark of Pulumi's
+        protocol, also in quotes.
+        """
         node = super().compose_scalar_node(anchor)
         text: str = node.value
         is_plain = not node.style
@@ -225,9 +231,9 @@ def read_named_file(name: str, read: Callable[[str], T]) -> T:
         read: gets the whole text, and raises ValueError to refuse it.
 
     Raises:
-        ValueError: the file is not below the project's folder, is not called .yaml or .yml, is
-            absent or cannot be read, or `read` raises ValueError. The message is a predicate:
-            `names NAME, ` and why.
+        ValueError: the file, after links, is not below the project's folder or not called .yaml or
+            .yml; it is absent or cannot be read; or `read` raises ValueError. The message is a
+            predicate: `names NAME, ` and why.
     """
     try:
         path = (ROOT / name.partition("\0")[0]).resolve()
@@ -245,6 +251,8 @@ def read_named_file(name: str, read: Callable[[str], T]) -> T:
 
 def read_tree(queues: object) -> object:
     """The value of a `queues:` key: a text is the path of a file, whose value is returned.
+
+    That is None for an empty file. Other values are unchanged, and not validated.
 
     Raises:
         ValueError: the file cannot be read or is refused.

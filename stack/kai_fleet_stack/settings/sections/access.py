@@ -41,7 +41,8 @@ RegistryName = Annotated[
 def _is_no_password(text: str) -> bool:
     """Whether the text is a kubeconfig, a URL or a file other than a Google service account's JSON.
 
-    Raises ValueError for a text that only begins like JSON.
+    Any text with `://`, or of several lines, is taken for one of them. Raises ValueError for a text
+    that only begins like a JSON object.
     """
     if text.lstrip().startswith("{"):
         return str(json.loads(text).get("type")) != "service_account"
@@ -115,7 +116,10 @@ class Access(Strict):
 
     @property
     def endpoint(self) -> str:
-        """The host for the kubeconfig, behind a proxy with the port; "" if no host is set."""
+        """The host for the kubeconfig, behind a proxy with the port, by default 443.
+
+        "" if no host is set. A NodePort's port is not in it.
+        """
         if self.host is None:
             return ""
         if self.routes_by_hostname:
@@ -123,13 +127,19 @@ class Access(Strict):
         return self.host
 
     def with_fields_of(self, team: Self | None) -> Self:
-        """The stack's access with the keys of a team over it; a team's of another type alone."""
+        """The stack's access with the keys of a team over it; a team's of another type alone.
+
+        A stack without a type counts as LoadBalancer here, also on kind. Unchanged for None.
+        """
         if team is not None and team.set_fields.get("type", self.type) != self.type:
             return team
         return super().with_fields_of(team)
 
     def mistakes(self) -> Mistakes:
-        """Keys that the type requires and that are missing or wrong, or that it does not read."""
+        """Keys that the type requires and that are missing or wrong, or that it does not read.
+
+        To be called after the stack's and kind's defaults are filled in.
+        """
         yield from self.useless("type", _TYPES_BY_KEY)
         if self.type == "NodePort" and self.host is None:
             yield "host", "is missing: a NodePort is reached at a node; write its name or address"
@@ -164,20 +174,28 @@ class Kind(Strict):
         return range(FIRST_NODE_PORT, FIRST_NODE_PORT + self.node_ports)
 
     def access(self, of_team: Access) -> Access:
-        """A team's access, with NodePort as the default type.
+        """A team's access, after the stack's keys are in it, with NodePort as the default type.
 
-        A NodePort has this machine as its host, unless the team sets another.
+        A NodePort has this machine as its host, unless a host is set. Its port stays unset: each
+        team writes one of `ports`. What is filled in counts as set.
         """
         defaults = {"type": "NodePort"}
         if of_team.set_fields.get("type", "NodePort") == "NodePort":
             defaults["host"] = HERE
         return Access(**{**defaults, **of_team.set_fields})
 
-    def unreachable(self, teams: Mapping[str, Access]) -> Mistakes:
-        """Teams whose vCluster has this machine as its host but no open port: (team, sentence)."""
-        taken = {access.port for access in teams.values()}
+    def unreachable(self, accesses: Mapping[str, Access]) -> Mistakes:
+        """Teams whose vCluster has this machine as its host but no open port: (team, sentence).
+
+        The host counts with any type of access. Each sentence offers another port that is free, as
+        long as there is one. Two teams with the same port are no mistake here.
+
+        Args:
+            accesses: by team, after `access`.
+        """
+        taken = {access.port for access in accesses.values()}
         spare = [port for port in self.ports if port not in taken]
-        for team, access in teams.items():
+        for team, access in accesses.items():
             if access.host not in (HERE, "localhost") or access.port in self.ports:
                 continue
             fix = f"write port: {spare.pop(0)}" if spare else "set kind.nodePorts higher"
@@ -205,7 +223,10 @@ class Cluster(Credentials):
     """A kind cluster on this machine, created and deleted with the stack."""
 
     def mistakes(self) -> Mistakes:
-        """No way to reach the cluster, or more than one."""
+        """No way to reach the cluster, or more than one, at `context`.
+
+        A team's own stack gets the same words, although its file has no `kind`.
+        """
         ways = [self.context, self.kubeconfig, self.kind]
         if ways.count(None) != 2:
             cause = "is needed, or kubeconfig, or kind, and only one of them"

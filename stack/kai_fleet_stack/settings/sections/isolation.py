@@ -120,7 +120,8 @@ class Guard(Strict):
     def outside(self, queues: Sequence[str]) -> str:
         """`deny`, `warn` or `allow` for pods that request GPUs without KAI.
 
-        Without queues it is `allow`. Mode `audit` turns `deny` into `warn`.
+        Without `queues`, the names of a team's own, it is `allow`. Mode `audit` turns `deny` into
+        `warn`. Mode `off` changes nothing: its guard is not there.
         """
         if not queues:
             return "allow"

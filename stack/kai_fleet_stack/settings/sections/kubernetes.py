@@ -21,10 +21,11 @@ _FORMS: Final = (
 def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
     """Two types for a quantity that is 0 or from `least` to `most`, in cores, bytes or GPUs.
 
-    Both keep the quantity as it is written, because components convert it.
+    Both keep the quantity as it is written, because components convert it. Both refuse null.
 
     Args:
-        example: the unit and examples, for messages and the schema.
+        example: the unit and examples, for messages and the schema. The first word is the unit.
+        most: in that unit, as is `least`.
 
     Returns:
         The type for a queue, which may be unlimited, and the type for a bound, which is a text.
@@ -42,10 +43,12 @@ def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
             raise ValueError(f"{value} is {amount:,f} {unit}; write {write}")
 
     def for_bound(value: object) -> str:
+        """The quantity as a text. Raises ValueError for another value."""
         refuse_other(value, example)
         return str(value)
 
     def for_queue(value: object) -> object:
+        """The value: a quantity, or one that means unlimited. Raises ValueError for another."""
         if not means_unlimited(value):
             refuse_other(value, or_unlimited)
         return value
@@ -72,7 +75,10 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 def _is_no_network(text: str) -> bool:
-    """Never true: ip_network raises ValueError for a text that is no network."""
+    """Never true: ip_network raises ValueError for a text that is no network.
+
+    An address with bits behind its mask is one, too: 10.20.0.1/16.
+    """
     return not ip_network(text, strict=False)
 
 
@@ -112,7 +118,10 @@ _READ_BY_CHART: Final = ("app", "chart", "release", "heritage")
 
 
 def _is_read_by_programs(key: str) -> bool:
-    """Whether a cluster or vCluster's chart acts on labels and annotations with this key."""
+    """Whether a cluster or vCluster's chart acts on labels and annotations with this key.
+
+    A key with a domain is judged by that alone.
+    """
     domain = key.rpartition("/")[0]
     return key in _READ_BY_CHART or f".{domain}".endswith(_READ_BY_PROGRAMS)
 

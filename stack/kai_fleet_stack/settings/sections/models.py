@@ -87,8 +87,9 @@ class Strict(BaseModel):
     def with_fields_of(self, team: Self | None) -> Self:
         """This section, of the stack, with the fields that a team's section sets over it.
 
-        A section, list or mapping in a field of the team replaces that of the stack as a whole.
-        Unchanged for None.
+        A section, list or mapping in a field of the team replaces that of the stack as a whole, an
+        empty one and None too. Unchanged if the team has no section: None. The result is not
+        validated again.
         """
         if team is None:
             return self
@@ -97,8 +98,9 @@ class Strict(BaseModel):
     def useless(self, name: str, readers_by_field: Mapping[str, Sequence[str]]) -> Mistakes:
         """Fields that the file sets although the value of field `name` makes nothing read them.
 
-        `readers_by_field` has, for each such field, the values of `name` that read it. An empty
-        value, 0 and False are no mistake.
+        `readers_by_field` has, for each such field, the values of field `name` that read it; both
+        are names in Python, and mistakes have the keys. Fields that were filled in count as set. An
+        empty value, 0 and False are no mistake.
         """
         key = self.key_of(name)
         value = getattr(self, name)
@@ -155,9 +157,9 @@ def refuse(is_wrong: Callable[[T], bool], sentence: str) -> AfterValidator:
 def refuse_secret(is_wrong: Callable[[str], bool], sentence: str) -> AfterValidator:
     """Refuse decrypted texts for which `is_wrong` is true or raises ValueError.
 
-    A plan has only MASK instead, which passes. `sentence` must not show the secret. Somebody who
-    moves a ciphertext to another key, to read it there, is refused if that key is for another kind
-    of secret.
+    None passes, and so does MASK, which a plan has instead. `sentence` must not show the secret.
+    Somebody who moves a ciphertext to another key, to read it there, is refused if that key is for
+    another kind of secret.
     """
 
     def is_refused(secret: SecretStr | None) -> bool:
@@ -172,7 +174,12 @@ def refuse_secret(is_wrong: Callable[[str], bool], sentence: str) -> AfterValida
 def fields_beside(location: Location, model: object) -> dict[str | int, FieldInfo]:
     """The fields of the section that contains a path of the file, by their keys.
 
-    Empty if the path leaves the models, such as below a chart's values.
+    Empty if the path leaves the models, such as below a chart's values, or ends at an entry of a
+    mapping or list, such as a team.
+
+    Args:
+        location: the path from the model on, without `kai-fleet:`.
+        model: a model, or the type of a mapping or list that has some; anything else has no fields.
     """
     if len(location) > 1 and get_origin(model) in (dict, list):
         return fields_beside(location[1:], _container(get_args(model)[-1]))

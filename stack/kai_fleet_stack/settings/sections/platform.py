@@ -44,7 +44,10 @@ Sharing = Annotated[
 
 
 def _gpus(value: object) -> object:
-    """The value. Raises ValueError if it is no number of GPUs, and no numbers by resource."""
+    """The value. Raises ValueError if it is no number of GPUs, and no numbers by resource.
+
+    Resources are those of whole GPUs, of any vendor, and of known MIG profiles.
+    """
     if not isinstance(value, Mapping):
         _refuse_count("is", value)
         return value
@@ -92,7 +95,7 @@ def gpus_by_resource(
 def total_gpus(pools: Iterable[int | Mapping[str, int]], resource: str) -> int | dict[str, int]:
     """The sum of the GPUs of pools: by resource if one pool has them by resource, else a number.
 
-    `resource` is that of the host's GPUs, which a number alone counts.
+    It is 0 without pools. `resource` is that of the host's GPUs, which a number alone counts.
     """
     total = Counter[str]()
     are_numbers = True
@@ -105,7 +108,8 @@ def total_gpus(pools: Iterable[int | Mapping[str, int]], resource: str) -> int |
 def gpus_with_slices(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
     """The GPUs that KAI counts for whole GPUs and MIG slices: three for a slice of profile 3g.
 
-    Slices in `gpus` count only if `slices`, numbers by resource, has them, too.
+    Slices are those of `slices`, numbers by resource; those in `gpus` are not read. One of a
+    profile with a suffix, such as 1g.10gb.me, counts nothing.
     """
     by_resource = gpus_by_resource(gpus)
     whole_gpus = sum(by_resource.get(name, 0) for name in GPU_RESOURCES)
@@ -230,6 +234,8 @@ class HostKai(KaiRelease):
 
 def is_location(read: Callable[[str], object], example: str) -> AfterValidator:
     """Refuse what `read` refuses as a location of charts or images, and a location of one version.
+
+    A location that is accepted stays as it is written.
 
     Args:
         read: raises InvalidReferenceError for a text that is no location.

@@ -84,11 +84,12 @@ class PlacedQueue(NamedTuple):
 def walk(
     tree: Mapping[str, Queue], path: str = "", above: tuple[str, ...] = (), shard: str | None = None
 ) -> Iterator[PlacedQueue]:
-    """All queues of a tree, parents before their children.
+    """All queues of a tree in the file's order, each followed by those below it.
 
     `path` begins its key paths; it ends with a dot, or is "". With `above` the tree hangs below
-    those queues of another tree, and `shard` is the shard of all of its queues. Without `above` the
-    shard of each top-level queue is that of all queues below it, and `shard` is not read.
+    those queues of another tree, the topmost first, and `shard` is the shard of all of its queues,
+    None for the default; what they name is not read. Without `above` the shard of each top-level
+    queue is that of all queues below it, and `shard` is not read.
     """
     for name, queue in tree.items():
         key_path = f"{path}{name}"
@@ -102,7 +103,9 @@ def shard_mistakes(
 ) -> Mistakes:
     """Queues that name an undeclared shard, and queues below the top that name any.
 
-    `parent` is a queue of another tree that is the parent of this tree's top-level queues.
+    Key paths begin below the tree: `train.shard`. `shards` has the declared ones by name; the
+    default one needs no entry. `parent` is a queue of another tree that is the parent of this
+    tree's top-level queues, so that none of them may name any; None if they have no parent.
     """
     declared = list(dict.fromkeys((DEFAULT_SHARD, *shards)))
     above = (parent,) if parent else ()

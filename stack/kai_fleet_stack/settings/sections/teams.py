@@ -56,7 +56,7 @@ class Scheduler(KaiRelease):
     def with_fields_of(self, team: Self | None) -> Self:
         """The stack's scheduler with the keys of a team over it; a team's of another mode alone.
 
-        Chart values of both are merged.
+        Chart values of both are merged. Unchanged for None.
         """
         if team is None:
             return self
@@ -92,7 +92,8 @@ class Defaults(Strict):
     def fields_for_team(self, team: Defaults) -> dict[str, object]:
         """These fields for a team, by name: the stack's with those that the team sets over them.
 
-        An empty list of tolerations of the team replaces the stack's; an empty affinity does not.
+        Labels and annotations are merged, and so is the first level of `isolation`. An empty list
+        of tolerations of the team replaces the stack's; an empty affinity does not.
         """
         has_tolerations = "tolerations" in team.model_fields_set
         return {
@@ -119,13 +120,20 @@ class HostPlace(Defaults):
 
     @property
     def slices(self) -> dict[str, int]:
-        """Number of MIG slices that its pods may hold, by resource."""
+        """Number of MIG slices that its pods may hold, by resource.
+
+        They are those of `gpus`, and those of `isolation.devices` that `gpus` does not have. What
+        begins like a slice counts, also with an unknown profile.
+        """
         devices = {**self.isolation.devices, **gpus_by_resource(self.gpus)}
         return mig.slices(devices)
 
     @property
     def gpus_with_slices(self) -> int:
-        """GPUs that KAI counts: 1 for a whole GPU, the first number of its profile for a slice."""
+        """GPUs that KAI counts: 1 for a whole GPU, the first number of its profile for a slice.
+
+        The slices are those of `slices`; a profile with a suffix counts nothing.
+        """
         return gpus_with_slices(self.gpus, self.slices)
 
 
@@ -183,7 +191,8 @@ class TeamSettings(HostPlace, Runs):
         """The team with a shard for each of its pools, and their sum as `gpus` if that is unset.
 
         Keeps shards that it has, and adds none for the default one. Unchanged without pools, and in
-        other modes than virtual. `gpu_resource` is the resource of the host's GPUs.
+        other modes than virtual. So the scheduler has to have the stack's defaults already.
+        `gpu_resource` is the resource of the host's GPUs.
         """
         if not self.pools or self.scheduler.mode != "virtual":
             return self
@@ -197,7 +206,7 @@ class TeamSettings(HostPlace, Runs):
 
     @property
     def gpus_by_pool(self) -> dict[str, int]:
-        """Number of GPUs that KAI counts in each pool."""
+        """Number of GPUs that KAI counts in each pool; nothing for a MIG profile with a suffix."""
         return {
             name: gpus_with_slices(gpus, mig.slices(gpus_by_resource(gpus)))
             for name, gpus in self.pools.items()
@@ -206,13 +215,14 @@ class TeamSettings(HostPlace, Runs):
     def mistakes(self, gpu_resource: str, granted: str | None) -> Mistakes:
         """Keys that the mode requires and that are missing, or that it does not read.
 
+        The team has the stack's defaults already: keys of the stack's scheduler count as its own.
         In mode virtual also what does not fit its pools: the team is one that
         `filled_in_from_pools` gave, or its missing `gpus` count as 0.
 
         Args:
             gpu_resource: the resource of the host's GPUs.
             granted: mode host in a stack of its own: the queue that the platform grants. The team
-                may have queues below it.
+                may have queues below it. None in any other case.
         """
         yield from self._scheduler_mistakes()
         yield from self._queue_mistakes(granted)
@@ -234,7 +244,11 @@ class TeamSettings(HostPlace, Runs):
                 yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
 
     def _queue_mistakes(self, granted: str | None) -> Mistakes:
-        """Queues and pools that the mode does not read, and no queue in mode host."""
+        """Queues and pools that the mode does not read, and no queue in mode host.
+
+        With a `granted` queue mode host reads `queues`, unless `queue` is set. Empty keys are no
+        mistake.
+        """
         mode = self.scheduler.mode
         keys_by_mode = {
             "virtual": ["queues", "pools"],

@@ -131,7 +131,10 @@ class Vcluster(Strict):
         return [self.storage_class] if self.storage_class else []
 
     def mistakes(self) -> Mistakes:
-        """The mistakes of its sections, and groups without an identity provider."""
+        """The mistakes of its sections, and groups without an identity provider.
+
+        To be called after the stack's defaults are filled in, which may have the provider.
+        """
         yield from below("store", self.store.mistakes())
         if self.access is not None:
             yield from below("access", self.access.mistakes())
