@@ -337,24 +337,23 @@ def _takes_secret(location: Location, model: type[Strict]) -> bool:
 def _encrypt(what: str, location: Location, stack: str) -> str:
     """The fix: to encrypt a value, with the command for it, which selects the stack first.
 
-    `what` is the value in words, such as `it anew`. `location` begins with `NAMESPACE:NAME`. A
-    quote in a key is not escaped for the shell.
+    `what` is the value in words, such as `it anew`. `location` begins with `NAMESPACE:NAME`.
     """
     create = f"pulumi stack select --create {stack}"
-    command = f"{create} && pulumi config set --secret --path '{_path_of(location)}'"
+    in_quotes = _path_of(location).replace("'", "'\\''")
+    command = f"{create} && pulumi config set --secret --path '{in_quotes}'"
     return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
 
 
 def _path_of(location: Location) -> str:
-    """A path as `pulumi config set --path` reads it, unless it has an index of a list.
+    """A path as `pulumi config set --path` reads it. The first element stays as it is."""
+    return f"{location[0]}{''.join(map(_step, location[1:]))}"
 
-    That is written like a key: `.0`. The first element stays as it is.
+
+def _step(key: str | int) -> str:
+    """A key below others: `.key`, or `["key"]` if it has other characters than a plain one; `[0]`
+    for an index of a list.
     """
-    return f"{location[0]}{''.join(_step(str(key)) for key in location[1:])}"
-
-
-def _step(key: str) -> str:
-    """A key below others: `.key`, or `["key"]` if it has other characters than a plain one."""
-    if _PLAIN_KEY.fullmatch(key):
+    if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
         return f".{key}"
     return f"[{json.dumps(key, ensure_ascii=False)}]"

@@ -6,6 +6,7 @@ Somebody who edits a stack file and cannot decrypt copies a ciphertext to where 
 import base64
 import copy
 import json
+import shlex
 from contextvars import ContextVar
 
 import pulumi
@@ -20,7 +21,7 @@ from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
 from kai_fleet_stack import validation
-from kai_fleet_stack.settings.secrets import OUTPUT, digests_since, takes_secret
+from kai_fleet_stack.settings.secrets import OUTPUT, digests_since, mistakes, takes_secret
 from tests.unit.golden.compare import shown
 from tests.unit.golden.history import git
 
@@ -533,3 +534,15 @@ def test_a_secret_of_its_own_kind_passes(folder, key, text):
     own = with_secret(key, text)
     folder.write(own)
     assert folder.program(own) == []
+
+
+def test_the_command_has_a_path_that_shell_and_pulumi_read_as_the_key():
+    """A key with a quote ends no argument, and its quotes count as characters of the key."""
+    team = "a';touch x;'"
+    raw = {"teams": {team: {"registries": {"ghcr.io": {"password": "x"}}}}}
+    (finding,) = mistakes(raw, "prod")
+    command = finding.message.partition("the command asks for the value: ")[2]
+    words = shlex.split(command)
+    path = words[words.index("--path") + 1]
+    assert path == f'kai-fleet:teams["{team}"].registries["ghcr.io"].password'
+    assert words[-2:] == ["--stack", "prod"]
