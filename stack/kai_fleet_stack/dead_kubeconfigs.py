@@ -17,8 +17,8 @@ class _Cluster(NamedTuple):
     The URL of the server, and its certificate authority in base64; None if the text lacks it.
     """
 
-    server: str
-    authority: str
+    server: str | None
+    authority: str | None
 
 
 def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component: Resource) -> None:
@@ -32,17 +32,20 @@ def warn_of_dead(name: str, last: str | None, kubeconfig: Output[str], component
         last: the kubeconfig of the last update; None or "" if there is none: nothing is compared,
             as if either kubeconfig has no cluster.
         kubeconfig: that of this update. The warning comes when its value is known, and never if it
-            stays unknown because a resource failed. If it is no YAML, that fails the program.
+            stays unknown because a resource failed. What raises an error for `last` fails the
+            program when it is in this one.
         component: the resource that the warning is about.
 
     Raises:
         yaml.YAMLError: the last kubeconfig is no YAML, in a preview too.
+        KeyError: its `clusters` are a mapping, in a preview too.
     """
     before = _cluster(last)
     if not before or is_dry_run():
         return
 
     def compare(text: str) -> None:
+        """Warn if this kubeconfig has another server or authority. Raises as `_cluster` does."""
         now = _cluster(text)
         if not now or now == before:
             return

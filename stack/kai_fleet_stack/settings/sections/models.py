@@ -120,8 +120,9 @@ def below(key: str, wrong: Mistakes) -> Mistakes:
 def like(pattern: str, longest: int = 253) -> StringConstraints:
     """Accept texts that match the pattern, up to `longest` characters.
 
-    It has to begin with ^ and end with $, because a part that matches is enough. `mistakes.yaml`
-    has the words for each pattern, by the pattern's beginning.
+    The pattern has to begin with ^, and end with $ unless any text may follow, because a part that
+    matches is enough. `mistakes.yaml` has to have words for its beginning: `form_of` takes the
+    first that fit.
     """
     return StringConstraints(pattern=pattern, max_length=longest)
 
