@@ -120,6 +120,7 @@ class Reasons:
     def _around(self, pod: Pod) -> PodSurroundings:
         """The nodes and claims around a pod, without volumes, which a team may not list.
 
+        So annotations of claims say where volumes are, as `volumes_on_one_node` has it.
         NO_SURROUNDINGS if the API of queues is not served here (KAI runs on the host, whose nodes
         are not all here, or nowhere), or if no node is listed.
         """

@@ -63,7 +63,8 @@ class PodSurroundings:
         all_nodes: All nodes. A volume may be on a node that the pod may not use.
         candidates: The nodes with the labels that the pod selects.
         claims: The PersistentVolumeClaims that it mounts.
-        volumes: PersistentVolumes, those of the claims among them.
+        volumes: PersistentVolumes, those of the claims among them. Of those that are absent, the
+            annotations of the claims say where they are, as `volumes_on_one_node` has it.
         unread: Why the objects are unknown; "" if they are known. It decides nothing here: meanings
             have it as a value for the caller.
     """
@@ -78,12 +79,12 @@ class PodSurroundings:
     def volumes_on_one_node(self) -> Iterator[tuple[str, str, Object | None]]:
         """Each volume that is bound to one node: its name in words, the node's name, and the node.
 
-        The words are `VOLUME of claim CLAIM`, the order is that of `claims`.
-        That is the node which the PersistentVolume's affinity to hostnames names. If the volume is
-        not among `volumes`, it is the one for which it was made, by an annotation of its claim. A
-        claim without a volume, and a volume that several nodes reach, are left out. The node is
-        None if it is gone; it is found by its hostname label or its name. No volumes if no nodes
-        are known.
+        The words are `VOLUME of claim CLAIM`, the order is that of `claims`. The node's name is the
+        hostname that `_host_of` reads from the PersistentVolume. If the volume is not among
+        `volumes`, it is the node for which it was made, by an annotation of its claim; then a
+        volume that other nodes reach too, as one in a zone, counts as bound to that node. A claim
+        without a volume, and a volume without such a name, are left out. The node is None if it is
+        gone; it is found by its hostname label or its name. No volumes if no nodes are known.
         """
         if not self.all_nodes:
             return
@@ -271,9 +272,10 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
 
 
 def _host_of(volume: Object) -> str:
-    """The hostname label of the one node that a PersistentVolume is bound to.
+    """The hostname that a PersistentVolume's node affinity names; "" for none or several.
 
-    "" for one that several nodes reach or that names no node by `In`.
+    Only `In` for the hostname label is read, in all terms together. A name in two terms counts as
+    several. A term without that label, by which other nodes reach the volume too, changes nothing.
     """
     affinity = spec_of(volume).get("nodeAffinity") or {}
     required = affinity.get("required") or {}
