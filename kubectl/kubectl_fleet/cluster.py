@@ -124,10 +124,11 @@ class Snapshot:
         return seconds_since(stamp, self.now)
 
     def age(self, stamp: str) -> str:
-        """The time since a stamp as kubectl writes it: `45s`, `12m`, `3h`, `9d`; "" without one.
+        """The time since a stamp in one unit: `45s`, `12m`, `3h`, `9d`; "" without one.
 
-        In the largest unit of which it is two or more: `119s`. A stamp that is later than `now`, or
-        cannot be read, gives `0s`.
+        In the largest unit of which it is two or more, rounded down; only seconds are rounded to
+        the nearest, up to `120s`. kubectl writes some ages in finer units: `3m20s` for `3m`, `150m`
+        for `2h`. A stamp that is later than `now`, or cannot be read, gives `0s`.
         """
         seconds = self.seconds_since(stamp)
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
@@ -140,7 +141,9 @@ class Cluster:
     """The cluster of a context of a kubeconfig.
 
     Args:
-        file: The kubeconfig; None or "" for $KUBECONFIG, else ~/.kube/config.
+        file: The kubeconfig; None or "" for $KUBECONFIG, else ~/.kube/config. Several paths are
+            read as in $KUBECONFIG, but kubectl takes a single one behind --kubeconfig: then the
+            commands in sentences fail.
         context: None or "" for the current one of the kubeconfig.
         namespace: The one of -n, whose pods alone are shown. None or "" for all, or for the
             kubeconfig's if not all may be listed.
