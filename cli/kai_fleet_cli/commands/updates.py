@@ -180,25 +180,23 @@ def confirm(
     Args:
         stack: The stack.
         items: What is lost.
-        agreed: Names that the command has: they are not asked for. The stack's stands only for a
-            loss of the host, not for one of its teams.
+        agreed: Names that the command has: they are not asked for. The stack's stands for all.
         removed: Teams that the stack file names as removed: these are not asked for either.
 
     Returns:
-        `agreed`, and all names that were needed. Those of `removed` are in it only if in `agreed`.
+        `agreed`, all names that were needed, and each team that loses something, because the
+        program removes none by the stack's name. Those of `removed` are in it only if in `agreed`.
 
     Raises:
         UserError: A name is not typed, or there is one to ask for and nobody at a terminal.
         EOFError: stdin ends at the question.
         One of MALFORMED: Objects of the host are malformed.
     """
-    needed = [team for team in teams_of(items) if team not in removed]
-    if HOST in needed:
-        needed = [stack]
-    to_ask = [name for name in needed if name not in agreed]
+    losers = [team for team in teams_of(items) if team not in removed]
+    needed = [stack] if HOST in losers else losers
+    to_ask = [name for name in needed if not {stack, name} & set(agreed)]
     if to_ask:
-        with_counts = with_live_counts(stack, items, out)
-        as_text.show_summary({"lost": with_counts}, out)
+        as_text.show_summary({"lost": with_live_counts(stack, items, out)}, out)
         if not terminal.can_ask():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
@@ -206,7 +204,7 @@ def confirm(
             )
         for name in to_ask:
             terminal.confirm_name(name, "lose this")
-    return list(dict.fromkeys([*agreed, *needed]))
+    return list(dict.fromkeys([*agreed, *needed, *losers]))
 
 
 def preview(

@@ -135,11 +135,20 @@ def test_without_a_terminal_each_loss_is_named_in_the_command(known, lab):
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes ml$"):
         updates.confirm("lab", items, [])
     assert updates.confirm("lab", items, ["ml"]) == ["ml"]
+    assert updates.confirm("lab", items, ["lab"]) == ["lab", "ml"]  # the stack is all its teams
     everything = lost(known, no_gpu_stack)
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes lab$"):
         updates.confirm("lab", everything, ["ml"])
     gone = lost(known, lambda settings: settings["teams"].pop("ml"))
     assert updates.confirm("lab", gone, [], ["ml"]) == []  # the file names it
+
+
+def test_the_stacks_name_agrees_to_the_removal_of_a_team_beside_a_loss_of_the_host(known, lab):
+    def without_both(settings):
+        no_gpu_stack(settings)
+        del settings["teams"]["ml"]
+
+    assert "ml" in updates.confirm("lab", lost(known, without_both), ["lab"])
 
 
 def test_at_a_terminal_another_answer_changes_nothing(known, lab, monkeypatch, capsys):
