@@ -233,7 +233,7 @@ def add(
 
     `version` is "" for none, `pool` the labels of the team's nodes, `gpus` a number of whole GPUs.
     `queues` has leaf queues with their GPUs in mode virtual, and the leaf that the team gets in
-    mode host, with "". In another mode it does not count.
+    mode host, with "". The rules refuse them in another mode.
 
     Raises:
         UserError: The team exists, here or with a stack of its own; the stack is a team's; or as
@@ -252,10 +252,10 @@ def add(
     }
     if pool:
         team["nodePool"] = pool
+    team["gpus"] = gpus
     if mode == "host":
         team["queue"] = ", ".join(queues)  # the rules refuse more than one
-    team["gpus"] = gpus
-    if mode == "virtual":
+    elif queues or mode == "virtual":
         team["queues"] = _queue_tree(name, gpus, queues)
     return Change(
         file,

@@ -176,6 +176,15 @@ BAD = [
 ]
 
 
+def test_queues_of_a_team_without_kai_are_refused(project):
+    before = project.files()
+    flags = ("--mode", "default", "--pool", "pool=new", "--gpus", "1", "--queue", "a=1")
+    ran = project.run("team", "add", "new", "-s", "lab", *flags, "--no-up")
+    assert (ran.code, ran.refusal) == (1, "the rules refuse this; nothing is written")
+    assert "key queues: has no use in mode default; drop it" in ran.out
+    assert project.files() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"), BAD, ids=lambda v: " ".join(v) if isinstance(v, tuple) else ""
 )
