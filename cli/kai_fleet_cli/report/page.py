@@ -84,17 +84,15 @@ def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
 
 
 def gpus(amount: float | None) -> str:
-    """Return an amount of GPUs with six digits at most, two of them decimals.
+    """Return an amount of GPUs with all its digits, two of them decimals at most.
 
-    `unlimited` for -1, a dash for None; from a million on all digits and no decimals.
+    `unlimited` for -1, a dash for None.
     """
     if amount is None:
         return "\u2013"
     if is_unlimited_in_spec(amount):
         return "unlimited"
-    if amount >= 10**6:
-        return f"{amount:,.0f}"
-    return f"{round(amount, 2):,g}"
+    return f"{amount:,.2f}".rstrip("0").rstrip(".")
 
 
 def age(since: timedelta) -> str:

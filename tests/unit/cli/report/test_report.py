@@ -13,7 +13,7 @@ from kai_fleet_cli.app import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build
-from kai_fleet_cli.report.page import page
+from kai_fleet_cli.report.page import gpus, page
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.finding import Level
 from tests.unit.cli.doctor.doctor_samples import NOW, Lab, in_host_mode, node, pod
@@ -34,6 +34,14 @@ def running(name, queue="train", gpus="1", **more):
 
 def on_host(name, gpus="1", namespace="team-ml", **more):
     return running(name, None, gpus, namespace=namespace, **more)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0.125, "0.12"), (100, "100"), (12_345.67, "12,345.67"), (999_999.5, "999,999.5")],
+)
+def test_an_amount_has_its_digits(amount, text):
+    assert gpus(amount) == text
 
 
 def test_numbers_of_the_lab():
