@@ -192,7 +192,8 @@ def _label(queue: DeclaredQueue) -> str:
     A resource without a share has a quota and a limit of 0, as KAI reads it. If all shares are
     UNKNOWN, each is shown so.
     """
-    shares = known_or(queue.shares, {})
+    unknown = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
+    shares = known_or(queue.shares, dict.fromkeys(RESOURCES, unknown))
     lines = [str(queue.name).translate(_MERMAID_ESCAPES)]
     for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
         share = shares.get(resource, QueueShare(limit=0.0))

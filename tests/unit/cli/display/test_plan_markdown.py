@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.diff.changes import SummaryLine
 from kai_fleet_cli.diff.report import Base, DiffReport
 from kai_fleet_cli.display import as_markdown, as_text
@@ -76,6 +77,12 @@ def test_the_command_of_a_refusal_is_code_in_a_diff():
     page = as_markdown.diff_page(report)
     assert r"team ml is gone; ask \`\@ann\`, or run `kubectl get *` \[team-removal\]" in page
     assert report.record()["refused"] == [{"team": "host", "subject": "team ml", "words": words}]
+
+
+def test_shares_that_only_the_update_knows_are_not_drawn_as_none():
+    drawn = queue_flowchart([DeclaredQueue("q", shares=UNKNOWN)])
+    assert "<br>gpu not known yet, limit not known yet" in drawn
+    assert "0" not in drawn.replace("q0", "")
 
 
 def test_names_that_mermaid_would_read_as_its_own_are_escaped():
