@@ -51,7 +51,7 @@ _REQUESTS_AT_ONCE: Final = 6  # to one API server
 # two to four levels.
 _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
-_API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
+API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
 # The API path of each resource.
 _READS_FILE: Final = files(__package__) / "reads.yaml"
 READS: Final[Mapping[str, str]] = yaml.safe_load(_READS_FILE.read_bytes())
@@ -65,8 +65,7 @@ class Source:
         settings: The settings of the stack.
         host: Opens the host's API server; the caller closes it. Raises UnreachableError, also for
             an unusable kubeconfig.
-        read_state: Reads the stack's state; gives an empty one if it cannot be read. Raises one of
-            MALFORMED for a state of another form.
+        read_state: Reads the stack's state; gives an empty one if it cannot be read.
         team: The one team to read; None for all. A name that the stack does not have: no team.
         kubectl: The kubectl command for the host, as fixes show it: without a context it has a
             placeholder for the kubeconfig.
@@ -125,11 +124,11 @@ def _update_command(stack: str) -> Command:
 def _state(stack: str, variables: Mapping[str, str]) -> State:
     """Return the stack's state, which Pulumi exports; an empty one if it cannot be read.
 
-    `variables` are those of `variables_of`. Raises one of MALFORMED for JSON of another form.
+    So it is for JSON of another form. `variables` are those of `variables_of`.
     """
     try:
         return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError, *MALFORMED):
         return State()
 
 
@@ -174,8 +173,8 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
 
     Raises:
         UnreachableError: The host's kubeconfig is of no use, or `_read` refuses the host.
-        One of MALFORMED: Objects of the host are malformed, or the state is of another form or has
-            a wait that kai-fleet did not write.
+        One of MALFORMED: Objects of the host are malformed, or the state has a wait that kai-fleet
+            did not write.
     """
     settings = source.settings
     declared = host_of(settings)
@@ -330,7 +329,7 @@ def _api_services(api: Api) -> Lists:
     UnreachableError if the API server stops answering, or answers something else than a list.
     """
     with suppress(RefusedError):
-        return {"apiservices": api.list(_API_SERVICES)}
+        return {"apiservices": api.list(API_SERVICES)}
     return {}
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import UnreachableError
+from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
+from kai_fleet_cli.recovery.state import State
 from kai_fleet_policies.finding import Level
 from kai_fleet_stack.settings.loading import load
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
@@ -31,6 +33,12 @@ def seen(url):
     settings = load({**SETTINGS, "vcluster": {"access": access}}).settings
     assert settings is not None
     return read_clusters(Source(settings, lambda: Api.of_kubeconfig(kubeconfig(url))))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", '{"deployment": {"resources": [{}]}}'])
+def test_a_state_of_another_form_is_an_empty_one(text, monkeypatch):
+    monkeypatch.setattr(read, "pulumi_output", lambda *_: text)
+    assert read._state("lab", {}) == State()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "clusters: 3"])
