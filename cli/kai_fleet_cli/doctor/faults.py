@@ -133,10 +133,10 @@ class Affected:
 
 
 def being_deleted(
-    cluster: Cluster,
+    subject: Affected,
     item: KubeObject,
-    kind: str,
     resource: str,
+    level: Level = Level.ADVISORY,
     *,
     declared: bool = True,
 ) -> Fault:
@@ -145,16 +145,14 @@ def being_deleted(
     Raises one of MALFORMED.
 
     Args:
-        cluster: Its cluster.
+        subject: The object, as messages name it.
         item: The object.
-        kind: Its kind, as messages write it.
         resource: The plural of its kind, for kubectl.
-        declared: The stack declares the object: level `mandatory`, and the fix creates it again.
-            Else `advisory`, and the fix waits for its end.
+        level: How bad it is.
+        declared: The stack declares the object: the fix creates it again. Else it waits for its
+            end.
     """
-    name = item.namespaced_name if item.namespace else item.name
-    subject = Affected(cluster, kind, name)
-    level = Level.MANDATORY if declared else Level.ADVISORY
+    cluster = subject.cluster
     recreation: Fix = (cluster.update_command, ", which makes it again")
     if not item.finalizers:
         fix = recreation if declared else ("wait until it is gone",)

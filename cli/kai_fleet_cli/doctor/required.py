@@ -41,7 +41,7 @@ class Required(NamedTuple):
         cluster: `host`, or the team in whose vCluster the object is.
         team: The team whose bound on the host it is; "" for every other object.
         namespace: Its namespace; None for a cluster-scoped object.
-        level: How bad its absence is.
+        level: How bad it is that the object is absent, or being deleted.
     """
 
     check: str

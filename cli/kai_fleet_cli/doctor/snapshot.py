@@ -101,13 +101,6 @@ class Cluster:
                 resource, f"{_FORBIDDEN} outside of namespace {self.partial[resource]}"
             )
 
-    def asked(self, resource: str) -> bool:
-        """Whether this run asked the API server for a resource, with success or without.
-
-        False for `apiservices` that were refused.
-        """
-        return resource in self.objects or resource in self.unreadable
-
     def unread(self, *resources: str) -> str:
         """Return the message of UnreadError for the first of these that was not read in all
         namespaces; "" if all were.

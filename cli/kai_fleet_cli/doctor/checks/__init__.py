@@ -271,8 +271,8 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             judgement = _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
             if judgement is None:
                 continue
-            yield judgement
             seconds_left[cluster.name] -= time.monotonic() - begun
+            yield judgement
             if seconds_left[cluster.name] <= 0:
                 many = f"it has so many objects that {JUDGE_SECONDS:.0f} s did not do to judge them"
                 yield _not_judged(cluster, many)
@@ -362,7 +362,7 @@ def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapsho
 
 
 def _absent_or_going(required: Required, cluster: Cluster, snapshot: Snapshot) -> Faults:
-    """Yield a required object that is absent, with its level, or being deleted: always broken.
+    """Yield a required object that is absent or being deleted, with its level.
 
     Raises NoSubjectError if another check reports it, UnreadError if its list was not read, and one
     of MALFORMED.
@@ -370,15 +370,15 @@ def _absent_or_going(required: Required, cluster: Cluster, snapshot: Snapshot) -
     if _reported_by_another(required, cluster, snapshot):
         raise NoSubjectError
     existing = cluster.find(required.resource, required.name, required.namespace)
+    name = required.name
+    if required.namespace:
+        name = f"{required.namespace}/{required.name}"
+    subject = Affected(cluster, required.kind, name)
     if existing is None and required.check == "runtime-class":
         yield gpu.no_runtime_class(cluster, required.effect)
     elif existing is None:
-        name = required.name
-        if required.namespace:
-            name = f"{required.namespace}/{required.name}"
-        subject = Affected(cluster, required.kind, name)
         yield subject.at_level(
             required.level, f"is not there: {required.effect}", cluster.update_command
         )
     elif existing.is_being_deleted:
-        yield being_deleted(cluster, existing, required.kind, required.resource)
+        yield being_deleted(subject, existing, required.resource, required.level)

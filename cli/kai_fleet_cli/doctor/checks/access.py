@@ -74,19 +74,18 @@ def _access_hint(team: DeclaredTeam) -> str:
     if access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
     if access.routes_by_hostname:
-        controller = f"{access.endpoint} has to resolve to the {access.type}'s controller"
-        return f"; {controller}, which has to pass TLS through"
+        return (
+            f"; {access.endpoint} has to resolve to the {access.type}'s controller, which has to"
+            " pass TLS through"
+        )
     return ""
 
 
 def logs(team: DeclaredTeam, host: Cluster) -> Command:
-    """Return the command that prints the logs of a team's control plane; of a StatefulSet those of
-    its first pod.
+    """Return the command that prints the logs of a team's control plane; of several pods those of
+    the one that kubectl picks.
     """
-    workload = f"deployment/{team.name}"
-    if team.store.workload == "statefulset":
-        workload = f"{team.name}-0"
-    return host.command(f"-n {team.namespace} logs {workload}")
+    return host.command(f"-n {team.namespace} logs {team.store.workload}/{team.name}")
 
 
 def certificate(state: TeamState, snapshot: Snapshot) -> Faults:

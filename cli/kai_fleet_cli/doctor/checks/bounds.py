@@ -7,6 +7,7 @@ MALFORMED for a malformed object.
 from collections import defaultdict
 from typing import Final
 
+from kai_fleet.monitoring.team_monitoring import ALLOW_PROMETHEUS
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, NAMESPACE, Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Snapshot, TeamState
@@ -127,13 +128,15 @@ def tenants_pods(state: TeamState, snapshot: Snapshot) -> Faults:
 def undeclared_policies(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield a warning for each network policy of an isolated team that the stack does not declare.
 
-    A network policy can only allow more. In a team's own stack the platform's policy for Prometheus
-    counts as not declared.
+    A network policy can only allow more. In a team's own stack the one for Prometheus is the
+    platform's.
     """
     host = snapshot.host
     declared = declared_policies(snapshot, state.team.name)
     if not declared:
         return
+    if not host.desired.declared:
+        declared.add(ALLOW_PROMETHEUS)
     for policy in host.within("networkpolicies", state.team.namespace):
         if policy.name not in declared:
             yield Affected(host, "NetworkPolicy", policy.namespaced_name).warning(

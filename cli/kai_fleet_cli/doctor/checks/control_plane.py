@@ -73,12 +73,12 @@ def _recreate_vcluster(team: DeclaredTeam, snapshot: Snapshot) -> Fix:
 def _vcluster_not_ready(state: TeamState, host: Cluster, control_plane: KubeObject) -> Fault:
     """Return the fault of a control plane that is not ready; without a known fix, where to look.
 
-    That is at its logs, and at pod `TEAM-0`, which only a StatefulSet has.
+    That is at its logs and its pods, by labels that its chart writes.
     """
     team = state.team
     why_not_ready = _why_not_ready(state, host, control_plane)
-    describe = host.command(f"-n {team.namespace} describe pod {team.name}-0")
-    fix = why_not_ready.fix or ("look with: ", access.logs(team, host), " and ", describe)
+    pods = f"-n {team.namespace} describe pod -l app=vcluster,release={team.name}"
+    fix = why_not_ready.fix or ("look with: ", access.logs(team, host), " and ", host.command(pods))
     return Affected(host, "vCluster", team.name).broken(
         f"is not ready: {why_not_ready.cause}", *fix, effect_of=why_not_ready.effect_of
     )

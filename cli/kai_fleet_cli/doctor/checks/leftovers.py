@@ -10,6 +10,7 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
 from kai_fleet.names import TEAM_LABEL
 from kai_fleet_cli.doctor.faults import NAMES, Affected, Faults, join_commands
+from kai_fleet_cli.doctor.read import API_SERVICES, READS
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Fix
 from kai_usage.times import seconds_since
@@ -23,15 +24,16 @@ def stuck(cluster: Cluster, _: Snapshot) -> Faults:
     Of what was not read no cause is known.
     """
 
-    def read_objects(_: str, resource: str, namespace: str) -> list[KubeObject]:
-        """Return what was read of a resource, in all namespaces for ""; nothing if it was not.
-
-        The API group, the first argument, does not count.
+    def read_objects(group: str, resource: str, namespace: str) -> list[KubeObject]:
+        """Return what was read of a resource, in all namespaces for ""; nothing if it was not, or
+        if what was read is of another API group.
         """
-        if not cluster.asked(resource) or cluster.unread(resource):
+        path = READS.get(resource, API_SERVICES)
+        if f"/{group or 'api'}/" not in path or cluster.unread(resource):
             return []
-        objects = cluster.all(resource)
-        return [item for item in objects if not namespace or item.namespace == namespace]
+        return [
+            item for item in cluster.all(resource) if not namespace or item.namespace == namespace
+        ]
 
     for namespace in cluster.all("namespaces"):
         deletion_causes = causes(namespace, read_objects, cluster.now)
@@ -54,7 +56,7 @@ def api_services(cluster: Cluster, _: Snapshot) -> Faults:
     which few accounts may read.
     """
     deleting = any(namespace.is_being_deleted for namespace in cluster.all("namespaces"))
-    if deleting or not cluster.asked("apiservices"):
+    if deleting or cluster.unread("apiservices"):
         return
     for service in cluster.all("apiservices"):
         if not is_silent(service):

@@ -15,6 +15,7 @@ from kai_fleet.values import known_or
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.faults import NAMES, NAMESPACE, Affected, Fault, Faults
 from kai_fleet_cli.doctor.messages import explain, fault_of
+from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
 from kai_fleet_policies.finding import Command
 from kai_fleet_policies.model.cluster import DeclaredTeam
@@ -455,7 +456,7 @@ def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
     """
     late = seconds_since(event.last_seen, cluster.now) > _LATELY_SECONDS
     resource = f"{about.kind.lower()}s"
-    if not cluster.asked(resource) or not cluster.serves(resource):
+    if resource not in READS or not cluster.serves(resource):
         return late
     owner = cluster.find(resource, about.name, about.namespace)
     if owner is None:

@@ -77,10 +77,10 @@ def _undeclared_queue(cluster: Cluster, name: str, trees: Collection[str]) -> Fa
         name: Its name.
         trees: Names of the queue trees that this stack may declare.
     """
+    subject = Affected(cluster, "queue", name)
     queue = cluster.find("queues", name)
     if queue is not None and queue.is_being_deleted:
-        return being_deleted(cluster, queue, "queue", "queues", declared=False)
-    subject = Affected(cluster, "queue", name)
+        return being_deleted(subject, queue, "queues", declared=False)
     key = cluster.desired.queues_key
     delete = cluster.command(f"delete queue {NAMES}")
     tree = None if queue is None else queue.labels.get(TREE)

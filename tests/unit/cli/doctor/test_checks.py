@@ -10,7 +10,7 @@ from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.tree import Usage
 from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, shape
 from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
-from tests.unit.cli.doctor.doctor_samples import NOW, Lab, by_hand, in_host_mode
+from tests.unit.cli.doctor.doctor_samples import LONG_AGO, NOW, Lab, by_hand, in_host_mode, space
 
 pytestmark = pytest.mark.texts("doctor")
 
@@ -54,6 +54,26 @@ def test_the_doctor_finds_nothing(case):
 def test_a_healthy_stack_has_no_findings():
     assert Lab().ill() == []
     assert in_host_mode().ill() == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "kept"),
+    [
+        ("services.", "services/web"),
+        ("podgroups.scheduling.run.ai", "podgroups.scheduling.run.ai/web"),
+    ],
+)
+def test_what_keeps_a_namespace_is_named_with_its_api_group(resource, kept):
+    deleted = {"deletionTimestamp": LONG_AGO}
+    remains = {"type": "NamespaceContentRemaining", "status": "True"}
+    remains["message"] = f"Some resources are remaining: {resource} has 1 resource instances"
+    namespace = space("old", **deleted) | {"status": {"conditions": [remains]}}
+    item = space("web", namespace="old", finalizers=["acme.io/keep"], **deleted)
+    lab = Lab()
+    lab.ml["namespaces"].append(namespace)
+    lab.ml[resource.partition(".")[0]].append(item)
+    (found,) = lab.ill()
+    assert f" patch {kept} -n old " in found.fix
 
 
 @pytest.mark.timeout(60)

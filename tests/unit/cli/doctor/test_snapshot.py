@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from kai_fleet_cli.doctor import checks
 from kai_fleet_cli.doctor.checks import examine, judgements
+from kai_fleet_cli.doctor.checks.bounds import undeclared_policies
 from kai_fleet_cli.doctor.read import READS
-from kai_fleet_cli.doctor.snapshot import Cluster, UnreadError
+from kai_fleet_cli.doctor.required import required_objects
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_policies.finding import Level, commands_of
+from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_stack.declared import host_of
 from tests.engine.doctor_repairs import LOOK, shape
 from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
-from tests.unit.cli.doctor.doctor_samples import Lab
+from tests.unit.cli.doctor.doctor_samples import Lab, space
+from tests.unit.stack.test_team_stack_settings import loaded
 
 BUSY = "429 Too Many Requests"
 
@@ -93,6 +99,29 @@ def test_what_a_scheduler_says_stands_where_nodes_and_volumes_were_not_read(kind
     assert found.level is Level.INFO
     assert found.cause.startswith("no node has room for it: ")
     assert f"not known: this user may not list {kind} there" in found.cause
+
+
+def test_whoever_takes_the_results_has_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checks.time, "monotonic", lambda: now[0])
+    for _, faults, _ in judgements(Lab().look()):
+        assert faults == []
+        now[0] += checks.JUDGE_SECONDS
+
+
+def test_in_a_teams_own_stack_the_policy_for_prometheus_is_not_told_to_be_deleted():
+    settings = loaded().settings
+    declared = host_of(settings)
+    teams = {team.name: team for team in declared.teams}
+    required = tuple(required_objects(settings, declared, teams))
+    names = [each.name for each in required if each.kind == "NetworkPolicy"]
+    policies = [
+        space(name, namespace="team-vision") for name in (*names, "kai-fleet-monitoring", "open")
+    ]
+    host = Cluster(HOST, declared, {"networkpolicies": policies})
+    state = TeamState(teams["vision"])
+    look = Snapshot(settings, host, {"vision": state}, required)
+    assert [each.name for each in undeclared_policies(state, look)] == ["team-vision/open"]
 
 
 def test_a_pod_without_volumes_asks_for_no_list_of_them():
