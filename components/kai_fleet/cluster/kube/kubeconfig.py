@@ -82,9 +82,11 @@ class Connection:
         return answer
 
     def _headers(self) -> dict[str, str]:
-        """The headers that every request has; a token that has expired is renewed first.
+        """The headers that every request has, with the user's token or password, if any.
 
-        Raises UnusableKubeconfigError if the token is empty.
+        A token is renewed first if its credential plugin said when it expires, and that is over. If
+        the plugin fails then, the loader logs why, and the old token is sent. A token file is read
+        only once, in `connection`. Raises UnusableKubeconfigError if the token is empty.
         """
         with self._renewing:
             token = self.client.configuration.get_api_key_with_prefix("BearerToken")
