@@ -103,6 +103,7 @@ def adding_labels(
 
     `opts` stays as it is; None is no options. Without labels and annotations nothing is added.
     Labels and annotations that an object has already win. Pods and ServiceAccounts get labels only.
+    An Output or an ObjectMetaArgs as `metadata` gets nothing; an Output as labels is a TypeError.
     Objects of a Helm chart are not reached; they get theirs by chart values.
     """
     opts = opts or ResourceOptions()
@@ -114,7 +115,8 @@ def adding_labels(
     ) -> ResourceTransformationResult | None:
         """A transformation that adds them to `metadata`.
 
-        None for other types, and if `metadata` is no mapping but absent or an Output.
+        None for other types, and if `metadata` is no mapping: absent, an Output or an
+        ObjectMetaArgs. Raises TypeError if its labels or annotations are an Output.
         """
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
