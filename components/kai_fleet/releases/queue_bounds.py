@@ -17,7 +17,11 @@ DURATIONS: Final = ("preemptMinRuntime", "reclaimMinRuntime")
 
 
 def is_duration(value: object) -> bool:
-    """Whether a minimum run time is a duration that KAI decodes, and not negative: `1h30m`."""
+    """Whether a minimum run time is a text such as `1h30m`, which KAI decodes.
+
+    It has h, m, s and ms in this order, each at most once, and no sign; or it is `0`. Go decodes
+    more: `1h1h`, `5us` and `1000000h` are refused here.
+    """
     return _matches(_TABLE["duration"], value)
 
 

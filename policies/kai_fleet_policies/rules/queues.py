@@ -91,10 +91,12 @@ def _absent_parent(
 
 
 def _may_be_elsewhere(parent: str, cluster: ClusterModel) -> bool:
-    """Whether another program, or a chart, may make the parent.
+    """Whether another program, or a chart, may make a parent that is not declared here.
 
-    KAI's chart makes one parent, unless its values switch that off. Without a KAI here any parent
-    may be elsewhere if no queue is the top of a tree; beside a top queue it is taken for a slip.
+    Never with a stack file. With a KAI here only the parent that its chart makes, and only if
+    `_may_make_queues`: else the cluster has that queue, or the chart makes none. Without a KAI that
+    parent, and any parent if no queue is the top of a tree; beside a top queue any other is taken
+    for a slip.
     """
     if cluster.declared:
         return False
@@ -106,7 +108,11 @@ def _may_be_elsewhere(parent: str, cluster: ClusterModel) -> bool:
 
 
 def _may_make_queues(kai: Kai) -> bool:
-    """Whether only the update knows if the chart makes queues: by its version and its values."""
+    """Whether it is not known here if the chart makes queues.
+
+    That is so if the version is left open or UNKNOWN, or if `values` as a whole is UNKNOWN. The
+    switch inside of known values is not read, off or UNKNOWN.
+    """
     return not kai.version or kai.version is UNKNOWN or kai.values is UNKNOWN
 
 
@@ -148,7 +154,7 @@ def queue_depth(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -
 
 @mandatory("queue-duration", "high", each_queue)
 def queue_duration(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -> Findings:
-    """Minimum run times are durations that Go parses.
+    """Minimum run times are durations that Go parses, in h, m, s and ms and not negative.
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse. One that does not
     parse, or does not fit into 64 bits of nanoseconds, stops its scheduler for all queues.
