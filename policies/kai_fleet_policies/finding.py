@@ -59,7 +59,7 @@ class Finding:
     cause: str  # what is wrong, as a predicate: `has children, and pods name it`
     fix: str = ""  # what to write or run instead, as an imperative; empty if nothing helps
     check: str = ""  # name of the rule or the check: `queue-tree`
-    undecided: bool = False  # the preview does not know a value; the update decides
+    undecided: bool = False  # it is not known yet whether it is one: `Subject.undecided`
     commands: tuple[str, ...] = ()  # those in `fix`, as a shell takes them, in their order
 
     @property

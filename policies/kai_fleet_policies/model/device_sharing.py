@@ -23,7 +23,8 @@ def device_sharing(values: object) -> Maybe[DeviceSharing]:
     """How the device plugin shares GPUs: the first way that its config has, at any depth.
 
     "" if it does not, OF_OTHERS if only a ConfigMap that is not ours says it, and UNKNOWN if a part
-    of the config is not known.
+    of the config is not known. Raises ValueError if a text of YAML in it has a date that does not
+    exist.
     """
     config = get(values, "config") or get(values, "devicePlugin", "config")
     for way in _ways(config):
@@ -41,7 +42,7 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
 
     Only a section in which a resource has more than one replica shares GPUs: `mps` may also have
     the settings of its daemon. A number of replicas that is absent counts as more, and one that is
-    UNKNOWN decides nothing.
+    UNKNOWN decides nothing. Raises ValueError as `_ways_in_text` does.
     """
     if isinstance(config, str):
         yield from _ways_in_text(config)
@@ -60,7 +61,11 @@ def _has_replicas(section: object) -> bool:
 
 
 def _ways_in_text(text: str) -> Iterator[DeviceSharing]:
-    """The ways of sharing in a text of YAML; none in other texts."""
+    """The ways of sharing in a text of YAML; none in other texts.
+
+    Raises ValueError for YAML with a date that does not exist, such as 2024-13-45, or with a tag
+    such as `!!int` on another value.
+    """
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError:  # the plugin does not read it either

@@ -133,11 +133,12 @@ def workloads(
     name: Maybe[str],
     path: str,
 ) -> list[PodTemplate]:
-    """The pod of a Pod, or every pod template of any other object; none for kinds without pods.
+    """The pod of a Pod, or every pod template below `spec` of any other object.
 
-    A template is a mapping with `spec.containers`: there is none where its spec, or a value above
-    it, is UNKNOWN. If the operator of a kind writes the scheduler, an object with a queue label and
-    without a template has one without containers.
+    None for kinds without pods, and for an object without `spec`. A template is a mapping with
+    `spec.containers`, or with `spec.podSpec.containers` as Grove has it: there is none where its
+    spec, or a value above it, is UNKNOWN. If the operator of a kind writes the scheduler, an object
+    with a queue label and a spec, and without a template in it, has one without containers.
 
     Args:
         props: The object, as its manifest has it.

@@ -211,8 +211,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     ) -> proto.AnalyzeResponse:
         """What the rules find in a whole stack, at the levels that the stack sets.
 
-        A disabled rule is not asked. Findings that only the update decides are those of the policy
-        UNDECIDED, whatever rule has them.
+        A disabled rule is not asked. Undecided findings are those of the policy UNDECIDED, whatever
+        rule has them.
         """
         judged = self._clusters(request.resources)
         undecided = list[Finding]()

@@ -74,7 +74,11 @@ class Subject:
         return self._finding(Level.ADVISORY, cause, fix)
 
     def undecided(self, until: str) -> Finding:
-        """A warning that only the update can decide; `until` completes "cannot decide until"."""
+        """A warning that the rule cannot decide; `until` completes "cannot decide until".
+
+        Most wait for a value that only the update knows. Others wait for what this program does not
+        declare, such as its queues, or for the configuration of the policy pack.
+        """
         finding = self.warn(
             f"cannot decide until {until}",
             "the rule is checked again when it is known",
