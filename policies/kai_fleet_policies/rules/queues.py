@@ -94,7 +94,7 @@ def _may_be_elsewhere(parent: str, cluster: ClusterModel) -> bool:
     """Whether another program, or a chart, may make a parent that is not declared here.
 
     Never with a stack file. With a KAI here only the parent that its chart makes, and only if
-    `_may_make_queues`: else the cluster has that queue, or the chart makes none. Without a KAI that
+    `_may_make_queues`: else it counts as one that the chart does not make. Without a KAI that
     parent, and any parent if no queue is the top of a tree; beside a top queue any other is taken
     for a slip.
     """
