@@ -51,9 +51,11 @@ BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
 def check(clusters: Iterable[ClusterModel], only: Iterable[Rule] = RULES) -> list[Finding]:
-    """What the rules find in the clusters, each finding once.
+    """What the rules find in the clusters, each finding once; also the undecided ones.
 
-    Mandatory findings are first, then order is by path, rule, subject and cause.
+    Mandatory findings are first, then order is by path, rule, subject and cause. The cluster in a
+    vCluster is judged only if it is one of `clusters`, as in `ClusterModel.with_insides`; few rules
+    look inside from the host.
     """
     judged = list(clusters)
     findings = set[Finding]()

@@ -16,7 +16,8 @@ def chart_of_its_part(cluster: ClusterModel, installed: Chart, subject: Subject)
     looked at by no rule. In a component of this program there is no release of another chart.
     """
     if installed.names is None or installed.chart is None:
-        return
+        return  # no chart to judge, or that of the release table
+    # Refused also while the chart is UNKNOWN; below it has to be known, as the version has.
     if not installed.names:
         yield subject.refuse(
             "is a Helm release in a component of kai-fleet that has no such chart",
@@ -26,6 +27,7 @@ def chart_of_its_part(cluster: ClusterModel, installed: Chart, subject: Subject)
         return
     require_known(installed.chart, "its chart is known")
     version = require_known(installed.version, "its version is known") or ""
+    # Name and version are two mistakes: both may be found.
     if reason := installed.why_another:
         name = " or ".join(installed.names)
         yield subject.at("chart").refuse(
@@ -33,7 +35,7 @@ def chart_of_its_part(cluster: ClusterModel, installed: Chart, subject: Subject)
             f"write a place that ends in {name}: oci://…/{name}, with the tag {version} or none, or"
             f" https://…/{name}-{version}.tgz; or drop it for that of the release table",
         )
-    tested = installed.tested
+    tested = installed.tested  # None or "" where the version does not matter here
     if not tested or same_version(version, tested):
         return
     if installed.untested:

@@ -33,7 +33,7 @@ def kai_version_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     """
     version = require_known(kai.version, "its version is known")
     at_version = subject.at("version")
-    if not version:
+    if not version:  # None or "": also refused with `untested`
         advised = releases.advised(KAI) or list(KAI)[-1]
         yield at_version.refuse(
             "has no version, and the highest published one (v0.20.1) is retracted",
@@ -53,7 +53,7 @@ def version_findings(
     subject: Subject,
     reason: str,
 ) -> Findings:
-    """What is wrong with a version that the release table does not have.
+    """What is wrong with a version: at most one finding, none if the release table has it.
 
     With `untested` a version for which `taken_for` finds one of the table only warns. Each other
     one is refused; `reason` completes "has version X, which is".
@@ -81,13 +81,14 @@ def kai_version_supported(cluster: ClusterModel, kai: Kai, subject: Subject) -> 
     A line out of support gets no more fixes, security fixes included; a version may have
     vulnerabilities that the next one repairs.
     """
+    # No version, or one that is UNKNOWN, is a text that the table does not have.
     yield from advised_against(KAI, str(kai.version), subject.at("version"))
 
 
 def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Findings:
-    """Warn of a version of the table that is not maintained, in the words of `fleet releases`.
+    """Warn of a version of the table without fixes today, or with a caveat.
 
-    A version that the table does not have is not judged.
+    The words are those of `fleet releases`. A version that the table does not have is not judged.
     """
     if version not in table:
         return
@@ -115,6 +116,8 @@ def kai_feature_known(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
         "fairshare": kai.fairshare,
         "topologies": kai.topologies,
     }
+    # A finding for each feature. An UNKNOWN version leaves all undecided, as one finding; one that
+    # the table does not have is not judged, whatever `untested` says.
     for feature, since in _SINCE.items():
         if not declared[feature]:
             continue
@@ -140,7 +143,8 @@ def _has_feature(release: KaiRelease, feature: str) -> bool:
     return release.has_shards  # fairness over time came with them
 
 
-# What the program sets for a reason, and what an override would bring back.
+# What the program sets for a reason, and what an override, only `true`, would bring back: the text
+# completes "has KEY: true, which".
 _UNDONE: Final = {
     "defaultQueue.createDefaultQueue": "makes queues that collide with declared ones",  # K4
     "topologyMigration.enabled": "runs a hook that fails beside Kueue's Topologies",  # K13
@@ -157,6 +161,8 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     """
     values = require_known(kai.values, "its values are known")
     version = str(kai.version or "")
+    # Overrides, then what the chart ignores, where UNKNOWN counts as set. Last what a team may
+    # not set, but for keys that overlap those before: there an UNKNOWN value is passed over.
     wrong = list[Refusal]()
     for key, effect in _UNDONE.items():
         if value_at(values, key) is True:
@@ -179,10 +185,11 @@ def kai_value_reaches(cluster: ClusterModel, kai: Kai, subject: Subject) -> Find
     From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the
     operator: the parts that it makes run anywhere, and pull without credentials.
     """
-    release = KAI.get(str(kai.version))
+    release = KAI.get(str(kai.version))  # None also without a version, and for UNKNOWN
     if release is None or release.operands_get_node_selector or not release.has_operator:
         return  # without an operator the chart makes every part itself
     values = require_known(kai.values, "its values are known")
+    # A value that is UNKNOWN counts as set, an empty one as absent.
     set_values = [
         subject.at("values", "global", key)
         for key in ("nodeSelector", "imagePullSecrets")

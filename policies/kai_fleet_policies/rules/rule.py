@@ -62,7 +62,7 @@ class Subject:
         return replace(self, path=self.key_path_of(*keys), key_path_of=None)
 
     def refuse(self, cause: str, *fix: str | Command) -> Finding:
-        """A mistake that stops the preview.
+        """A mistake that stops the preview; its `check` is "" until the rule adds its name.
 
         `cause` is a predicate of the subject. The fix is an imperative, given in parts; none if
         nothing helps, or if the cause says it.
@@ -129,7 +129,7 @@ def mandatory(
 
     The function's name then is that of the Rule, which cannot be called. The first paragraph of its
     docstring is the rule's demand, the second the reason. Where it needs a value that is not known,
-    what it yielded before stays, and an undecided finding follows.
+    what it yielded before stays, an undecided finding follows, and the next subject is judged.
 
     Args:
         name: The rule's name, and that of its policy.
@@ -156,7 +156,10 @@ def mandatory(
 
 
 def advisory(name: str, severity: Severity, subjects: Subjects[T]) -> Callable[[Judge[T]], Rule]:
-    """Decorate a function as a rule that warns; see `mandatory`."""
+    """Decorate a function as a rule whose policy warns; see `mandatory`.
+
+    What it finds with `Subject.refuse` is a mandatory finding all the same.
+    """
     return mandatory(name, severity, subjects, Level.ADVISORY)
 
 
@@ -173,7 +176,7 @@ def _in_name_of(rule: str, findings: Findings, subject: Subject) -> Findings:
 
 
 def name_in_words(name: Maybe[str] | None) -> str:
-    """A name for a sentence; a remark in parentheses where it is empty or not known yet."""
+    """A name for a sentence; a remark in parentheses for UNKNOWN, and for None and ""."""
     if name is UNKNOWN:
         return "(name not known yet)"
     return name or "(no name)"
@@ -200,13 +203,16 @@ def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
 
 
 def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:
-    """The queues of the cluster."""
+    """The queues of the cluster, also those of a chart or another stack that are known here."""
     for queue in cluster.queues:
         yield queue, queue_subject(queue, cluster)
 
 
 def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]]:
-    """The pods and pod templates of the cluster: `Deployment api in namespace team-a of ml`."""
+    """The pods and pod templates of the cluster: `Deployment api in namespace team-a of ml`.
+
+    A template with a `part` is `api (part)`. The namespace None or "" is `default`.
+    """
     for workload in cluster.workloads:
         name = name_in_words(workload.name)
         if workload.part:
@@ -217,7 +223,10 @@ def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]
 
 
 def each_vcluster(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
-    """The vClusters of a host's teams; their keys are in the team's section or in that for all."""
+    """The vClusters of a host's teams; their keys are in the team's section or in that for all.
+
+    None of teams with a stack of their own, unless this is that stack.
+    """
     for team in cluster.teams:
         key_path_of = partial(team.key_path_of, "vcluster")
         yield team, Subject("vCluster", name_in_words(team.name), key_path_of(), key_path_of)
@@ -230,7 +239,10 @@ def each_claim(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
 
 
 def each_kai(cluster: ClusterModel) -> Iterator[tuple[Kai, Subject]]:
-    """The KAI of the cluster. None in a team's own stack: the platform's stack judges that one."""
+    """The KAI of the cluster. None of the host in a team's own stack: the platform's judges that.
+
+    The KAI in that team's vCluster is another cluster's: it is given.
+    """
     if cluster.platform_stack:
         return
     for kai in cluster.kai:

@@ -37,7 +37,10 @@ _NOT_NAMED: Final = "is from a place that the platform does not name as a source
 
 
 def installed_charts(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
-    """The charts that are installed in a cluster: its own, then those of its KAI and vClusters."""
+    """The charts that are installed in a cluster: its own, then those of its KAI and vClusters.
+
+    Those inside of vClusters are not read. None of the host's KAI in a team's own stack.
+    """
     for chart in cluster.charts:
         yield chart, Subject(chart.subject, "", chart.path)
     for kai, subject in each_kai(cluster):
@@ -75,6 +78,8 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
     beside every team: one line of a pull request would put somebody else's program there.
     """
+    # A finding for the chart, and one for each value. A chart of None is that of the release table.
+    # What is UNKNOWN, all values too, is passed over: a stack file has no such values.
     owner = " of the platform's stack" if cluster.platform_stack else ""
     chart = installed.chart
     reason = None
@@ -100,7 +105,7 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
 
 
 def _written_sources(cluster: ClusterModel) -> Iterator[tuple[KnownSources, Subject]]:
-    """Each place in kai-fleet:sources, as the only known source."""
+    """Each place in kai-fleet:sources, as the only one besides those of the release tables."""
     for number, chart in enumerate(cluster.sources.charts):
         subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
         yield KnownSources(charts=(chart,)), subject
@@ -118,7 +123,8 @@ def sources_used(cluster: ClusterModel, source: KnownSources, subject: Subject) 
     """
     if not cluster.declared or cluster.grants:
         return  # teams with stacks of their own may use a place there
-    if _refusals(cluster, source) != _refusals(cluster, KnownSources()):
+    # It is used if with it alone less is refused than with none; a mirror counts in neither.
+    if _count_refusals(cluster, source) != _count_refusals(cluster, KnownSources()):
         return
     fix = "drop it"
     if not cluster.sources.mirror:
@@ -127,13 +133,13 @@ def sources_used(cluster: ClusterModel, source: KnownSources, subject: Subject) 
     yield subject.warn("allows a place from which no chart and no image comes", fix)
 
 
-def _refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
-    """How many findings sources-known has in the cluster with these sources alone."""
+def _count_refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
+    """How many findings sources-known has with these sources alone, and the release tables'."""
     return len(list(sources_known.check(replace(cluster, sources=allowed))))
 
 
 def _accounts(cluster: ClusterModel) -> Iterator[tuple[str, Subject]]:
-    """The users of registries' accounts."""
+    """The user of each account of a registry; the subject's path is the account's key."""
     for path, user in cluster.registry_users.items():
         yield user, Subject("account", user, path)
 
@@ -159,8 +165,8 @@ def registry_account_lasts(cluster: ClusterModel, user: str, subject: Subject) -
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
     """Why a chart, image or registry is refused, to complete "has X, which".
 
-    None if its place, by `place_of`, is in `places`. The text shows nothing of the name, which may
-    have a password.
+    None if its place, by `place_of`, is in `places`. Else it is no plain name, or is elsewhere. The
+    text shows nothing of the name, which may have a password.
     """
     try:
         location = place_of(name)
@@ -174,10 +180,11 @@ class _Value:
     """A value of a chart, with its dotted key; the key "" stands for all values.
 
     Args:
-        name: The last step of the key, in small letters and without anything else.
-        siblings: The mapping that it is in.
+        name: The last step of the key in small letters, only those from a to z; "" in a list.
+        siblings: The mapping that it is in, with its variable as a key; empty in a list.
         below_image: A key above names images.
-        in_list: It is in a list, where a bare name is no image of the chart's own registry.
+        in_list: It is in a list, or a mapping in one has it, where a bare name is no image of the
+            chart's own registry.
     """
 
     key: str
@@ -194,7 +201,10 @@ class _Value:
 
 
 def _leaves(above: _Value) -> Iterator[_Value]:
-    """The values, none of them a mapping or a list, that may name an image, registry or chart."""
+    """The values at any depth that are no mapping and no list, null and UNKNOWN too; or `above`.
+
+    Those that `_values_of_mapping` leaves out are left out. An element has the key of its list.
+    """
     if isinstance(above.value, Mapping):
         for value in _values_of_mapping(above, above.value):
             yield from _leaves(value)
@@ -226,7 +236,10 @@ def _values_of_mapping(above: _Value, mapping: Mapping[str, object]) -> Iterator
 
 
 def _with_variable(values: Mapping[str, object]) -> Mapping[str, object]:
-    """`{name: X, value: Y}`, a variable of a container, has Y as the value of a key X, too."""
+    """`{name: X, value: Y}`, a variable of a container, has Y as the value of a key X, too.
+
+    Other mappings are unchanged.
+    """
     variable = values.get("name")
     if isinstance(variable, str) and "value" in values:
         return {**values, variable: values["value"]}
@@ -281,7 +294,12 @@ def _why_image_refused(
     known: KnownSources,
     installed: Chart,
 ) -> str | None:
-    """Why the value of a key that names images is refused; None if it is in a known place."""
+    """Why the value of a key that names images is refused, to complete "has X, which".
+
+    `value` is "" for null. None if it is in a known place; if it is empty and not at a registry or
+    a repository; if it is a registry that is judged with the repository beside it; and for a bare
+    name outside of lists, which is in the chart's own registry.
+    """
     is_registry = leaf.name.endswith(("registry", "mirror"))
     if not value:
         if is_registry or leaf.name == "repository":
