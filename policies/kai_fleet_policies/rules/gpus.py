@@ -44,6 +44,7 @@ def workload_gpu_request(
     KAI's admission refuses such pods, or schedules them wrong where it does not notice.
     """
     annotations = require_known(workload.annotations, "its annotations are known")
+    # All that is wrong is found, up to the first UNKNOWN thing; values of keys are the last ones.
     yield from _wrong_values(annotations, subject)
     yield from _wrong_keys(annotations, workload.scheduler, subject)
     if CONTAINER in annotations:
@@ -55,7 +56,11 @@ def workload_gpu_request(
 
 
 def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findings:
-    """Refuse values that KAI does not take; those that are not known yet are left out."""
+    """Refuse each value that KAI does not take; None and what is not known yet are left out.
+
+    It takes a fraction from 0.01 to less than 1, a positive whole number of MiB, and 1 to 9999
+    devices; each may be a text.
+    """
     fraction = annotations.get(FRACTION)
     if fraction not in (None, UNKNOWN) and not _LEAST_FRACTION <= _float(fraction) < 1:
         yield subject.refuse(
@@ -81,9 +86,10 @@ def _wrong_values(annotations: Mapping[str, object], subject: Subject) -> Findin
 def _wrong_keys(
     annotations: Mapping[str, object], scheduler: Maybe[str] | None, subject: Subject
 ) -> Findings:
-    """Refuse two requests for a share, and what is written about a share without a request.
+    """Refuse two requests for a share, and each key about a share without a request.
 
-    Raises UnknownValueError if the latter depends on a schedulerName that is not known.
+    The latter only for pods for KAI: raises UnknownValueError if there is such a key, and the
+    schedulerName is not known. A key counts with any value, that for MPS only with a `true`.
     """
     if FRACTION in annotations and MEMORY in annotations:
         yield subject.refuse(
@@ -105,9 +111,10 @@ def _wrong_keys(
 
 
 def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
-    """Refuse the name of a container for a KAI that always takes the first container.
+    """Refuse the name of a container for each KAI that always takes the first container.
 
-    Raises UnknownValueError if a KAI's version is not known.
+    Nothing without a KAI, or for a version that the release table does not have. Raises
+    UnknownValueError if a KAI's version is not known. `cluster` is the one that schedules.
     """
     for kai in cluster.kai:
         version = require_known(
@@ -125,6 +132,8 @@ def _container_not_read(cluster: ClusterModel, subject: Subject) -> Findings:
 def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
     """Refuse whole GPUs and slices in a container of a pod that asks for a share of a GPU.
 
+    One finding for each resource of each container, also with an amount of 0.
+
     Raises UnknownValueError if the containers, or the resources of one, are not known.
     """
     for container in require_known(workload.containers, "its containers are known"):
@@ -138,13 +147,19 @@ def _whole_gpus_besides(workload: PodTemplate, subject: Subject) -> Findings:
 
 
 def _float(value: object) -> float:
-    """The number that a value is as a text; NaN for anything else, and for very many digits."""
+    """The number that a value is as a text; NaN for anything else, and for very many digits.
+
+    Infinity for a number that is too large for a float.
+    """
     digits = str(value)
     return float(digits) if _FLOAT.fullmatch(digits) else math.nan
 
 
 def _count(value: object) -> int:
-    """The positive whole number that a value is as a text; 0 if it is none, or is 10^18 or more."""
+    """The positive whole number that a value is as a text; 0 if it is none, or is 10^18 or more.
+
+    A whole float counts as one.
+    """
     digits = str(text(value))
     return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 
@@ -157,11 +172,12 @@ def workload_gpu_sharing(
 
     While gpuSharing is off, KAI's admission refuses every pod that asks for a share.
     """
-    annotations = pairs(workload.annotations)
+    annotations = pairs(workload.annotations)  # UNKNOWN ones are a matter of workload-gpu-request
     keys = [key for key in (FRACTION, MEMORY, DEVICES) if key in annotations]
     if not keys or workload.scheduler != KAI:
         return  # workload-scheduler and workload-known-keys speak of these
     scheduling = cluster.scheduling
+    # One KAI that is off refuses; without any KAI it is as open as with one of an UNKNOWN mode.
     modes = {kai.sharing for kai in scheduling.kai}
     if DISABLED in modes:
         yield subject.refuse(
@@ -188,7 +204,8 @@ def gpu_sharing_mode(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findi
         return  # kai-version-known says so
     mode = require_known(kai.sharing, "its mode of GPU sharing is known")
     if mode not in sharing.SINCE:
-        return
+        return  # every version has it, or it is no mode
+    # One finding: refused if the version lacks it, else if the cluster does, else a warning.
     at_mode = subject.at("gpuSharing")
     if not sharing.has_mode(version, mode):
         newest_first = reversed([*releases.KAI])
@@ -228,6 +245,7 @@ def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subjec
     """
     if plugin.sharing == "":
         return
+    # An UNKNOWN mode of a KAI leaves it undecided before that of the plugin is looked at.
     sharers = _known_owners_of_sharing_kais(cluster)
     if not sharers:
         return
@@ -249,10 +267,12 @@ def gpu_one_sharer(cluster: ClusterModel, plugin: ManagedObject, subject: Subjec
 
 
 def _known_owners_of_sharing_kais(cluster: ClusterModel) -> list[str]:
-    """Where the cluster has a KAI that shares GPUs: on the host, or inside which teams' vClusters.
+    """Whose KAI shares GPUs, in words: `the host` for the cluster's own, then `team X` for each.
+
+    Those of teams are inside their vClusters. Empty if none shares GPUs, or there is no KAI.
 
     Raises:
-        UnknownValueError: Of one of them it is not known.
+        UnknownValueError: Of one KAI it is not known, also if others are known to share.
     """
     kais = [("the host", kai) for kai in cluster.kai]
     for team in cluster.teams:

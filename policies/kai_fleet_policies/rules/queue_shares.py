@@ -41,7 +41,8 @@ def queue_zero_quota(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     resources of their queue and of every queue above it: with a quota of 0 they stay Pending.
     """
     shares = require_known(queue.shares, "its resources are known")
-    # Without a limit nothing runs at all, which queue-quota reports.
+    # Without a limit nothing runs at all, which queue-quota reports. UNKNOWN counts as a limit, and
+    # as a quota above 0.
     resources = [key for key, share in shares.items() if share.quota == 0 and share.limit]
     if resources:
         yield subject.warn(
@@ -83,6 +84,7 @@ def queue_fraction(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject
     """
     share = _share(queue, "gpu")
     children = cluster.tree.children_of(queue)
+    # A finding for each bound, without that for a limit where the quota's says the same.
     bounds = {"limit": share.limit, "quota": share.quota}
     if any(_pods_that_do_not_fit(_share(child, "gpu").quota) for child in children):
         del bounds["quota"]  # it is the sum of the children's, which are reported
@@ -120,9 +122,9 @@ class _TeamGpus(NamedTuple):
 
 
 def _promises(cluster: ClusterModel) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
-    """Each resource of each queue; and the GPUs of the team, or of each of its pools.
+    """Each resource of each queue, also without a share; then the GPUs of the team, or its pools'.
 
-    GPUs that nothing bounds are left out.
+    GPUs that nothing bounds are left out, as on a host; UNKNOWN ones are not.
     """
     for queue, subject in each_queue(cluster):
         for resource in RESOURCES:
@@ -147,6 +149,7 @@ def queue_quota(
     if isinstance(promise, _TeamGpus):
         yield from _above_team(cluster, promise, subject)
         return
+    # The sum of the children's quotas comes before the queue's own limit: both may be found.
     queue, resource = promise
     share = require_known(queue.shares, "its resources are known").get(resource)
     children = cluster.tree.children_of(queue)
@@ -171,7 +174,8 @@ def _wrong_limits(
 ) -> Findings:
     """What is wrong with a queue's limit: it is absent, below its quota, or above an ancestor's.
 
-    Raises UnknownValueError if the quota or the limit is not known.
+    A limit that is there may be both of the others. Raises UnknownValueError if the quota or the
+    limit is not known.
     """
     queue, resource = promise
     quota = require_known(share.quota, f"its {resource} quota is known")
@@ -211,10 +215,10 @@ def _limit_above_ancestor(
     limit: float,
     subject: Subject,
 ) -> Findings:
-    """Compare a limit with that of the nearest queue above that has one.
+    """Refuse a limit above that of the nearest queue over it that has one: at most one finding.
 
-    A queue that is unlimited itself leaves the limit above it to hold. A limit above that is not
-    known ends the comparison.
+    A queue that is unlimited itself leaves the limit above it to hold, and so does one whose share
+    lacks its limit. Without a share the limit is 0. One that is UNKNOWN ends the comparison.
     """
     if limit == UNLIMITED:
         return
@@ -244,8 +248,10 @@ def _share(queue: DeclaredQueue, resource: Resource) -> QueueShare:
 
 
 def _above_team(cluster: ClusterModel, team: _TeamGpus, subject: Subject) -> Findings:
-    """Compare a team's top-level queues with its GPUs: the sum of quotas, and each limit.
+    """Refuse top-level queues of a team above its GPUs: the sum of quotas, then each limit.
 
+    With a pool only the queues of its shard count. A queue whose parent is UNKNOWN is none of them.
+    A limit that is absent, UNKNOWN, or equal to the quota is not compared; unlimited is above.
     Raises UnknownValueError if the number of its GPUs is not known.
     """
     gpus = require_known(team.gpus, "the team's number of GPUs is known")
@@ -278,9 +284,10 @@ def _quotas_above(
     bound_name: str,
     subject: Subject,
 ) -> Findings:
-    """Refuse a sum of the queues' quotas above a bound; quotas that are not known count 0.
+    """Refuse a sum of the queues' quotas above a bound: one finding, about `subject`.
 
-    A bound that is not known refuses nothing. `bound_name` completes "above", before its amount.
+    Quotas that are absent or not known count 0. A bound that is not known refuses nothing.
+    `bound_name` completes "above", before its amount.
     """
     if bound is UNKNOWN:
         return

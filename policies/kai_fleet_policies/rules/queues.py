@@ -34,6 +34,7 @@ def queue_tree(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) ->
     KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
     with everything below it, and says nothing.
     """
+    # One finding: the queue is repeated, else in a cycle, else its parent is absent.
     tree = cluster.tree
     name = require_known(queue.name, "the name of the queue is known")
     if queue in tree.repeated:
@@ -63,7 +64,9 @@ def _absent_parent(
     parent: str,
     subject: Subject,
 ) -> Finding:
-    """What to say of a queue whose parent is not declared here.
+    """What to say of a queue whose parent is not declared here: undecided if it may be elsewhere.
+
+    Else it is refused. `subject` is at the parent.
 
     Raises:
         UnknownValueError: Some queue's name is not known, and may be that of the parent.
@@ -127,10 +130,11 @@ def queue_depth(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject) -
         return  # queue-tree says so
     level = tree.levels.get(queue.name)
     if level is None or tree.by_name[queue.name] is not queue:
-        return
+        return  # in or below a cycle, below a parent that is absent or UNKNOWN, or repeated
     is_lone = level == 1 and tree.is_leaf(queue.name) and not tree.unknown_parents
     if level <= 2 and not is_lone:
         return
+    # Nothing without a KAI here; a version that is absent or not in the table has no known bound.
     for kai in cluster.kai:
         version = require_known(
             kai.version, "the KAI version is known: through v0.12 only two levels work"
@@ -159,6 +163,7 @@ def queue_duration(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject
     KAI takes Go durations, which know no days and no weeks: 1d does not parse. One that does not
     parse, or does not fit into 64 bits of nanoseconds, stops its scheduler for all queues.
     """
+    # An absent one is fine. An UNKNOWN one, or an UNKNOWN spec, leaves those after it undecided.
     for key in queue_bounds.DURATIONS:
         value = require_known(get(queue.spec, key), f"the value of {key} is known")
         if value is not None and not queue_bounds.is_duration(value):
@@ -175,6 +180,7 @@ def queue_bounded(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject)
     KAI checks none of them: a negative amount other than -1, or one beyond any cluster, upsets the
     shares of all queues beside it.
     """
+    # Whatever is absent is fine. What is UNKNOWN leaves all that is read after it undecided.
     priority = require_known(get(queue.spec, "priority"), "its priority is known")
     if not _is_within(priority, queue_bounds.PRIORITY):
         yield subject.at("priority").refuse(
@@ -204,7 +210,7 @@ def queue_bounded(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject)
 
 
 def _is_within(amount: object, most: int) -> bool:
-    """Whether an amount, which may be a text, is a number from 0 to `most`, or is None."""
+    """Whether an amount, which may be a text but not UNKNOWN, is 0 to `most`, or is None."""
     if amount is None:
         return True
     size = number(amount)
