@@ -32,7 +32,10 @@ def _pool_text(labels: Mapping[str, object]) -> str:
 
 
 def _may_hold_gpus(team: TeamModel) -> bool:
-    """Whether a team has a KAI inside, or not a quota that is known to be 0."""
+    """Whether a team has a KAI inside, or not a quota that is known to be 0.
+
+    It may without a quota, and with an UNKNOWN one.
+    """
     return team.mode == "virtual" or team.gpus != 0
 
 
@@ -50,6 +53,7 @@ def team_node_pools(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
     pods: two of them on one node hand out the same GPU twice.
     """
+    # Two teams are found at the later one; a team with an UNKNOWN mode or label is undecided.
     claims = list(filter(_may_hold_gpus, cluster.claims))
     may_have_kai_inside = any(claim.mode in ("virtual", UNKNOWN) for claim in claims)
     if not may_have_kai_inside or len(claims) == 1:
@@ -84,7 +88,10 @@ def _may_share_gpus(team: TeamModel, other: TeamModel) -> bool:
 
 
 def _shared_nodes(team: TeamModel, other: TeamModel) -> tuple[str, str]:
-    """Cause and fix where two teams may share nodes, for a finding about `team`."""
+    """Cause and fix where two teams may share nodes, for a finding about `team`.
+
+    One of them or both have a KAI inside; the fix offers `gpus: 0` for one that has none.
+    """
     with_kai_inside = list[str]()
     without_gpus = list[str]()
     for each in (team, other):
@@ -111,6 +118,8 @@ def team_one_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> F
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
     of that host, and its admission breaks their new ones.
     """
+    # An UNKNOWN mode is undecided only if the host has a KAI, or a team has mode host or virtual. A
+    # grant's mode is judged, but is no reason against that of others.
     on_host = [
         f"KAI {name_in_words(kai.version or '(no version)')} on the host" for kai in cluster.kai
     ]
@@ -136,6 +145,7 @@ def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Fin
     name count each other's pods as their own.
     """
     name = require_known(team.name, "its name is known")
+    # Grants come after teams. Each later claim of a name is found, beside the first one.
     first = next(claim for claim in cluster.claims if claim.name == name)
     if first is team:
         return
@@ -152,7 +162,10 @@ def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Fin
 def _grants_and_queues_below(
     cluster: ClusterModel,
 ) -> Iterator[tuple[TeamModel | DeclaredQueue, Subject]]:
-    """On a platform the teams that it grants a queue; in a team's own stack the team's queues."""
+    """On a platform the teams that it grants a queue; in a team's own stack the team's queues.
+
+    The latter without those of the platform above them.
+    """
     if not cluster.platform_stack:
         for grant in cluster.grants:
             if grant.queue is not None:
@@ -181,9 +194,10 @@ def team_parent_queue(
 
 
 def _foreign_names(queue: DeclaredQueue, team: TeamModel, subject: Subject) -> Findings:
-    """What is wrong with the name and the displayName of a team's queue.
+    """What is wrong with the name, and then with the displayName, of a team's queue.
 
-    Raises UnknownValueError if the displayName is not known.
+    The name is the team's, or begins with it and `-`. A displayName may be absent. Raises
+    UnknownValueError if it is not known.
     """
     if not f"{queue.name}-".startswith(f"{team.name}-"):
         yield subject.refuse(
@@ -226,7 +240,8 @@ def _wrong_grant(cluster: ClusterModel, grant: TeamModel, subject: Subject) -> F
 def _owners_of_queues(cluster: ClusterModel, grant: TeamModel) -> dict[str | None, str]:
     """Who has each queue already: teams of this stack, and grants that are before `grant`.
 
-    Whoever has no queue is at None. A team counts before a grant.
+    Whoever has no queue is at None. A team counts before a grant, the last of several teams, the
+    first of several grants.
     """
     owners = {team.queue: f"team {name_in_words(team.name)}" for team in cluster.teams}
     for other in cluster.grants:
@@ -246,6 +261,7 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     owners = [team for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
     if not cluster.platform_stack:
         owners += [grant for grant in cluster.grants if grant.queue == queue.name]
+    # Owners without a quota, or with an UNKNOWN one, add nothing; without any other all is fine.
     gpus = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
     if not gpus or queue.shares is UNKNOWN or "gpu" not in queue.shares:
         return
@@ -271,7 +287,7 @@ def team_isolation(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
     itself, and may make no cluster role, although the vCluster's chart then has one.
     """
     if team.level != "off":
-        return
+        return  # also None, as from resources: nothing is known of it
     if team in cluster.grants:
         yield subject.at("isolation", "level").refuse(
             "is off, and the team has a stack of its own, whose account would be root on the nodes"
@@ -293,6 +309,7 @@ def team_mode(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findi
     In mode virtual a pod reaches the host with its node chosen: an autoscaler there sees no pod
     that waits, and none of the pods by which KAI asks for nodes.
     """
+    # A warning for each key. Only what is known counts: an UNKNOWN mode or value is passed over.
     promises: list[Subject] = []
     if team.mode == "virtual" and team.autoscaled:
         promises.append(team_subject(team).at("autoscaled"))
@@ -337,6 +354,7 @@ def vcluster_node_pool(cluster: ClusterModel, team: TeamModel, subject: Subject)
     pool = team.control_pool
     if pool == team.node_pool:
         return
+    # The first owner only. A pool without labels, or that is UNKNOWN, is nobody's own.
     for owner in cluster.claims:
         nodes = pairs(owner.node_pool)
         runs_there = nodes and nodes.items() <= pool.items()

@@ -25,7 +25,8 @@ def vcluster_access(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
     """
     access = team.access
     if access is None:
-        return
+        return  # also from resources
+    # A finding for the name, at the later of two teams, and one for each annotation.
     host = (access.host or "").lower()
     teams_before = cluster.teams[: cluster.teams.index(team)]
     other = _team_at(host, teams_before)

@@ -27,6 +27,8 @@ def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
     """
+    # One UNKNOWN switch leaves all undecided; UNKNOWN replicas are passed over. Else up to three
+    # findings: a change only if it is known what the last update left.
     values = require_known(team.chart_values, "its values are known")
     for key in stores.SWITCHES.values():
         require_known(value_at(values, key), "its store is known")
@@ -57,7 +59,7 @@ def _changed_store(
     migrates: bool,
     subject: Subject,
 ) -> Findings:
-    """Refuse another type of store, or another number of etcd members, than the one that runs.
+    """Refuse another type of store, else another number of etcd members, than the one that runs.
 
     With `migrates` an etcd may become the embedded one.
     """
@@ -89,7 +91,8 @@ def vcluster_volume(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
     """
     running = team.running_store
     if running is None or running.type != team.store.type:
-        return  # vcluster-store says so
+        return  # not known, or vcluster-store says so
+    # A finding for each. Sizes are compared as amounts; any change is refused, also a larger size.
     for key, default in _VOLUME_DEFAULTS.items():
         before = running.claim.get(key) or default
         after = team.store.claim.get(key) or default
@@ -131,7 +134,7 @@ def _grow_volume(team: TeamModel, running: ChartStore, before: str, after: str) 
     """How to have larger volumes: by the claims of the running store, because the release keeps the
     size before.
 
-    `before` and `after` are quantities.
+    `before` and `after` are quantities; the command asks for `after`.
     """
     claims = " ".join(running.claims(str(team.name)))
     patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'

@@ -23,6 +23,8 @@ def vcluster_values(cluster: ClusterModel, team: TeamModel, subject: Subject) ->
     of paid tiers make the control plane crash without a licence; the vendor guide's podgroups sync
     does so in any case.
     """
+    # What is at or below a key of the allow-list's refusals is found once. An UNKNOWN value leaves
+    # its key undecided if the team is isolated; one of flags, variables or switches leaves all so.
     values = require_known(team.values, "its values are known")
     wrong = list(refusals("vcluster", values)) if team.isolated else []
     reported = tuple(f"{key}." for key, _, _ in wrong)

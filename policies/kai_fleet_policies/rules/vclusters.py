@@ -25,6 +25,7 @@ def vcluster_version_known(cluster: ClusterModel, team: TeamModel, subject: Subj
     The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
     its end of life gets no more fixes, security fixes included.
     """
+    # A version that the table lacks is refused or warned of; another is warned of, or fine.
     version = require_known(team.version, "its version is known") or DEFAULT_VCLUSTER
     at_version = subject.at("version")
     yield from version_findings(VCLUSTER, version, team.untested, at_version, "not supported here")
@@ -39,7 +40,7 @@ def vcluster_upgrade(cluster: ClusterModel, team: TeamModel, subject: Subject) -
     volume: the team's whole Kubernetes may not start again.
     """
     if team.running_version is None or not isinstance(team.version, str):
-        return
+        return  # it is not known what runs, or what shall; one left open is not taken for a default
     refusal = vcluster_refusal(team.running_version, team.version)
     if refusal:
         cause, _, fix = refusal.partition("; ")
@@ -58,6 +59,7 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
     """
     if team.running_version and vcluster_refusal(team.running_version, str(team.version)):
         return  # vcluster-upgrade says so
+    # UNKNOWN values are undecided. Without a version there, that of the vCluster's version counts.
     version_in_values = kubernetes_of(require_known(team.chart_values, "its values are known"))
     require_known(version_in_values, "its Kubernetes is known")
     release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
@@ -67,7 +69,7 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
         return  # the tag of another image, or a vCluster that vcluster-version-known refuses
     running = team.running_kubernetes or ""
     before = running if _VERSION.fullmatch(running) else None
-    newest = None if team.untested else of_release or None
+    newest = None if team.untested else of_release or None  # None: any may be newer
     refusal = kubernetes_refusal(version, before, newest)
     if refusal is None:
         return

@@ -41,6 +41,7 @@ def workload_leaf_queue(
     KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
     not exist stays Pending, in most versions without an event.
     """
+    # At most one finding for each.
     if isinstance(user, TeamModel):
         yield from _wrong_queue(user.queue or "", cluster, subject)
     elif user.scheduler in (SCHEDULER, UNKNOWN) and not user.queue_elsewhere:
@@ -51,8 +52,9 @@ def workload_leaf_queue(
 def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
     """What is wrong with the queue label of a workload for KAI, or for a scheduler not known yet.
 
-    With a label without a value KAI looks for a queue without a name. Raises UnknownValueError if
-    the label is not known, or, if it names no queue, the scheduler.
+    At most one finding; undecided if no queues are declared where its KAI is. None for a value that
+    is no text. With a label without a value KAI looks for a queue without a name. Raises
+    UnknownValueError if the label is not known, or, if it names no queue, the scheduler.
     """
     queue = require_known(workload.queue, f"its label {QUEUE_LABEL} is known")
     if queue in (None, ""):
@@ -115,6 +117,8 @@ def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Su
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
     are ignored without a word. Without the label KAI leaves it Pending.
     """
+    # One finding for all keys. They count with any value, and are undecided if the scheduler is
+    # UNKNOWN. A PodGroup counts as the queue, also an UNKNOWN one.
     names_queue = workload.names_queue
     if workload.scheduler == SCHEDULER:
         if workload.pod_group or workload.queue_elsewhere:
@@ -149,6 +153,7 @@ def workload_known_keys(cluster: ClusterModel, workload: PodTemplate, subject: S
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
     GPU, or on one that no queue accounts for. Values of labels and annotations are strings.
     """
+    # All that is known is judged; then UNKNOWN labels or annotations leave the rest undecided.
     wrong = [
         *_wrong_keys(workload.labels, "label"),
         *_wrong_keys(workload.annotations, "annotation"),
@@ -229,6 +234,8 @@ def namespace_reserved(
     KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
     every Deployment in its own.
     """
+    # Pods are kept out of all reserved namespaces, other objects only out of KAI's. UNKNOWN is
+    # undecided for pods, KAI and releases, and passed over for other objects.
     namespace = thing.namespace
     if not isinstance(thing, ManagedObject) or thing.kind == "Release":
         require_known(namespace, "its namespace is known")
