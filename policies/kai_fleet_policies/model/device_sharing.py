@@ -17,14 +17,20 @@ DeviceSharing: TypeAlias = Literal["", "time-slicing", "MPS", "a ConfigMap of ot
 _WAYS: Final[Mapping[str, DeviceSharing]] = {"timeSlicing": "time-slicing", "mps": "MPS"}
 # From these keys the charts write a ConfigMap; without them `name` is that of an existing one.
 _CONTENT_KEYS: Final = ("map", "data")
+# What PyYAML raises for a text that is no YAML, a date that does not exist (2024-13-45), and a tag
+# such as `!!int` on another value.
+_NO_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError)
 
 
 def device_sharing(values: object) -> Maybe[DeviceSharing]:
     """How the device plugin shares GPUs: the first way that its config has, at any depth.
 
-    "" if it does not, OF_OTHERS if only a ConfigMap that is not ours says it, and UNKNOWN if a part
-    of the config is not known. Raises ValueError if a text of YAML in it has a date that does not
-    exist.
+    The config is `config`, or `devicePlugin.config` if that is absent or empty. A known way counts
+    beside unknown parts. Else UNKNOWN if any part of the config is, OF_OTHERS if it has the name of
+    a ConfigMap and no content for one, and "" if it shares none.
+
+    Raises:
+        RecursionError: A text of YAML in the config is nested too deep, or is inside of itself.
     """
     config = get(values, "config") or get(values, "devicePlugin", "config")
     for way in _ways(config):
@@ -40,9 +46,8 @@ def device_sharing(values: object) -> Maybe[DeviceSharing]:
 def _ways(config: object) -> Iterator[DeviceSharing]:
     """The ways of sharing in a config, at any depth, also in texts of YAML.
 
-    Only a section in which a resource has more than one replica shares GPUs: `mps` may also have
-    the settings of its daemon. A number of replicas that is absent counts as more, and one that is
-    UNKNOWN decides nothing. Raises ValueError as `_ways_in_text` does.
+    Only a section that `_has_replicas` shares GPUs: `mps` may also have just the settings of its
+    daemon. Nothing for UNKNOWN.
     """
     if isinstance(config, str):
         yield from _ways_in_text(config)
@@ -55,20 +60,19 @@ def _ways(config: object) -> Iterator[DeviceSharing]:
 
 
 def _has_replicas(section: object) -> bool:
-    """Whether a resource is known to have another number of replicas than 1."""
+    """Whether one of its `resources` has another number of replicas than 1.
+
+    A number that is absent counts as another, and one that is UNKNOWN does not.
+    """
     resources = items(get(section, "resources"))
     return any(get(resource, "replicas") not in (1, UNKNOWN) for resource in resources)
 
 
 def _ways_in_text(text: str) -> Iterator[DeviceSharing]:
-    """The ways of sharing in a text of YAML; none in other texts.
-
-    Raises ValueError for YAML with a date that does not exist, such as 2024-13-45, or with a tag
-    such as `!!int` on another value.
-    """
+    """The ways of sharing in a text of YAML; none in a text that is no YAML, or just a string."""
     try:
         config = yaml.safe_load(text)
-    except yaml.YAMLError:  # the plugin does not read it either
+    except _NO_YAML:  # the plugin does not read it either
         return
     if not isinstance(config, str):
         yield from _ways(config)

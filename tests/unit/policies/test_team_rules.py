@@ -151,6 +151,17 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
         ({"config": {"map": {"d": UNKNOWN}}}, UNKNOWN),
         ({"config": {"map": {"d": {"timeSlicing": UNKNOWN_REPLICAS}}}}, UNKNOWN),
         ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
+        *(
+            ({"config": {"map": {"d": unreadable, "e": SLICED}}}, "time-slicing")
+            for unreadable in (
+                "[",
+                "2024-13-45",
+                "!!int x",
+                "!!int ''",
+                "!!bool x",
+                "!!timestamp x",
+            )
+        ),
         ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
         (UNKNOWN, UNKNOWN),
     ],
