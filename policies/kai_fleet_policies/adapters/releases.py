@@ -9,7 +9,7 @@ from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
 from kai_fleet.releases.sharing import SharingMode, mode_in, mode_of_switch
 from kai_fleet.urns import read_urn
-from kai_fleet.values import UNKNOWN, Maybe, flag, mapping, text, value_at
+from kai_fleet.values import UNKNOWN, Maybe, flag, known_or, mapping, text, value_at
 from kai_fleet_policies.adapters.resource import DeclaredResource, Properties
 from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_policies.model.device_sharing import device_sharing
@@ -109,20 +109,30 @@ class HelmRelease:
             untested=self.component == "KaiScheduler",
             namespace=self.namespace,
             path=self.resource.urn,
+            makes_queues=self._makes_queues,
         )
 
-    def queues_of_kai(self) -> Iterator[DeclaredQueue]:
-        """The two queues that KAI's charts from v0.10 make at first, if not switched off.
+    @property
+    def _makes_queues(self) -> Maybe[bool]:
+        """Whether KAI's chart makes its two queues: from v0.10, if they are not switched off.
 
-        The parent, then the leaf. No queue if the version is left open, or if it or the switch is
-        not known.
+        UNKNOWN if the version is left open, or if it or the switch is not known. A switch that is
+        off, or a version before v0.10, decides alone.
+        """
+        switch = flag(value_at(self.values, "defaultQueue.createDefaultQueue"), unset=True)
+        version = known_or(self.version, None)
+        if switch is False or (version and minor_line(version) < (0, 10)):
+            return False
+        return switch if version else UNKNOWN
+
+    def queues_of_kai(self) -> Iterator[DeclaredQueue]:
+        """The two queues that KAI's chart makes: the parent, then the leaf.
+
+        None if it makes no queues, or if that is not known.
 
         Their quota of 0 is not the user's to change: unlimited shares keep rules silent about it.
         """
-        switch = value_at(self.values, "defaultQueue.createDefaultQueue")
-        if flag(switch, unset=True) is not True or not isinstance(self.version, str):
-            return
-        if minor_line(self.version) >= (0, 10):
+        if self._makes_queues is True:
             path = self.resource.urn
             yield DeclaredQueue(keys.CHART_PARENT, None, UNLIMITED_SHARES, path=path)
             yield DeclaredQueue(keys.CHART_LEAF, keys.CHART_PARENT, UNLIMITED_SHARES, path=path)

@@ -27,6 +27,7 @@ class Kai:
         topologies: Labels of the levels of each topology, by its name.
         registries: Names of registries whose credentials its release gets.
         path: Key of its section, or URN of its release.
+        makes_queues: Its chart makes a parent queue and a leaf. From a stack file it is False.
         find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
@@ -41,6 +42,7 @@ class Kai:
     topologies: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     fairshare: bool = False
     registries: Collection[str] = field(default=(), hash=False)
+    makes_queues: Maybe[bool] = False
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -10,7 +10,6 @@ from kai_fleet.values import UNKNOWN, get, number
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import ClusterModel
-from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import (
     RESOURCES,
     DeclaredQueue,
@@ -96,27 +95,18 @@ def _absent_parent(
 def _may_be_elsewhere(parent: str, cluster: ClusterModel) -> bool:
     """Whether another program, or a chart, may make a parent that is not declared here.
 
-    Never with a stack file. With a KAI here only the parent that its chart makes, and only if
-    `_may_make_queues`: else it counts as one that the chart does not make. Without a KAI that
-    parent, and any parent if no queue is the top of a tree; beside a top queue any other is taken
-    for a slip.
+    Never with a stack file. With a KAI here only CHART_PARENT, and only if it is UNKNOWN whether a
+    chart makes it: a parent that a chart is known to make is declared. Without a KAI CHART_PARENT,
+    and any parent if no queue is the top of a tree; beside a top queue any other is taken for a
+    slip.
     """
     if cluster.declared:
         return False
     if cluster.kai:
-        return parent == CHART_PARENT and any(map(_may_make_queues, cluster.kai))
+        return parent == CHART_PARENT and any(kai.makes_queues is UNKNOWN for kai in cluster.kai)
     if parent == CHART_PARENT:
         return True
     return all(queue.parent is not None for queue in cluster.queues)
-
-
-def _may_make_queues(kai: Kai) -> bool:
-    """Whether it is not known here if the chart makes queues.
-
-    That is so if the version is left open or UNKNOWN, or if `values` as a whole is UNKNOWN. The
-    switch inside of known values is not read, off or UNKNOWN.
-    """
-    return not kai.version or kai.version is UNKNOWN or kai.values is UNKNOWN
 
 
 @mandatory("queue-depth", "high", each_queue)

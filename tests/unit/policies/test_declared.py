@@ -4,10 +4,10 @@ import pytest
 
 from kai_fleet.names import QUEUES
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.from_resources import PROVIDER, clusters
+from kai_fleet_policies.adapters.from_resources import PROVIDER, QUEUE, clusters
 from kai_fleet_policies.adapters.releases import chart_of
 from kai_fleet_policies.adapters.resource import DeclaredResource
-from kai_fleet_policies.rules import check
+from kai_fleet_policies.rules import BY_NAME, check
 from kai_usage.keys import QUEUE_LABEL
 from tests.unit.policies.samples import refused_by, resource
 
@@ -159,6 +159,26 @@ def test_check_default_queues_of_newer_charts_count_as_declared():
     assert {p.check for p in check(clusters([off, created])) if p.undecided} == {
         "workload-leaf-queue"
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "switch", "undecided"),
+    [
+        ("v0.12.0", UNKNOWN, True),
+        (UNKNOWN, True, True),
+        (None, UNKNOWN, True),
+        (UNKNOWN, False, False),
+        (None, False, False),
+        ("v0.12.0", False, False),
+        ("v0.9.3", UNKNOWN, False),
+    ],
+)
+def test_queue_tree_reads_the_switch_of_the_parent_that_the_chart_makes(version, switch, undecided):
+    chart = kai("host", version, defaultQueue={"createDefaultQueue": switch})
+    spec = {"parentQueue": "default-parent-queue"}
+    below = resource(QUEUE, "q", {"metadata": {"name": "q"}, "spec": spec}, "host")
+    problems = check(clusters([chart, below]), [BY_NAME["queue-tree"]])
+    assert [problem.undecided for problem in problems] == [undecided]
 
 
 def test_check_a_release_with_unknown_namespace_and_chart_is_an_open_question():

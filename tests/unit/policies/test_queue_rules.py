@@ -7,6 +7,7 @@ import pytest
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.finding import Level
 from kai_fleet_policies.model.cluster import ClusterModel
+from kai_fleet_policies.model.installed import Kai
 from kai_fleet_policies.model.queues import UNLIMITED, QueueShare
 from tests.unit.policies.samples import (
     FREE,
@@ -29,6 +30,7 @@ def of(*queues, **more):
 
 A = "kai-fleet:queues.a"
 BELOW = (queue("top"), queue("team-a", "default-parent-queue"))
+UNKNOWN_CHART = (Kai(UNKNOWN, makes_queues=UNKNOWN),)
 BELOW_PARENT = "kai-fleet:queues.team-a.parent"
 TYPO = (queue("default"), queue("other"), queue("test", "defualt"))
 SLIP = (queue("dept"), queue("team-a", "detp"))
@@ -37,7 +39,7 @@ TREE = [
     refuses("misspelt parent", of(*TYPO), "kai-fleet:queues.test.parent"),
     # The parent of KAI's chart is there or not, where the chart is known.
     waits("parent of a chart elsewhere", of(*BELOW, kai=()), BELOW_PARENT),
-    waits("parent of an unknown chart", of(*BELOW, version=UNKNOWN), BELOW_PARENT),
+    waits("parent of an unknown chart", of(*BELOW, kai=UNKNOWN_CHART), BELOW_PARENT),
     refuses("parent that the chart lacks", of(*BELOW, version="v0.9.3"), BELOW_PARENT),
     refuses("slip beside a top queue", of(*SLIP, kai=()), BELOW_PARENT),
     refuses("ring", of(*RING), f"{A}.parent"),
