@@ -32,7 +32,8 @@ class _Contents:
         charts: Those of releases in components of this program; of others none.
         quotas: GPUs and MIG slices of quotas, by namespace and by resource without `requests.`. A
             namespace or a number may be UNKNOWN.
-        shards: Names of SchedulingShards, which belong to its KAI, as `topologies` do.
+        shards: Names of SchedulingShards, which every KAI in it gets, as `topologies`; without a
+            KAI they count for nothing.
         made_queues: Queues that are no resources here: a chart or another stack makes them.
     """
 
@@ -51,7 +52,8 @@ class _Contents:
     def cluster(self) -> ClusterModel:
         """The cluster that they declare; a declared queue counts before one that is made.
 
-        Its topologies have names only, and no labels of levels.
+        Of several that are made with one name the last counts. The quotas are left out. Its
+        topologies have names only, and no labels of levels.
         """
         declared = {queue.name for queue in self.queues}
         made = {queue.name: queue for queue in self.made_queues if queue.name not in declared}
@@ -73,8 +75,10 @@ class _Contents:
 def clusters(resources: Iterable[DeclaredResource]) -> list[ClusterModel]:
     """One cluster per provider that has an object or a queue tree.
 
-    Each host is followed by those of its vClusters in which something is declared; then come all
-    others. Resources without a provider are in the cluster `default`.
+    Resources of `kubernetes` and queue trees count; providers and commands only tell which cluster
+    a tree is in. Each host, which is a cluster with a vCluster's release, is followed by those of
+    its vClusters that `with_insides` has; others of its vClusters are left out. Then come all other
+    clusters, by their first resource. Resources without a provider are in the cluster `default`.
     """
     declared = list(resources)
     identities = _identities(declared)
@@ -148,9 +152,10 @@ def _cluster_name(resource: DeclaredResource, identities: Mapping[str, object]) 
 def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Contents]) -> TeamModel:
     """A team with the GPUs of its namespace's quota, and with what is inside its vCluster.
 
-    GPUs are None without a quota of whole GPUs, and UNKNOWN, with no slices, if one of the quota's
-    amounts is. Of several resources of whole GPUs the largest amount counts, and slices are added
-    to it. A KAI inside makes its mode virtual. `by_name` has all clusters.
+    In an UNKNOWN namespace it has the quotas of all UNKNOWN namespaces. GPUs are None without a
+    quota of whole GPUs, and UNKNOWN, with no slices, if one of the quota's amounts is. Of several
+    resources of whole GPUs the largest amount counts, and slices are added to it. A KAI inside
+    makes its mode virtual. `by_name` has all clusters.
     """
     bounds = host.quotas.get(team.namespace, {})
     quota = {name: count for name, count in bounds.items() if count is not UNKNOWN}
@@ -180,7 +185,8 @@ def _with_inside(team: TeamModel, host: _Contents, by_name: Mapping[str, _Conten
 def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
     """Read pods of any kind, and any other object that has a namespace in its metadata.
 
-    Not a List, and not a Patch, which has only some fields of its object.
+    Not a List, and not a Patch, which has only some fields of its object. Pods without a namespace
+    get the provider's; an object with pods is no other object besides.
     """
     kind = resource.type.rpartition(":")[2]
     if kind.endswith(("List", "Patch")):
@@ -199,8 +205,9 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
     """Read a ResourceQuota: its GPUs and MIG slices, and itself as any other object.
 
-    Of several quotas of one resource in a namespace the last one counts. Left out are an amount
-    that is no number, and all of a quota whose metadata has no namespace.
+    Of several quotas of one resource in a namespace the last one counts. Only `hard` is read, with
+    names with or without `requests.`. Left out are an amount that is no number, and all of a quota
+    whose metadata has no namespace, or whose `hard` is UNKNOWN as a whole.
     """
     bounds = pairs(get(resource.props.get("spec"), "hard"))
     for key, amount in bounds.items():
@@ -213,7 +220,7 @@ def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_queue(contents: _Contents, resource: DeclaredResource) -> None:
-    """Read a Queue, without a namespace that only its provider filled in."""
+    """Read a Queue; the namespaces `default` and the provider's count as filled in by that."""
     # A provider that does not know the CRD yet fills in a namespace: the user did not write that.
     is_filled_in = resource.namespace in ("default", resource.default_namespace)
     queue = DeclaredQueue.of(
@@ -226,7 +233,10 @@ def _read_queue(contents: _Contents, resource: DeclaredResource) -> None:
 
 
 def _read_tree(contents: _Contents, resource: DeclaredResource) -> None:
-    """Read a queue tree: its queues, and its parent, an unlimited queue of another stack."""
+    """Read a queue tree: its queues, and its parent, an unlimited queue of another stack.
+
+    A parent that is UNKNOWN is left out.
+    """
     for name, props in queues_of(resource.props):
         _read_queue(contents, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))
@@ -268,7 +278,8 @@ def _read_topology(contents: _Contents, resource: DeclaredResource) -> None:
 def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     """Read a Helm release: a KAI, a vCluster, or any other chart as an object.
 
-    One in a component of this program is in `charts`, too. One of an UNKNOWN chart is an object.
+    One in a component of this program is in `charts`, too. One of an UNKNOWN chart is an object, if
+    it is in no component that says which chart it is.
     """
     release = HelmRelease.of(resource)
     if release.component:

@@ -74,5 +74,8 @@ def _is_of_team(name: str, team: str) -> bool:
 
 
 def with_keys(text: str, teams: Mapping[str, str]) -> str:
-    """The text with a key in place of each URN that has one."""
+    """The text with a key in place of each URN that has one.
+
+    A URN ends before white space, `;` or `,`, and with a letter, a digit or `_`.
+    """
     return _URN.sub(lambda match: key_of(match[0], teams), text)

@@ -41,7 +41,8 @@ class HelmRelease:
         component: The component of this program that declares it; "" for any other release.
         chart: Name of its chart; in a component with one chart that chart.
         version: Version of the chart; None if the newest one is installed.
-        values: Its values. UNKNOWN with files of values, which only the engine reads.
+        values: Its values; None if it has none. UNKNOWN with files of values, which only the engine
+            reads, whatever `values` has.
         name: Name of the release; Pulumi's is `resource.name`.
     """
 
@@ -75,10 +76,10 @@ class HelmRelease:
 
     @property
     def _judged_values(self) -> Maybe[Mapping[str, Any]]:
-        """The values that its user writes.
+        """The values that its user writes; UNKNOWN if they are as a whole.
 
-        None of a component: those are judged with the stack file, where levels and sources are
-        known.
+        Empty in any component of this program: those are judged with the stack file, where levels
+        and sources are known.
         """
         return {} if self.component else mapping(self.values)
 
@@ -86,7 +87,7 @@ class HelmRelease:
         """The chart of a release in a component of this program, where only some are allowed.
 
         By what it was given: `chart` as it is written (a location, or UNKNOWN), not the name in
-        `self.chart`; "" if it is absent.
+        `self.chart`; "" if it is absent. Its version is `version` as it is written, or None.
         """
         return Chart(
             text(self.resource.props.get("chart")) or "",
@@ -99,8 +100,9 @@ class HelmRelease:
     def kai(self) -> Kai:
         """The KAI that it is; `chart` has to be that of KAI.
 
-        In our component it has no values, which are judged with the stack file. It may be of an
-        untested version there, whatever the component's `untested` says: that is not known here.
+        In any component of this program it has no values, as `_judged_values` says. In KaiScheduler
+        it may be of an untested version, whatever the component's `untested` says: that is not
+        known here. Its shards and topologies are other resources.
         """
         return Kai(
             self.version,
@@ -140,8 +142,9 @@ class HelmRelease:
     def team(self) -> TeamModel:
         """The team of the vCluster that it is, by the values of its chart.
 
-        Its GPUs and what is inside are not known here. Its version begins with `v`. In our
-        component an untested version is accepted: it is judged with the stack file.
+        Its GPUs and what is inside are not known here. A known version begins with `v`. In
+        component VirtualCluster an untested version is accepted, which is judged with the stack
+        file, and it is licensed unless the values have a repository of its image, or are UNKNOWN.
         """
         version = self.version
         if isinstance(version, str) and version:
@@ -204,7 +207,9 @@ def _sharing(version: Maybe[str] | None, values: object) -> Maybe[SharingMode]:
     """How pods share GPUs; UNKNOWN if the version or the values leave it open.
 
     Through v0.17 only if it is switched on, later unless it is switched off. A mode counts before
-    the older switch, as it is written: it may be none of SharingMode.
+    the older switch, as it is written: it may be none of SharingMode. Through v0.17 that is
+    HamiCore alone, and not if the switch is absent or off. Without a known version only the switch
+    counts.
     """
     default = has_sharing_modes(version) if isinstance(version, str) else UNKNOWN
     switch = flag(value_at(values, "global.gpuSharing"), unset=default)

@@ -21,7 +21,8 @@ class DeclaredResource:
         name: Its name in Pulumi; that in Kubernetes is `object_name`.
         props: Its inputs as plain values; UNKNOWN stands for what only the update knows.
         provider: URN of its provider, or "".
-        default_namespace: Namespace that the provider fills in.
+        default_namespace: Namespace that the provider fills in; UNKNOWN if only the update knows
+            that.
     """
 
     urn: str
@@ -33,7 +34,7 @@ class DeclaredResource:
 
     @property
     def object_name(self) -> Maybe[str]:
-        """Its name in Kubernetes: that of its metadata, which may be UNKNOWN, else its own."""
+        """Its name in Kubernetes: that of its metadata, which may be UNKNOWN, else Pulumi's."""
         name = text(get(self.props, "metadata", "name"))
         return name or self.name
 

@@ -108,9 +108,12 @@ POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
 
 
 def _configured(cluster: ClusterModel, properties: Mapping[str, Collection[str]]) -> ClusterModel:
-    """The cluster without exempt namespaces, and with queues that another program makes.
+    """The cluster without pods and objects of exempt namespaces, and with existing queues.
 
-    The queues are also in the cluster that schedules its pods.
+    `properties` has lists by the keys of _PROPERTIES; a key may be absent. An absent namespace is
+    `default`, and one that is UNKNOWN is not exempt. An existing queue that is not declared is
+    added at the top, without shares and a URN. All this also in the cluster that schedules its
+    pods.
     """
     if not any(properties.values()):
         return cluster
@@ -173,7 +176,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
 
         Neither for a stack of another project. Aborts the call, and with it the run, with
         FAILED_PRECONDITION if the file has a copy of a secret, or a secret at a key that takes
-        none. The program refuses the same, but a pull request may change the program.
+        none. A file without secrets is not judged. The program refuses the same, but a pull request
+        may change the program.
         """
         self._names_keys = request.project == PACKAGE
         if not self._names_keys:
@@ -212,7 +216,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         """What the rules find in a whole stack, at the levels that the stack sets.
 
         A disabled rule is not asked. Undecided findings are those of the policy UNDECIDED, whatever
-        rule has them.
+        rule has them: its level counts for them, and if it is disabled they are left out.
         """
         judged = self._clusters(request.resources)
         undecided = list[Finding]()
@@ -233,7 +237,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return answer
 
     def _clusters(self, resources: Iterable[proto.AnalyzerResource]) -> list[ClusterModel]:
-        """The clusters of a stack, by the order of URNs: the engine's order is that of creation."""
+        """The clusters of a stack, by the order of URNs: the engine's order is that of creation.
+
+        Only objects of Kubernetes, their providers and queue trees are read: not the commands that
+        stand for the identity of a vCluster.
+        """
         declared = [
             self._declared(resource)
             for resource in sorted(resources, key=lambda resource: str(resource.urn))
@@ -249,9 +257,10 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return check(configured, [BY_NAME[rule]])
 
     def _declared(self, resource: proto.AnalyzerResource) -> DeclaredResource:
-        """A resource with its inputs, and with what its provider fills in.
+        """A resource with its inputs, and with the namespace that its provider fills in.
 
-        Keeps the secrets in them, which `_message` masks.
+        Without a call of Analyze for it, it has the properties that AnalyzeStack got. Keeps the
+        secrets in them, which `_message` masks.
         """
         properties = self._inputs.get(resource.urn, resource.properties)
         namespace = python_values(resource.provider.properties, UNKNOWN).get("namespace")
