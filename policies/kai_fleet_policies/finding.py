@@ -53,7 +53,7 @@ class Finding:
     """One problem."""
 
     level: Level
-    path: str  # key of the stack file, URN of a resource, or name of the cluster
+    path: str  # key of the stack file, URN of a resource, or name of the cluster; may be ""
     kind: str  # of the subject: `queue`, `KAI`, `Pod`
     name: str  # of the subject: `train in ml`
     cause: str  # what is wrong, as a predicate: `has children, and pods name it`

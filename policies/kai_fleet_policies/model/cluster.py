@@ -45,33 +45,38 @@ class ApiAccess:
 class TeamModel:
     """A team on its host: its namespace, its bounds and its vCluster.
 
-    Fields with a name of VirtualClusterArgs have the value of that argument. From resources `level`
-    and `access` are None, and so is `gpus` without a quota.
+    `version`, `chart`, `licensed` and `untested` have the value of that argument of
+    VirtualClusterArgs. From resources all fields have their defaults but `name`, `path`, `mode`,
+    `node_pool`, `gpus`, `slices`, `namespace`, `version`, `values`, `chart_values`, `store`,
+    `licensed`, `untested` and `inside`; so have those of a grant that are only for a vCluster.
 
     Args:
         path: Key of its section, or URN of its vCluster's release.
         mode: Where its KAI is: `virtual`, `host` or `default` (no KAI). A grant has the mode that
             needs most of the host.
         queue: Its leaf queue in mode host; of a grant the queue of the platform that it is granted.
-        node_pool: Labels of its nodes.
-        gpus: Most GPUs that its pods may hold, as KAI counts them.
+        node_pool: Labels of its nodes; from resources those by which its vCluster selects them.
+        gpus: Most GPUs that its pods may hold, as KAI counts them; None without a bound.
         slices: Most MIG slices of each kind, by resource.
         pools: GPUs of each of several pools, by shard: a number, or numbers by resource.
         version: None if it is left open, which rules take for DEFAULT_VCLUSTER.
         control_pool: Labels of the nodes for its control plane.
-        values: Values of vCluster's chart that the stack file writes itself.
+        values: Values of vCluster's chart that the stack file, or the program, writes itself. Empty
+            for a release in a component of this program.
         chart_values: All values of the chart, with those that come from other keys.
         own_annotations: Annotations of its API that neither the platform writes nor a domain of
             `keyDomains` allows.
         classes: StorageClasses that its claims may name besides the default one.
-        level: Level of its isolation.
+        store: The backing store that `chart_values` configure.
+        level: Level of its isolation; None if that is not known.
         autoscaled: An autoscaler adds and removes its nodes.
         unreached_issuer: Issuer of its identity provider if network policies keep the API server
             from it, else "".
         running_version: Version that the last update left; None if that is not known.
         running_store: Store that the last update left; None if that is not known.
         running_kubernetes: Version of Kubernetes that the last update left; None if not known.
-        inside: The cluster in its vCluster, with its KAI and its queues.
+        inside: The cluster in its vCluster, with its KAI and its queues. In that of a grant
+            nothing is declared.
         find_key: Finds the key path of one of its keys, which may be written for all teams.
     """
 
@@ -126,12 +131,12 @@ class TeamModel:
 
     @property
     def kai(self) -> tuple[Kai, ...]:
-        """The KAI inside its vCluster."""
+        """The KAI inside its vCluster; from resources there may be several."""
         return self.inside.kai
 
     @property
     def isolated(self) -> bool:
-        """Whether the host bounds it by more than the quota of GPUs."""
+        """Whether the host is known to bound it by more than the quota of GPUs."""
         return self.level not in (None, "off")
 
 
@@ -149,10 +154,15 @@ class DeclaredTeam(TeamModel):
 class ClusterModel:
     """One API server, the host's or a vCluster's, with what is declared in it.
 
+    From resources all fields have their defaults but `name`, `path`, `kai`, `queues`, `workloads`,
+    `objects`, `teams` and `charts`, and `gpus` inside a vCluster.
+
     Args:
+        name: HOST or the team's; from resources that of the provider.
         path: Key of its section; from resources "" or, inside a vCluster, the team's URN.
         kai: Its KAI, one at most in a stack file.
-        objects: Other objects in namespaces.
+        queues: Those that are declared, and those that a chart or another stack is known to make.
+        objects: Other objects in namespaces. From a stack file only a GPU stack's release.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
         grants: Namespaces and bounds of teams with stacks of their own.
@@ -196,7 +206,7 @@ class ClusterModel:
 
     @property
     def with_insides(self) -> list[ClusterModel]:
-        """This host, and then the vClusters in which something is declared.
+        """This host, and then the vClusters in which a KAI, queue, workload or object is declared.
 
         Each vCluster is a copy of `inside` with `team_queue` and `isolated` of its team. In mode
         host it is `scheduled_by` this host; in other modes, and if the mode is UNKNOWN, by nobody.
@@ -226,7 +236,7 @@ class ClusterModel:
 
     @property
     def scheduler(self) -> Kai:
-        """Its KAI; one without a version if none is declared."""
+        """The first KAI; one without a version if none is declared."""
         return self.kai[0] if self.kai else Kai(None)
 
     @cached_property
@@ -236,9 +246,10 @@ class ClusterModel:
 
     @cached_property
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name, without those that another stack declares.
+        """The `spec` of each Queue object by name.
 
-        Queues with an unknown name or spec are left out. Of several with one name the last counts.
+        Left out are queues with an unknown name or spec, and with an empty spec, as those have that
+        a chart or another stack declares. Of several with one name the last counts.
         """
         specs = dict[str, Mapping[str, Any]]()
         for queue in self.queues:

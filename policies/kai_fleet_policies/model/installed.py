@@ -20,6 +20,8 @@ class Kai:
 
     Args:
         version: None if it is left open.
+        values: Those that its user writes; empty for a release in a component of this program.
+        namespace: That of its release.
         sharing: Its mode. One that its chart values choose is as written there, maybe no mode.
         chart: None for the one of the release table.
         shards: Their names.
@@ -52,7 +54,10 @@ class Kai:
 
     @property
     def release(self) -> releases.KaiRelease | None:
-        """Its entry in the release table; None if the table does not have its version."""
+        """Its entry in the release table; with `untested` that of the version it is taken for.
+
+        None if the version is open or UNKNOWN, or the table has no such entry.
+        """
         if not isinstance(self.version, str):
             return None
         try:
@@ -95,10 +100,10 @@ class Chart:
 
     @property
     def why_another(self) -> str | None:
-        """Why it is no chart of `names`, to complete "which".
+        """Why it is no chart of `names`, at `version` if that is known, to complete "which".
 
-        None if nothing speaks against it, or the chart is not known. It shows nothing of the
-        location, which may have a password.
+        None if nothing speaks against it, or if `names` is None or the chart is not known. It shows
+        nothing of the location, which may have a password.
         """
         if self.names is None or not isinstance(self.chart, str):
             return None
@@ -108,7 +113,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ManagedObject:
-    """Any other object in a namespace.
+    """Any other object in a namespace; its kind is `Release` for a chart of any name.
 
     `sharing` is how a device plugin shares GPUs, see `device_sharing`; None for all objects but the
     release of a GPU stack.

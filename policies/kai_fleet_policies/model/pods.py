@@ -54,7 +54,7 @@ class PodTemplate:
         scheduler: The schedulerName that the pods get, also if their operator writes it.
         labels: Labels of the pods.
         annotations: Annotations of the pods.
-        containers: Those of the pods, init containers last.
+        containers: Those of the pods, init containers last. Ephemeral ones do not count.
         owner_labels: Labels of the object itself, where KAI looks for the queue first.
         part: Name of the template if the object has several.
         path: Its key in the stack file, or its URN.
@@ -98,7 +98,10 @@ class PodTemplate:
 
     @property
     def pod_group(self) -> object:
-        """The PodGroup that the pods name themselves; None if KAI makes one; or UNKNOWN."""
+        """The PodGroup that the pods name themselves, UNKNOWN if the annotation or all are.
+
+        None if KAI makes one: the annotation is absent or "".
+        """
         return get(self.annotations, POD_GROUP) or None
 
 
@@ -135,10 +138,11 @@ def workloads(
 ) -> list[PodTemplate]:
     """The pod of a Pod, or every pod template below `spec` of any other object.
 
-    None for kinds without pods, and for an object without `spec`. A template is a mapping with
-    `spec.containers`, or with `spec.podSpec.containers` as Grove has it: there is none where its
-    spec, or a value above it, is UNKNOWN. If the operator of a kind writes the scheduler, an object
-    with a queue label and a spec, and without a template in it, has one without containers.
+    No template for kinds without pods, and for another object than a Pod without `spec`. A template
+    is a mapping with `spec.containers`, or with `spec.podSpec.containers` as Grove has it: there is
+    none where its spec, or a value above it, is UNKNOWN. If the operator of a kind writes the
+    scheduler, an object with a queue label and a spec, and without a template in it, has one
+    without containers.
 
     Args:
         props: The object, as its manifest has it.
@@ -171,7 +175,8 @@ def workloads(
 def _owner_labels(kind: str, metadata: object, spec: object) -> Maybe[Labels]:
     """The labels in which KAI looks for the queue, with those that the operator writes there.
 
-    UNKNOWN if some of them are.
+    What the operator writes counts before the object's own. UNKNOWN if the labels of either are.
+    With UNKNOWN annotations a DynamoGraphDeployment has the queue label, with an UNKNOWN value.
     """
     labels = mapping(get(metadata, "labels"))
     added: Maybe[Labels] = {}
@@ -218,7 +223,10 @@ def _template(
 
 
 def _containers(spec: object) -> Maybe[tuple[PodContainer, ...]]:
-    """The containers of a pod, then its init containers; UNKNOWN if one of the two lists is."""
+    """The containers of a pod, then its init containers; UNKNOWN if one of the two lists is.
+
+    A list that is absent, or no list, has none.
+    """
     usual = get(spec, "containers")
     initial = get(spec, "initContainers")
     if UNKNOWN in (usual, initial):
@@ -240,7 +248,8 @@ def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object,
     """Every mapping with `spec.containers` below `value`: the name of its part, its metadata and
     the pod's spec. What is inside of such a mapping is not read.
 
-    `steps` leads to `value`. A clique of Grove has its pods in `spec.podSpec`, and their labels
+    Nothing for UNKNOWN. `steps` leads to `value`; an element of a list has its `name`, `groupName`
+    or index there. A clique of Grove has its pods in `spec.podSpec`, and their labels
     beside `spec`.
     """
     if not isinstance(value, Mapping):

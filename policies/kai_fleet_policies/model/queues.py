@@ -51,8 +51,8 @@ class DeclaredQueue:
         namespace: A namespace that somebody wrote; queues have none.
         path: Its key in the stack file, or its URN.
         shard: The shard of KAI that serves it; None for the default one, and from resources.
-        spec: `spec` of its Queue object, as it was written and not checked; empty if another stack
-            or a chart declares the queue.
+        spec: `spec` of its Queue object, as it was written and not checked; empty if it is no
+            mapping, or if another stack or a chart declares the queue.
     """
 
     name: Maybe[str]
@@ -149,7 +149,7 @@ class QueueIndex:
     def children_of(self, queue: DeclaredQueue) -> list[DeclaredQueue]:
         """The queues that name this one as their parent, repeated ones too.
 
-        None if its name is not known.
+        An empty list if its name is not known.
         """
         return self.children.get(queue.name, []) if isinstance(queue.name, str) else []
 
@@ -159,16 +159,22 @@ class QueueIndex:
 
     @cached_property
     def leaves(self) -> list[str]:
-        """The names of all queues that pods may name, sorted."""
+        """The names of all queues that pods may name, sorted: those that are no known parent."""
         return sorted(name for name in self.by_name if self.is_leaf(name))
 
     def below(self, name: str) -> list[str]:
-        """The names of all queues under one queue; in a cycle not its own."""
+        """The names of all queues under one queue, in any order; in a cycle not its own.
+
+        Empty if no queue of this name is declared.
+        """
         others = self.by_name.keys() - {name}
         return [other for other in others if name in trees.upwards(self._parents, other)]
 
     def leaves_below(self, name: str) -> list[str]:
-        """The names of the leaves under one queue, sorted; empty for a leaf itself."""
+        """The names of the leaves under one queue, sorted.
+
+        Empty for a leaf itself, and if no queue of this name is declared.
+        """
         return self._leaves_below.get(name, [])
 
     @cached_property
@@ -178,7 +184,8 @@ class QueueIndex:
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The queues above one queue, nearest first.
 
-        They end where a parent is not declared or not known, and before a queue is repeated.
+        They end where a parent is not declared or not known, and before a queue is repeated. Of
+        several queues with one name only the first is above others.
         """
         for name in trees.upwards(self._parents, known_or(queue.parent, None)):
             if name == queue.name:
@@ -189,7 +196,8 @@ class QueueIndex:
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top: parents before their children, children by name.
 
-        Queues in a cycle, under one, or under a parent that is not declared have no level.
+        Queues in a cycle, under one, or under a parent that is not declared or not known have no
+        level.
         """
         return trees.levels(self._parents)
 
@@ -226,7 +234,7 @@ def _bytes(amount: float) -> str:
 
 
 def decimal_text(number: float) -> str:
-    """The number without an exponent and without zeros at the end, to ten digits."""
+    """The number without an exponent and without zeros at the end, to ten decimals."""
     if number % 1 == 0:
         return str(int(number))
     return f"{number:.10f}".rstrip("0").rstrip(".")
