@@ -90,15 +90,15 @@ STATES = {
         ],
     ),
     "finalizers": (
-        going("Some resources are remaining: configmaps. has 3 resource instances"),
+        going("Some resources are remaining: services. has 3 resource instances"),
         {
-            "configmaps": [
+            "services": [
                 {"metadata": {"name": "a", "finalizers": ["x.y/z"], **DELETED}},
                 {"metadata": {"name": "b", "finalizers": ["kubernetes.io/pvc"], **DELETED}},
                 {"metadata": {"name": "c", "finalizers": ["x.y/z"], "deletionTimestamp": LATER}},
             ]
         },
-        [("finalizers keep configmaps a", f"patch configmaps/a -n team-ml {NO_FINALIZERS}")],
+        [("finalizers keep services a", f"patch services/a -n team-ml {NO_FINALIZERS}")],
     ),
     "a finalizer of its own": (
         going("", finalizers=["x.y/z"]),
