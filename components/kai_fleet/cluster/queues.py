@@ -317,11 +317,13 @@ class Queues:
         """Call `ask`, again while a webhook or an API server is starting.
 
         KAI's queue webhook has `failurePolicy: Fail`, so it has to run; a vCluster's API server
-        refuses connections for a second after an upgrade. A busy server counts like a webhook.
+        refuses connections for a second after an upgrade. A busy server counts like a webhook. All
+        seconds count from the first call, whatever has failed since.
 
         Raises:
-            RefusedError: For another reason, or after 30 seconds.
-            ClusterAwayError: The API server has not answered for 4 seconds.
+            RefusedError: For another reason, or more than 30 seconds after the first call.
+            ClusterAwayError: A call more than 4 seconds after the first one had no answer, or
+                none that could be read.
         """
         began = time.monotonic()
         while True:
