@@ -25,10 +25,10 @@ QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 
 @dataclass
 class _Contents:
-    """What the resources of one provider are, read one after the other.
+    """What the resources of one cluster are, read one after the other.
 
     Args:
-        name: Name of the provider, which is that of the cluster.
+        name: Name of the cluster by `_cluster_name`: mostly that of the provider.
         charts: Those of releases in components of this program; of others none.
         quotas: GPUs and MIG slices of quotas, by namespace and by resource without `requests.`. A
             namespace or a number may be UNKNOWN.
@@ -73,12 +73,13 @@ class _Contents:
 
 
 def clusters(resources: Iterable[DeclaredResource]) -> list[ClusterModel]:
-    """One cluster per provider that has an object or a queue tree.
+    """One cluster per provider that has an object or a queue tree, and per other cluster of a tree.
 
     Resources of `kubernetes` and queue trees count; providers and commands only tell which cluster
     a tree is in. Each host, which is a cluster with a vCluster's release, is followed by those of
     its vClusters that `with_insides` has; others of its vClusters are left out. Then come all other
-    clusters, by their first resource. Resources without a provider are in the cluster `default`.
+    clusters, by their first resource. Objects without a provider are in the cluster `default`; a
+    tree of no provider's cluster is in one named by that cluster's identity, or by the tree.
     """
     declared = list(resources)
     identities = _identities(declared)

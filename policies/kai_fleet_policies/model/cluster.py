@@ -158,7 +158,8 @@ class ClusterModel:
     `objects`, `teams` and `charts`, and `gpus` inside a vCluster.
 
     Args:
-        name: HOST or the team's; from resources that of the provider.
+        name: HOST or the team's; from resources that of the provider, and for a queue tree without
+            one the identity of its cluster, or the tree's name.
         path: Key of its section; from resources "" or, inside a vCluster, the team's URN.
         kai: Its KAI, one at most in a stack file.
         queues: Those that are declared, and those that a chart or another stack is known to make.

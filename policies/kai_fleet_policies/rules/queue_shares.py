@@ -61,8 +61,9 @@ _COMMON_FRACTIONS: Final = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 
 def _pods_that_do_not_fit(bound: object) -> tuple[float, ...]:
     """GPUs of some pods that are `bound` together, and more if they are added as floats.
 
-    These are two or three fractions, and the whole GPUs of `bound` if it is above 1. Nothing if
-    there are no such pods, or if `bound` is whole or no float. Cached for each bound.
+    These are two or three fractions; for a bound above 1 a pod with its whole GPUs may come first.
+    Nothing if there are no such pods, or if `bound` is whole or no float. A sum that is above
+    `bound` by less than half of KAI's last digit counts as equal to it. Cached for each bound.
     """
     if not isinstance(bound, float) or bound == UNLIMITED or bound % 1 == 0:
         return ()

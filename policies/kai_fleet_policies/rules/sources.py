@@ -298,7 +298,8 @@ def _why_image_refused(
 
     `value` is "" for null. None if it is in a known place; if it is empty and not at a registry or
     a repository; if it is a registry that is judged with the repository beside it; and for a bare
-    name outside of lists, which is in the chart's own registry.
+    name of an image outside of lists, which is in the chart's own registry. A name without a host
+    at `repository` is judged below the registry beside it; without one, below the chart's own.
     """
     is_registry = leaf.name.endswith(("registry", "mirror"))
     if not value:
