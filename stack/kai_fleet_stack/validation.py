@@ -223,8 +223,9 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
 def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
     """What is wrong with the secrets of a stack of this project, even if it runs another program.
 
-    That is copies, secrets in clear, and ciphertexts at keys for none; not secrets that moved since
-    the last update. Without the stack's file its decrypted keys are not judged.
+    That is ciphertexts in `Pulumi.yaml`, copies, ciphertexts at keys for none, and secrets in
+    clear; not secrets that moved since the last update. Without the stack's file its decrypted keys
+    are not judged.
 
     Args:
         config: The configuration as JSON by key with its namespace, decrypted by the engine.

@@ -145,9 +145,10 @@ def ciphertexts_of(file: Path) -> list[Ciphertext]:
 
 
 def ciphertexts_in_folder(folder: Path) -> list[Ciphertext]:
-    """The ciphertexts and encryption keys of all stack files of a folder, by the files' names.
+    """What `ciphertexts_of` returns for each stack file of a folder, in the order of their names.
 
-    `Pulumi.yaml` is none of them.
+    So the encryption key of a file without ciphertexts is left out, as is all of a file that cannot
+    be read or is refused. `Pulumi.yaml` is no stack file.
     """
     files = sorted(folder.glob("Pulumi.*.yaml"))
     return list(chain.from_iterable(map(ciphertexts_of, files)))
@@ -187,7 +188,8 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
 def copied_ciphertexts(file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file, and its encryption key, that another place has too.
 
-    That is another key of this file, or any key of another stack file in its folder.
+    That is another key of this file, or any key of another stack file in its folder. A file without
+    ciphertexts counts as one without an encryption key.
 
     All ciphertexts of Pulumi.yaml in that folder are mistakes as well, and come first. Ciphertexts
     at keys that may not be encrypted are left out, also as the other place: `mistakes` reports
