@@ -162,8 +162,9 @@ def _taints(state: TeamState, snapshot: Snapshot, usable: Sequence[KubeObject]) 
     """Yield a warning for a pool whose usable nodes all have a taint that the team does not
     tolerate.
 
-    Nothing without usable nodes. Not before an update, where the program warns of it, not for a
-    team with a stack of its own, and not if vCluster adds tolerations to all pods.
+    Nothing without usable nodes, and before an update: there the program of a platform's stack
+    warns of it. Of a team with a stack of its own only the doctor of that stack warns, and its fix
+    is in the platform's stack file. Not if vCluster adds tolerations to all pods.
     """
     team = state.team
     if snapshot.before_update or state.declared_elsewhere:
