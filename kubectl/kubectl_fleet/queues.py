@@ -22,7 +22,8 @@ def record(usage: Usage) -> dict[str, object]:
     """The JSON: CPU in millicores, memory in 10^6 bytes, -1 for unlimited.
 
     `queues` are parents before their children, with a key for each resource. `withoutQuotas` has,
-    by name, the queues that pods name and the tree lacks. GPUs are as KAI counts them.
+    by name, the queues that pods of KAI name and the tree lacks; it is empty if the pods of one
+    namespace alone may be listed and any queue is known. GPUs are as KAI counts them.
     """
     return {
         "queues": [_record(queue) for queue in usage.queues.values()],
@@ -192,9 +193,10 @@ def _borrowed_and_lent(share: Share, resource: str) -> Text:
 
 
 def _pod_counts(usage: Usage) -> str:
-    """`12 pods have a node, 3 wait`, of KAI's pods; "" if not all pods may be listed.
+    """`12 pods have a node, 3 wait: kubectl fleet pending`; "" if not all pods may be listed.
 
-    Pods that are being deleted before they have a node count as neither.
+    Of KAI's pods in all namespaces, also with -n. If none waits, `12 pods have a node` alone. Pods
+    that are being deleted before they have a node count as neither.
     """
     if usage.snapshot.pods_of_one_namespace:
         return ""
