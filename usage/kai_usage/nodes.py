@@ -37,7 +37,8 @@ class SharedGpu:
     `group` is KAI's name for it, `device` its UUID, or "" until its reservation pod has found it.
     `reserved`: there is a reservation pod, which holds the GPU. A fraction is 1 for a pod that asks
     for memory if the GPU's is not known, above 1 if it asks for more than the GPU has, and 0 for a
-    pod that is on the GPU by its label and asks for no share that can be read.
+    pod that is on the GPU by its label and asks for entire GPUs or MIG devices, but for no share
+    that can be read. One that asks for no GPU at all is not among the holders.
     """
 
     group: str
@@ -144,9 +145,9 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:
     """Fill in `whole` and `shared` of the nodes, in place; `shared` in the order of groups.
 
-    `pods` that have a node and hold GPUs count. Those that hold MIG devices alone are in neither,
-    nor are those with a share that KAI has given no group; one that asks for entire GPUs and is in
-    groups is in both.
+    `pods` that have a node and hold GPUs count. Those that ask for entire GPUs are in `whole`,
+    those with groups in `shared` by each of them, whatever GPUs they ask for. So one may be in
+    both, or in neither, as with MIG devices alone, or with a share that KAI has given no group.
 
     `items` are all pods as objects: each GPU that a reservation pod among them holds is in
     `shared`, also if no pod is on it. A node that is not in `nodes`, because it may not be listed

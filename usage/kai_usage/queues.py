@@ -128,8 +128,9 @@ def _shares(resources: Object) -> dict[Resource, Share]:
 def _amount(number: float | str | None) -> float:
     """An amount from -10^30 to 10^30, so that sums stay finite.
 
-    0 if it is not written, NaN or infinite. Raises ValueError for a text that is no number,
-    TypeError for another type, OverflowError for a whole number above 10^308.
+    0 if it is not written, empty, NaN or infinite; a bool is 0 or 1. Raises ValueError for a text
+    that is no number, TypeError for a list or a mapping with entries, OverflowError for a whole
+    number above 10^308.
     """
     amount = float(number or 0.0)
     if not math.isfinite(amount):
