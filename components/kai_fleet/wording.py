@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from kai_usage.words import (
     MOST,
     agreeing,
+    json_without_controls,
     listed,
     number_with_noun,
     plural,
@@ -19,6 +20,7 @@ from kai_usage.words import (
 __all__ = [
     "MOST",
     "agreeing",
+    "json_without_controls",
     "listed",
     "number_with_noun",
     "plural",
@@ -123,17 +125,3 @@ def may_have_controls(json: str) -> bool:
     It is a quick check, which misses one of them: a DEL that is not escaped.
     """
     return not json.isascii() or _ESCAPED.search(json) is not None
-
-
-def json_without_controls(value: Any) -> Any:
-    """A copy of a JSON value without control characters in its keys and strings.
-
-    Of two keys that become one the later value counts.
-    """
-    if isinstance(value, str):
-        return without_controls(value)
-    if isinstance(value, list):
-        return [json_without_controls(element) for element in value]
-    if isinstance(value, dict):
-        return {without_controls(key): json_without_controls(inner) for key, inner in value.items()}
-    return value

@@ -20,7 +20,7 @@ from lightkube.generic_resource import create_namespaced_resource as namespaced
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.objects import Object, last_seen
 from kai_usage.times import seconds_since
-from kai_usage.words import short_line
+from kai_usage.words import json_without_controls, short_line
 from kubectl_fleet.kubeconfig import UserError, open_cluster
 
 _GLOBAL: Final = {
@@ -53,7 +53,7 @@ class Snapshot:
 
     Attributes:
         objects: Lists of objects by kind; only kinds that were to be read, that the API serves and
-            that may be listed. Events are newest first.
+            that may be listed. Events are newest first. No text has control characters.
         forbidden: Kinds that may not be listed. With `pods_of_one_namespace`, namespaced kinds but
             Deployments are in it only if they may not be listed in `namespace` either. An API
             server refuses kinds that it does not serve, too, if they may not be listed.
@@ -150,7 +150,6 @@ class Cluster:
 
     Raises:
         UserError: The kubeconfig cannot be used.
-        httpx2.InvalidURL: It has a URL whose port is no number.
     """
 
     def __init__(self, file: str | None, context: str | None, namespace: str | None) -> None:
@@ -233,6 +232,7 @@ class Cluster:
     async def _list(self, kind: str, namespace: str) -> list[Object] | int:
         """The objects of a kind, or a status: 403 if it may not be listed, 404 if it is not served.
 
+        Their texts have no control characters: a tenant writes them, or its own API server does.
         `namespace` is `*` for all. Cluster-wide kinds ignore it; Deployments are always those of
         KAI's namespace. Raises UserError if the cluster cannot be read.
         """
@@ -240,11 +240,16 @@ class Cluster:
             # The iterators have no names: a name would keep one alive after the loop has ended, and
             # asyncio would complain about it on stderr.
             if kind in _GLOBAL:
-                return [item async for item in self._client.list(_GLOBAL[kind])]
+                return [
+                    json_without_controls(item) async for item in self._client.list(_GLOBAL[kind])
+                ]
             if kind == "deployments":
                 namespace = KAI_NAMESPACE
             resource = _NAMESPACED[kind]
-            return [item async for item in self._client.list(resource, namespace=namespace)]
+            return [
+                json_without_controls(item)
+                async for item in self._client.list(resource, namespace=namespace)
+            ]
         except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             if status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):

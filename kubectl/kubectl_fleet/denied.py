@@ -1,5 +1,6 @@
 """Pods that could not be created, as admission denied them, by events of what creates them."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,9 +23,8 @@ class Denial:
     """An object whose pods are denied: why, what to do, and since when.
 
     `kind` and `name` are those of the object that a person wrote, such as a Deployment, else of the
-    one that the event is about. They, and `namespace`, are as the API server sends them, also in
-    `fix`; `cause` has no control characters. `since` is the first time stamp of its newest such
-    event, else the last one; "" without any.
+    one that the event is about. A command in `fix` has them quoted as for a shell. `since` is the
+    first time stamp of its newest such event, else the last one; "" without any.
     """
 
     kind: str
@@ -71,8 +71,9 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     if _is_over(snapshot, kind, creator, event):
         return None
     text = event.get("message") or "its event does not say why"
-    look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
-    reason = Reason(short_line(text), look)
+    words = ["-n", namespace, "describe", kind.lower(), name]
+    look = f"look with: `{snapshot.kubectl} {shlex.join(words)}`"
+    reason = Reason(short_line(text), short_line(look))
     known = meaning_of_messages([text], "user")
     if known is not None:
         reason = in_sentences(known, kubectl=snapshot.kubectl)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 # Control characters, except tab and line feed, Unicode's invisible and directional characters, and
 # lone surrogates.
@@ -82,3 +82,17 @@ def without_controls(text: str) -> str:
     Unicode's invisible and directional characters, and lone surrogates, are taken out as well.
     """
     return _CONTROLS.sub("", text)
+
+
+def json_without_controls(value: Any) -> Any:
+    """A copy of a JSON value without control characters in its keys and strings.
+
+    Of two keys that become one the later value counts.
+    """
+    if isinstance(value, str):
+        return without_controls(value)
+    if isinstance(value, list):
+        return [json_without_controls(element) for element in value]
+    if isinstance(value, dict):
+        return {without_controls(key): json_without_controls(inner) for key, inner in value.items()}
+    return value

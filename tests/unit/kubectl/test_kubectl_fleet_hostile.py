@@ -3,13 +3,14 @@
 import gzip
 import json
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.unit.components.cluster.canned_api import kubeconfig
 from tests.unit.components.cluster.raw_server import answering, drip
 from tests.unit.kubectl.team_cluster import GPU, PATHS
-from tests.unit.usage.usage_samples import pod, queue
+from tests.unit.usage.usage_samples import node, pod, queue
 
 COMMANDS = ("queues", "pods", "pending")
 SECONDS = 20
@@ -187,3 +188,28 @@ def test_what_unpacks_to_gigabytes_is_not_unpacked(raw):
     body = gzip.compress(b" " * (64 << 20))
     packed = HEAD + b"Content-Encoding: gzip\r\n\r\n" + body
     assert "no Kubernetes API" in raw(lambda found: found.sendall(packed))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["table", "json"])
+def test_no_name_writes_to_the_terminal(team, command, as_json):
+    odd = "\x1b]0;title\x07\x1b[31mred"
+    team.has("nodes", [node(f"n{odd}")])
+    team.has("queues", [queue(f"q{odd}", gpu=8)])
+    team.has("pods", [pod(f"p{odd}", f"q{odd}", f"n{odd}", asks={GPU: "1"}), pod(f"w{odd}")])
+    about = {"kind": f"Odd{odd}", "name": f"x{odd}", "namespace": "default"}
+    stamp = datetime.now(UTC).isoformat()
+    denial = {"reason": "FailedCreate", "involvedObject": about, "lastTimestamp": stamp}
+    team.has("events", [{"metadata": {"name": "e"}, **denial}])
+    found = team.run(command, *as_json)
+    assert "red" in found
+    assert "\x1b" not in found
+    assert "u001b" not in found
+
+
+def test_a_name_is_no_command(team):
+    about = {"kind": "Odd", "name": "x; reboot", "namespace": "default"}
+    stamp = datetime.now(UTC).isoformat()
+    denial = {"reason": "FailedCreate", "involvedObject": about, "lastTimestamp": stamp}
+    team.has("events", [{"metadata": {"name": "e"}, **denial}])
+    assert "describe odd 'x; reboot'`" in team.reported("pending", "--json")
