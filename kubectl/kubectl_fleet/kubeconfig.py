@@ -62,7 +62,6 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         UserError: The kubeconfig or a certificate is absent or malformed, or its YAML is nested too
             deeply. Or it lacks the context or what that names, or has a key that would make
             lightkube send another request than kubectl.
-        httpx2.InvalidURL: The URL of the server or of its proxy has a port that is no number.
     """
     try:
         kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -71,7 +70,15 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         raise UserError("the kubeconfig can't be used: it is not YAML") from None
     except RecursionError:
         raise UserError("the kubeconfig can't be used: it is nested too deeply") from None
-    except (ConfigError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (
+        ConfigError,
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        httpx2.InvalidURL,  # a port that is no number
+    ) as error:
         raise UserError(f"the kubeconfig can't be used: {error}") from None
 
 

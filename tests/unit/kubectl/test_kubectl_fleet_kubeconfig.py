@@ -62,6 +62,17 @@ def test_what_would_be_another_request_than_meant_is_refused(team, tmp_path, use
     assert team.handler.asked == []
 
 
+@pytest.mark.parametrize(
+    ("server", "more"),
+    [("http://x:notaport", {}), ("http://127.0.0.1:1", {"proxy-url": "http://x:notaport"})],
+)
+def test_a_port_that_is_no_number_is_told(team, tmp_path, server, more):
+    file = tmp_path / "odd"
+    file.write_text(kubeconfig(server, **more))
+    told = team.run("pods", "--kubeconfig", str(file))
+    assert told == "error: the kubeconfig can't be used: Invalid port: 'notaport'"
+
+
 def test_what_is_no_kubeconfig_is_quoted_to_nobody(team, tmp_path):
     file = tmp_path / "odd"
     file.write_text("token: 'secret\n")
