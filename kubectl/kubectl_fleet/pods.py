@@ -153,8 +153,7 @@ def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
     """The rows of a node: entire GPUs, shared ones, then pods whose GPU is not known.
 
     Those are pods with MIG devices that KAI counts, and pods with a share that KAI has given no
-    group yet; the row of such a share has all GPUs of the pod, also entire ones. A shared GPU is
-    left out if one namespace is shown and no pod of it is there.
+    group yet. A shared GPU is left out if one namespace is shown and no pod of it is there.
     """
     view = usage.snapshot
     for pod in node.whole:
@@ -168,7 +167,7 @@ def _node_rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
         if pod.gpu.mig:
             yield _pod_row(usage, pod, "  MIG", "", pod.gpu.mig)
         elif pod.gpu.shared and not pod.groups:
-            yield _pod_row(usage, pod, "  not known", "", pod.gpu_amount)
+            yield _pod_row(usage, pod, "  not known", "", pod.gpu_amount - pod.gpu.whole)
 
 
 def _rows_of_shared_gpu(usage: Usage, gpu: SharedGpu) -> Iterator[list[RenderableType]]:

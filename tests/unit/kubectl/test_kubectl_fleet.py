@@ -107,6 +107,12 @@ def test_pods_by_gpu(team):
     assert lines[6:] == ["1 pod without a GPU", "1 pod waits for a node: kubectl fleet pending"]
 
 
+def test_an_entire_gpu_beside_a_share_counts_once(team):
+    team.has("pods", [pod("mixed", "train", "ml-0", asks={GPU: "1"}, gpu_fraction="0.5")])
+    rows = [line.rpartition(" ")[0] for line in team.lines("pods")[2:4]]
+    assert rows == ["whole 1 mixed train", "not known 0.5 mixed train"]
+
+
 def test_memory_that_a_label_has_in_bytes_is_shown_in_mib(team):
     team.has("nodes", [node("ml-0", memory="42949672960")])
     assert team.lines("pods")[0] == "ml-0: 8 GPUs (40960 MiB each), 2 free"
