@@ -79,8 +79,7 @@ def check(
 
     Args:
         component: type and name, for messages: `KaiScheduler ml`.
-        kind: the TypedDict of `args`. Fields of type pulumi.Input or Any may be Outputs. One in
-            place of a mapping or list passes, too, if the values in it are of type pulumi.Input.
+        kind: the TypedDict of `args`. Fields of type pulumi.Input or Any may be Outputs.
         allowed: what the component accepts and requires besides; None for nothing.
         more: gives further mistakes; called only if this check finds none.
 
@@ -137,7 +136,7 @@ class _Checker:
         """Mistakes in a value of type `kind`.
 
         Any takes every value. Else None fits nothing, a component what names its class, and an
-        Output what `takes_output`: a list or mapping too, if its values do.
+        Output what `takes_output`.
         """
         if kind is Any or isinstance(value, components_of(kind)):
             return
@@ -209,13 +208,14 @@ class _Checker:
     def _of_mapping(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a mapping and its values.
 
-        An Output in its place is one, because `of_value` has accepted it where the values may be
-        Outputs. So is None in place of a TypedDict in it.
+        None in place of a TypedDict in it is one.
         """
-        if not isinstance(value, Mapping):
-            yield _wrong_type(name, value, "a mapping", _DECIDES)
-            return
         value_kind = typing.get_args(kind)[1]
+        if not isinstance(value, Mapping):
+            yield _wrong_type(
+                name, value, "a mapping", "" if takes_output(value_kind) else _DECIDES
+            )
+            return
         for key, inner in value.items():
             path = f"{name}.{key}"
             if inner is None and typing.is_typeddict(value_kind):
@@ -224,15 +224,11 @@ class _Checker:
             yield from self.of_value(path, value_kind, inner, choices_at)
 
     def _of_list(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
-        """Mistakes in a list and its elements, all with the name of the list.
-
-        An Output in its place is one, because `of_value` has accepted it where the elements may be
-        Outputs.
-        """
-        if not isinstance(value, list | tuple):
-            yield _wrong_type(name, value, "a list", _DECIDES)
-            return
+        """Mistakes in a list and its elements, all with the name of the list."""
         element_kind = typing.get_args(kind)[0]
+        if not isinstance(value, list | tuple):
+            yield _wrong_type(name, value, "a list", "" if takes_output(element_kind) else _DECIDES)
+            return
         for element in value:
             yield from self.of_value(name, element_kind, element, choices_at)
 
@@ -280,13 +276,8 @@ def _fits(kind: Hint, value: object) -> bool:
 
 
 def takes_output(kind: Hint) -> bool:
-    """Whether a value of this type, or a value in it, may be an Output.
-
-    The values in a mapping or list count, and the fields of a TypedDict do not.
-    """
-    if typing.get_origin(kind) is pulumi.Output:
-        return True
-    return any(takes_output(part) for part in typing.get_args(kind))
+    """Whether a value of this type may itself be an Output: not only a value in it."""
+    return any(typing.get_origin(part) is pulumi.Output for part in typing.get_args(kind))
 
 
 def components_of(kind: Hint) -> tuple[type[pulumi.ComponentResource], ...]:

@@ -88,6 +88,10 @@ DECIDING = [
     ("VirtualCluster", VCLUSTER, "groups"),
     ("KaiScheduler", KAI, "use_existing"),
     ("QueueTree", {"queues": {}}, "vcluster"),
+    # The values in these may be Outputs.
+    ("VirtualCluster", VCLUSTER, "node_pool"),
+    ("VirtualCluster", VCLUSTER, "resources"),
+    ("TeamNamespace", NAMESPACE, "queues"),
 ]
 
 
