@@ -167,8 +167,9 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
 def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     """The vCluster's control plane is reached at its API, and reaches the host's.
 
-    An empty list of `api_ports` allows every port. Ingress is from any address. Pods of other teams
-    do not reach it all the same: the egress rules of their own namespace do not let them.
+    `api_ports` are not empty: that would allow every port. Ingress is from any address. Pods of
+    other teams do not reach it all the same: the egress rules of their own namespace do not let
+    them.
     """
     ports = rules.get("api_ports", _HOST_API_PORTS)
     egress: Spec = {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}

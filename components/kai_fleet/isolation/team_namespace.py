@@ -288,12 +288,15 @@ def _monitoring_args(args: TeamNamespaceArgs) -> TeamMonitoringArgs:
 
 
 def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
-    """Sentences about texts that are no networks, bounds as annotations, and missing guards."""
+    """Sentences about wrong networks and ports, bounds as annotations, and missing guards."""
     rules: Mapping[str, Any] = network(args)
     for field in _NETWORKS:
         for text in rules.get(field, []):
             if not _is_network(text):
                 yield f"isolation.network.{field} has {text!r}; write {_WITH_MASK}"
+    if not rules.get("api_ports", True):
+        # Kubernetes takes it for every port.
+        yield "isolation.network.api_ports is empty; write a port, or drop it"
     for key in args.get("annotations", {}):
         if key.startswith(policies.BOUNDS):
             yield f"annotations.{key} is a bound, which other arguments write; drop it"
@@ -308,11 +311,11 @@ def _mistakes(args: TeamNamespaceArgs) -> Iterator[str]:
 def _is_network(text: str) -> bool:
     """Whether the text is a network with its mask, which NetworkPolicies need.
 
-    True for a mask as an address, `10.20.0.0/255.255.0.0`, too, and for an address that is not the
-    network's first.
+    False for a mask as an address, `10.20.0.0/255.255.0.0`, which Kubernetes refuses. True for an
+    address that is not the network's first.
     """
     try:
         ip_network(text, strict=False)
     except ValueError:
         return False
-    return "/" in text
+    return text.partition("/")[2].isdigit()

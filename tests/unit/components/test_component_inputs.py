@@ -153,6 +153,8 @@ WRONG = [
     ("TeamNamespace", {"isolation": {"level": "strict"}}, ["isolation.level"]),
     ("TeamNamespace", network(api_cidrs=["10.20.0.1"]), ["isolation.network.api_cidrs"]),
     ("TeamNamespace", network(private=["fred"]), ["isolation.network.private"]),
+    ("TeamNamespace", network(cidrs=["10.20.0.0/255.255.0.0"]), ["isolation.network.cidrs"]),
+    ("TeamNamespace", network(api_ports=[]), ["isolation.network.api_ports"]),
     ("VirtualCluster", {"access": {"type": "NodePort"}}, ["access.host"]),
     ("VirtualCluster", {"groups": {"a": "cluster-admin"}}, ["groups.a"]),
     ("QueueTree", {"queues": {"a": {"memory": {"quota": "4 Gi"}}}}, ["queue a: memory.quota"]),
