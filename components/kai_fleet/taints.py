@@ -61,11 +61,11 @@ def _untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> 
     return None
 
 
-def toleration_to_write(taint: Taint) -> str:
+def toleration_to_write(taint: Mapping[str, object]) -> str:
     """A toleration of the taint as a stack file has it: `{key: "gpu", effect: "NoSchedule"}`.
 
-    A value or effect that is empty is left out.
+    Of a toleration it is that one. A field that is empty is left out.
     """
-    parts = [key for key in ("key", "value", "effect") if taint.get(key)]
+    parts = [key for key in ("key", "operator", "value", "effect") if taint.get(key)]
     fields = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in parts)
     return f"{{{fields}}}"

@@ -18,7 +18,8 @@ def closed_pool(
     """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
 
     None as well without nodes. Each node may have another such taint: the text names only that of
-    the first node. The cause is a predicate of the nodes, the fix an imperative.
+    the first node. The cause is a predicate of the nodes, the fix an imperative; it keeps what is
+    tolerated already, because a team's list replaces the stack's.
 
     Args:
         args: read is `tolerations`, which has no Outputs. Tolerations that vCluster adds to all
@@ -33,8 +34,9 @@ def closed_pool(
     taint = closing_taint(tolerations, nodes)
     if taint is None:
         return None
+    to_write = ", ".join(map(toleration_to_write, [*tolerations, taint]))
     return (
         f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
         " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{toleration_to_write(taint)}] at {path}",
+        f"write tolerations: [{to_write}] at {path}",
     )

@@ -11,6 +11,7 @@ from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.ownership.deployed import Deployed
 from kai_fleet.queues.specs import named_specs
 from kai_fleet_stack import existing
+from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.existing import HostObjects, is_of_others
 from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.team_stack import Facts, load_team_stack
@@ -162,10 +163,14 @@ def test_a_preview_warns_of_a_pool_whose_taints_are_not_tolerated(
     assert bool(messages) == warned
     for line in messages:
         assert "each of its 2 nodes has a taint (dedicated)" in line
-        assert (
-            'write tolerations: [{key: "dedicated", value: "ml", effect: "NoSchedule"}] at'
-            " kai-fleet:teams.ml" in line
-        )
+        assert "write tolerations: [" in line
+        assert '{key: "dedicated", value: "ml", effect: "NoSchedule"}] at kai-fleet:teams' in line
+
+
+def test_a_fix_keeps_the_tolerations_that_are_written():
+    taint = {"key": "b", "effect": "NoSchedule"}
+    _, fix = closed_pool({"tolerations": [{"key": "a"}]}, [[taint]], "kai-fleet:teams.ml")
+    assert '[{key: "a", operator: "Exists"}, {key: "b", effect: "NoSchedule"}] at' in fix
 
 
 @pytest.mark.parametrize(
