@@ -87,7 +87,7 @@ def validate(
             names (unless a key of `raw` is wrong), and to rename the cluster (if there are
             settings).
         facts_of: Looks the platform of a team stack up. Its NoPlatformError becomes a mistake.
-        stack: Name of the stack, for the commands in messages.
+        stack: Name of the stack, also for the commands in messages.
         masked: `raw` with MASK for its secrets; None if `raw` has that itself.
         more: Mistakes that were found while the file was read. The findings begin with them.
         only: The rules to ask; none for a command that declares nothing.
@@ -135,8 +135,8 @@ def _about(finding: Finding, names: Sequence[str]) -> Finding:
 def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Finding]:
     """Refuse to remove teams that are not in the file, unless something names them.
 
-    That is `kai-fleet:removed` in the file, or the variable KAI_FLEET_REMOVE_TEAM of the run. The
-    stack's name in the variable, which elsewhere stands for all of its teams, names none here.
+    That is `kai-fleet:removed` in the file, or the variable KAI_FLEET_REMOVE_TEAM of the run, in
+    which the stack's name stands for all of its teams.
 
     A team's vCluster and volumes are deleted with it: a cut file or a bad merge must not do that. A
     team that moves to a stack of its own is removed, too, and so is a grant that the file drops.
@@ -145,11 +145,13 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
     Args:
         settings: without wrong keys, for which a team might be missing.
         urns: The resources that the stack has.
-        stack: Name of the stack, for the command in the message.
+        stack: Name of the stack.
     """
     removed = names_of(urns, TEAM) - settings.teams.keys()
     removed |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
-    agreed = agreed_losses() | set(settings.removed)
+    agreed = agreed_losses()
+    if stack in agreed:
+        return []
     return [
         Finding(
             Level.MANDATORY,
@@ -162,7 +164,7 @@ def _removals(settings: Settings, urns: Collection[str], stack: str) -> list[Fin
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in sorted(removed - agreed)
+        for name in sorted(removed - agreed - set(settings.removed))
     ]
 
 

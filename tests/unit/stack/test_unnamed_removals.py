@@ -64,6 +64,11 @@ def test_a_named_team_may_go(monkeypatch):
     assert settings(monkeypatch, past)
 
 
+def test_the_name_of_the_stack_stands_for_its_teams(monkeypatch):
+    monkeypatch.setenv(REMOVE_VARIABLE, pulumi.get_stack())
+    assert settings(monkeypatch, deployed("ml", "research", "dev"))
+
+
 def test_a_team_cannot_be_kept_and_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, "removed": ["ml"]}
     (problem,) = validation.validate(raw).refused
