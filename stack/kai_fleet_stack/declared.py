@@ -92,15 +92,14 @@ def _registry_users(settings: Settings) -> dict[str, str]:
     """The user names of accounts of registries, by their key paths: the stack's, then the teams'.
 
     A mirror's account is also one of `registries`, but is written in `mirror`: only that path is
-    there, also if the file has the registry at both and pulls with the account of `registries`.
+    there. If the file has the registry at both, it is not: pulls are with that of `registries`.
     """
     users = dict[str, str]()
     for name, account in settings.registries.items():
-        users[key_path(("registries", name))] = account.username
-    mirror = settings.mirror
-    if mirror is not None and mirror.account is not None:
-        users.pop(key_path(("registries", mirror.registry)), None)
-        users["kai-fleet:mirror.account"] = mirror.account.username
+        path = key_path(("registries", name))
+        if settings.mirror is not None and account is settings.mirror.account:
+            path = "kai-fleet:mirror.account"
+        users[path] = account.username
     for team, declared in settings.teams.items():
         for name, account in declared.registries.items():
             users[f"{settings.team_path(team)}.registries.{name}"] = account.username

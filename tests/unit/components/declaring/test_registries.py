@@ -199,6 +199,15 @@ def test_an_account_of_a_name_of_its_own_lasts():
     assert advised(stack({OWN: account()}, mirror={"registry": MIRROR, "account": account()})) == []
 
 
+def test_the_account_by_which_a_mirror_pulls_counts():
+    ends = {"username": "AWS", "password": "[secret]"}
+    mirror = {"registry": MIRROR, "account": account()}
+    (found,) = advised(stack(registries={MIRROR: ends}, mirror=mirror))
+    assert found.path == f"kai-fleet:registries.{MIRROR}"
+    mirror["account"] = ends
+    assert advised(stack(registries={MIRROR: account()}, mirror=mirror)) == []
+
+
 def advised(raw):
     problems = validation.validate(raw).problems
     return [each for each in problems if each.check == "registry-account-lasts"]
