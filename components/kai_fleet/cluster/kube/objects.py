@@ -132,12 +132,12 @@ class KubeObject(dict[str, Any]):
 
     @property
     def killed_for_memory(self) -> Iterator["Killed"]:
-        """The containers of a pod that the kernel killed for memory, each once.
+        """The containers of a pod that the kernel killed for memory, each once; init ones first.
 
-        A container counts while it runs again, too: its last state is kept. Init containers do not
-        count.
+        A container counts while it runs again, too: its last state is kept.
         """
-        for container in self.status.get("containerStatuses") or []:
+        init_containers = self.status.get("initContainerStatuses") or []
+        for container in [*init_containers, *(self.status.get("containerStatuses") or [])]:
             for key in ("state", "lastState"):
                 ended = (container.get(key) or {}).get("terminated") or {}
                 if ended.get("reason") == OUT_OF_MEMORY:
@@ -149,7 +149,7 @@ class KubeObject(dict[str, Any]):
     def container_messages(self) -> Iterator[str]:
         """What killed a pod's containers, then the message of each last state and state.
 
-        A state without a message yields "". Init containers are left out.
+        A state without a message yields "". States of init containers are left out.
         """
         for killed in self.killed_for_memory:
             yield killed.sentence

@@ -80,6 +80,13 @@ def test_what_a_scheduler_said_is_over_once_a_node_has_the_pod():
     assert "no such device" in found.cause
 
 
+def test_an_init_container_is_killed_for_memory_too():
+    found = killed("kai-operator-1", "kai-scheduler", "kai-operator", {"waiting": BACK_OFF})
+    found["status"] = {"initContainerStatuses": found["status"]["containerStatuses"]}
+    (text,) = reasons.reasons(None, [KubeObject(found)], "path", "pool", "part")
+    assert text.endswith("memory (OOMKilled, 14 restarts): raise limits.memory at part")
+
+
 def test_what_was_killed_days_ago_and_runs_is_well():
     lab = Lab()
     old = killed("binder-1", "kai-scheduler", "binder", AGAIN, finishedAt="2026-10-20T00:00:00Z")
