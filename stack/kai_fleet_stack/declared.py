@@ -289,7 +289,7 @@ def _unreached_issuer(settings: Settings, name: str) -> str:
 
     "" if one does, if there are no policies, or no provider, as for a grant. An API server reaches
     what its team's pods reach, and any address at the host's `apiPorts` until `apiCidrs` says
-    which. Any `cidrs` count as the provider's; `namespaces` do only without `internet`.
+    which. Any `cidrs` or `namespaces` count as the provider's.
     """
     team = settings.teams.get(name)
     oidc = team.vcluster.oidc if team is not None else None
@@ -297,12 +297,11 @@ def _unreached_issuer(settings: Settings, name: str) -> str:
     network = isolation.network
     if oidc is None or isolation.level == "off" or not network.enabled:
         return ""
-    if network.cidrs or not network.api_cidrs:
+    if network.cidrs or network.namespaces or not network.api_cidrs:
         return ""
-    if network.internet:
-        host = urlsplit(oidc.issuer).hostname or ""
-        return oidc.issuer if _is_internal(host) else ""
-    return "" if network.namespaces else oidc.issuer
+    if network.internet and not _is_internal(urlsplit(oidc.issuer).hostname or ""):
+        return ""
+    return oidc.issuer
 
 
 def _is_internal(host: str) -> bool:

@@ -54,6 +54,7 @@ def test_vcluster_provider_reached_warns_where_no_policy_leads_to_it(issuer, net
         ("https://id.corp", API, "off"),
         ("https://id.corp", API | {"enabled": False}, "baseline"),
         ("https://id.auth.svc", API | {"internet": False, "namespaces": ["auth"]}, "baseline"),
+        ("https://id.auth.svc", API | {"internet": True, "namespaces": ["auth"]}, "baseline"),
     ],
 )
 def test_vcluster_provider_reached_passes(issuer, network, level):
