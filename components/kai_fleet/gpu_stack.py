@@ -84,11 +84,12 @@ class GpuStack(ComponentResource):
         check(self._title, GpuStackArgs, args, _ALLOWED)
         self._args = args
         self._gpu_provider = GPU_PROVIDERS[args["provider"]]
-        version = args.get("version", self._gpu_provider.version)
+        version = ""
         child = child_options(self, opts)
         self._refuse_other_namespace(name)
         declared = self._runtime_class(name, child_options(self, opts, retain_on_delete=True))
         if self._gpu_provider.chart:
+            version = args.get("version", self._gpu_provider.version)
             declared += self._namespace(name, child)
             declared += registry_secrets(
                 name,

@@ -40,6 +40,14 @@ def test_each_provider_is_its_record(provider):
         assert created["Namespace gpu-namespace"].inputs["metadata"]["name"] == release["namespace"]
 
 
+@pytest.mark.parametrize(("provider", "version"), [("operator", "v9.9.9"), ("none", "")])
+def test_a_gpu_stack_without_a_chart_has_no_version(provider, version):
+    seen = []
+    args = {"provider": provider, "version": "v9.9.9"}
+    declared(lambda: GpuStack("gpu", args).version.apply(seen.append))
+    assert seen == [version]
+
+
 @pytest.mark.parametrize("provider", ["operator", "device-plugin"])
 def test_daemons_tolerate_the_teams_taints_and_those_of_their_chart(provider):
     assert values(provider=provider) == {}
