@@ -120,8 +120,5 @@ def with_colours(text: str) -> str:
 
 
 def may_have_controls(json: str) -> bool:
-    """Whether strings of a valid JSON text may have control characters: True for any doubt.
-
-    It is a quick check, which misses one of them: a DEL that is not escaped.
-    """
-    return not json.isascii() or _ESCAPED.search(json) is not None
+    """Whether strings of a valid JSON text may have control characters: True for any doubt."""
+    return not json.isascii() or "\x7f" in json or _ESCAPED.search(json) is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.wording import agreeing, number_with_noun, plural
+from kai_fleet.wording import agreeing, may_have_controls, number_with_noun, plural
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,9 @@ def test_a_count_agrees(number, thing, verb, says):
 def test_of_what_is_named_too():
     assert f"its spec {agreeing(1, 'is')}" == "its spec is"
     assert f"{plural(2, 'queue')} a and b {agreeing(2, 'goes')}" == "queues a and b go"
+
+
+@pytest.mark.parametrize("text", ['"\x7fa"', '"\\u001b"', '"\u202e"'])
+def test_a_quick_check_misses_no_control_character(text):
+    assert may_have_controls(text)
+    assert not may_have_controls('"a"')
