@@ -69,7 +69,7 @@ class Measure:
 MEASURES = (
     Measure("tokens a code line", lambda product: product.density, 8.0, 8.0),
     Measure("tokens a code line, densest file", lambda product: product.densest, 9.5, 9.5),
-    Measure("tokens", lambda product: product.tokens, 190_000, 125_000),
+    Measure("tokens", lambda product: product.tokens, 191_000, 125_000),
     Measure("words of YAML, templates, scripts", lambda product: product.words, 30_000, 30_000),
     Measure("places where a reader stops", lambda product: product.stops, 0, 0),
     Measure("imports in functions", lambda product: product.imports_in_functions, 9, 9),
