@@ -29,8 +29,9 @@ _ROUND_SECONDS: Final = 1.5
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, with less load.
 _STARTS: Final = threading.Semaphore(2)
-# The claim of its StatefulSet, which stays when the release is uninstalled.
-_CLAIM: Final = "/api/v1/namespaces/{}/persistentvolumeclaims/data-{}-0"
+# The claims of its store, which stay when the release is uninstalled.
+_CLAIMS: Final = "/api/v1/namespaces/{}/persistentvolumeclaims"
+_CLAIM: Final = _CLAIMS + "/data-{}-0"
 
 
 class SandboxVcluster(threading.Thread):
@@ -113,6 +114,8 @@ class SandboxVcluster(threading.Thread):
             api_server_args=self._api_server_args(config),
         )
         revision, version = self.host.started(self.namespace, self.vcluster)
+        if not self._has_volume(plane):
+            return
         if plane != self._plane or revision != self._revision:
             if version not in VCLUSTER or VCLUSTER[version].renews:
                 plane.renew()
@@ -133,6 +136,25 @@ class SandboxVcluster(threading.Thread):
         volumes.provide(api)
         kai_operator.play(api)
         binder.play()
+
+    def _has_volume(self, plane: ControlPlane) -> bool:
+        """Whether the volume of its store, if it has one, is there. Another one is empty."""
+        labels = f"app in (vcluster,vcluster-etcd),release={self.vcluster}"
+        claims = self.host.api.list(_CLAIMS.format(self.namespace), labelSelector=labels)
+        uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in claims}
+        uid = uids[min(uids)] if uids else ""
+        remembered = self.directory / "claim"
+        last = remembered.read_text() if remembered.exists() else uid
+        if uid != last:
+            stop(self.host, self.namespace, self.vcluster)
+            self.host.etcd.delete(plane.etcd_prefix)
+            self._ready = False
+        if last and not uid:
+            self._report("NoVolume", "the claim of its store is not there")
+            return False
+        if uid:
+            remembered.write_text(uid)
+        return True
 
     def _api_server_args(self, config: VclusterConfig) -> tuple[str, ...]:
         """Its own flags, with the files of mounted ConfigMaps where this machine has them."""

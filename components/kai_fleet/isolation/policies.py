@@ -43,8 +43,12 @@ SYSTEM_SCOPE: Final[Object] = {
 # What a binding does with an object that its policy refuses, by mode. `audit` and `warn` admit it:
 # both warn the client, and `audit` also notes it in the audit log.
 _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
+# The guard that keeps an empty store from starting, and the label of the ConfigMaps that it reads.
+VOLUMES: Final = "volumes"
+VOLUMES_LABEL: Final = {f"{BOUNDS}reads": VOLUMES}
 # The API server asks a policy once for each parameter. Without any it refuses nothing.
 _EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
+_EACH_VOLUME: Final = {**_EACH_PARAMETER, "selector": {"matchLabels": VOLUMES_LABEL}}
 
 
 def content(name: str) -> Any:
@@ -145,14 +149,15 @@ def host_policies(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Obj
     if beside_kai:
         bound_for_all.append("owners")
         bound_by_team.append("queues")
-    policies = {guard: policy(guard) for guard in [*bound_for_all, *bound_by_team]}
+    policies = {guard: policy(guard) for guard in [*bound_for_all, *bound_by_team, VOLUMES]}
     isolated = {
         "key": ISOLATION_LABEL,
         "operator": "In",
         "values": ["baseline", "restricted"],
     }
     match = {"namespaceSelector": {"matchExpressions": [isolated]}}
-    bindings = {}
+    volumes = policy_name(VOLUMES)
+    bindings = {f"{VOLUMES}-binding": binding(volumes, volumes, param_ref=_EACH_VOLUME)}
     for guard in bound_for_all:
         name = policy_name(guard)
         has_parameters = "paramKind" in content(guard)["spec"]

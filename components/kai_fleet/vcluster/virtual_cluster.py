@@ -24,10 +24,12 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.declaring.pull_secrets import registry_secrets
 from kai_fleet.helm_charts.chart_args import chart_args
 from kai_fleet.helm_charts.installed_chart import hold_to
+from kai_fleet.isolation.policies import VOLUMES_LABEL
 from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.names import IDENTITY, TEAM_PULL_SECRET, VIRTUAL_CLUSTER
 from kai_fleet.ownership import deployed
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, unknown_version, vcluster
+from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.vcluster.arguments import AccessArgs
 from kai_fleet.vcluster.arguments import VirtualClusterArgs as VirtualClusterArgs
 from kai_fleet.vcluster.chart_values import (
@@ -116,6 +118,15 @@ class VirtualCluster(ComponentResource):
         self.identity = self._identity(name, replaced_first)
         kept = child_options(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
         self.provider = self._provider_inside(name, kept)
+        of_this_vcluster = child_options(
+            self,
+            opts,
+            ordered=False,
+            provider=provider,
+            delete_before_replace=True,
+            replace_on_changes=["data.cluster"],
+        )
+        self._hold_volumes(name, depending_on(of_this_vcluster, ready))
         declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs(
             {"namespace": self._namespace, "server": self.server, "cluster": self.cluster}
@@ -272,6 +283,26 @@ class VirtualCluster(ComponentResource):
             f"{name}{IDENTITY}",
             environment={"VCLUSTER_NAMESPACE": self._namespace, "VCLUSTER_SERVER": self.server},
             triggers=[self.cluster],
+            opts=opts,
+        )
+
+    def _hold_volumes(self, name: str, opts: ResourceOptions) -> None:
+        """Declare the ConfigMap with the claims that Kubernetes must not create a second time.
+
+        Once they have the vCluster's store, an empty one would have vCluster delete every pod of
+        the team: policy `volumes` of the host reads it. A store without a volume has none.
+        """
+        held = store_of(self._values).claims(name)
+        if not held:
+            return
+        kubernetes.core.v1.ConfigMap(
+            f"{name}-volumes",
+            metadata={
+                "name": f"{name}-volumes",
+                "namespace": self._namespace,
+                "labels": VOLUMES_LABEL,
+            },
+            data={"vcluster": name, "claims": ",".join(held), "cluster": self.cluster},
             opts=opts,
         )
 

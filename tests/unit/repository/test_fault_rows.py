@@ -54,6 +54,9 @@ WALKS = {
         "::test_a_queue_of_somebody_else_is_taken_over_by_the_printed_command"
     ),
     "the volume of a vCluster was deleted": (
+        f"{FAULTS}/test_lost_volume.py::test_it_begins_anew_only_by_the_printed_command"
+    ),
+    "a vCluster began on an empty store": (
         f"{FAULTS}/test_emptied_vcluster.py"
         "::test_it_is_said_before_anything_begins_and_filled_by_the_printed_command"
     ),

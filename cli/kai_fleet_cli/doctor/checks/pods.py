@@ -450,7 +450,8 @@ def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
 
 
 def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
-    """Whether an event does not matter any more: its object is gone, has its pods, or ended.
+    """Whether an event does not matter any more: its object is gone, has its pods, or ended; or
+    does not here, because it is of a control plane: `control_plane.vcluster` says why.
 
     For pods, and for a kind that is not read or not served, it is over 15 minutes after the event.
     """
@@ -459,7 +460,7 @@ def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
     if resource not in READS or not cluster.serves(resource):
         return late
     owner = cluster.find(resource, about.name, about.namespace)
-    if owner is None:
+    if owner is None or owner.labels.get("app") == "vcluster":
         return True
     if about.kind == "Pod":
         return late or owner.is_true("Ready") or owner.phase == "Succeeded"

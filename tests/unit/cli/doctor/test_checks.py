@@ -8,7 +8,7 @@ from kai_fleet_cli.doctor.diagnosis import WORDS
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.tree import Usage
-from tests.engine.doctor_repairs import LOOK, OF_STORES, REPAIR, shape
+from tests.engine.doctor_repairs import LOOK, OF_LOST_VOLUMES, OF_STORES, REPAIR, shape
 from tests.unit.cli.doctor.doctor_cases import CASES, lab_of
 from tests.unit.cli.doctor.doctor_samples import LONG_AGO, NOW, Lab, by_hand, in_host_mode, space
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.texts("doctor")
 
 # `tests/faults/test_host_troubles.py` runs the first; no test runs the second on a cluster.
 UNTRIED = {"kubectl uncordon ml-0", "kubectl patch validatingadmissionpolicybindings"}
-COMMANDS = REPAIR | LOOK | OF_STORES | UNTRIED
+COMMANDS = REPAIR | LOOK | OF_LOST_VOLUMES | OF_STORES | UNTRIED
 
 
 def cases(*, ill):
