@@ -27,6 +27,7 @@ from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
+from kai_fleet.vcluster.chart_values import HIGH
 from kai_fleet_stack.arguments import Arguments, UseExisting
 from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings import Settings
@@ -49,6 +50,7 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+_MEMBERS: Final = 3  # control plane pods and etcd members of high availability
 # ClusterRole `system:discovery` lets all authenticated users read this path, and nobody else.
 _ANY_USER: Final = "/api"
 _POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
@@ -202,6 +204,8 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
             warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
+        if team.vcluster.availability == HIGH:
+            warn_of_few_nodes(name, settings.control_pool(name), settings.team_path(name), host)
     gpu = gpu_stack(args.gpu_stack(), host)
     kai = host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else []
     names = settings.all_teams
@@ -400,9 +404,34 @@ def warn_of_taints(team: str, args: "TeamNamespaceArgs", path: str, host: HostOb
         pulumi.RunError: the host cannot tell what nodes it has.
     """
     pool = cast("dict[str, str]", args["node_pool"])
-    nodes = (host.at(_NODES) or {}).get("nodes", ())
-    taints = [node["taints"] for node in nodes if pool.items() <= node["labels"].items()]
+    taints = [node["taints"] for node in _nodes_of(pool, host)]
     closed = closed_pool(args, taints, path)
     if closed:
         cause, fix = closed
         pulumi.log.warn(f"nodes of team {team}: {cause}; {fix}")
+
+
+def warn_of_few_nodes(team: str, pool: Mapping[str, str], path: str, host: HostObjects) -> None:
+    """Warn of less than three nodes for the control plane of a vCluster of high availability.
+
+    Not without any node: a pool may scale from zero. Nor if the user may not read nodes.
+
+    Args:
+        team: the team's name.
+        pool: the labels of the nodes; {} for all.
+        path: the team's key path.
+        host: as in `warn_of_taints`, with the same error.
+    """
+    nodes = len(_nodes_of(pool, host))
+    if 0 < nodes < _MEMBERS:
+        pulumi.log.warn(
+            f"vCluster {team}: {path}.vcluster.availability is high, and its control plane has"
+            f" {nodes} of {_MEMBERS} nodes: a node that is lost can take two of three etcd members,"
+            f" which stops its API; add nodes, or write others at {path}.vcluster.nodePool"
+        )
+
+
+def _nodes_of(pool: Mapping[str, str], host: HostObjects) -> list[dict[str, Any]]:
+    """The host's nodes with these labels, as the provider answers; none if they cannot be read."""
+    nodes = (host.at(_NODES) or {}).get("nodes", ())
+    return [node for node in nodes if pool.items() <= node["labels"].items()]

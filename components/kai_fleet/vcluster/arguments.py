@@ -98,6 +98,11 @@ class VirtualClusterArgs(TypedDict):
     """
     access: NotRequired[AccessArgs]
     """How its API is reached. Default: by a Service of type LoadBalancer."""
+    availability: NotRequired[str]
+    """`high`: at least three control plane pods, and in place of SQLite an etcd of three members,
+    spread over nodes and zones, with PodDisruptionBudgets. It cannot be changed later, as its store
+    cannot. `single`: none of it. Default: `single`.
+    """
     replicas: NotRequired[Input[float]]
     """Number of control plane pods. More than 1 needs a store that is not embedded. Default: 1."""
     store: NotRequired[StoreArgs]

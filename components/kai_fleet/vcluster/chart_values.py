@@ -20,8 +20,9 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.values import value_at
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.vcluster.arguments import OidcArgs, VirtualClusterArgs
+    from kai_fleet.vcluster.arguments import OidcArgs, StoreArgs, VirtualClusterArgs
 
+HIGH: Final = "high"  # of argument `availability`
 # Key of the ConfigMap with the issuer's CA.
 AUTHORITY: Final = "ca.crt"
 # Of users and groups: for claim `email` the API server adds none by itself.
@@ -129,8 +130,14 @@ def argument_values(name: str, args: VirtualClusterArgs) -> Values:
         KeyError: chart-values.yaml has no such type of access or store.
     """
     access = args.get("access", {})
+    highly_available = args.get("availability") == HIGH
+    if highly_available:
+        args = _with_three(args)
     replicas = args.get("replicas")
-    computed: Values = {"replicas": None if replicas == 1 else replicas}
+    computed: Values = {
+        "replicas": None if replicas == 1 else replicas,
+        "spread": {app: _spread(labels) for app, labels in control_plane_labels(name).items()},
+    }
     if "gateway" in access:
         computed["gateways"] = [resolved(partial(_parent_ref, name), access["gateway"])]
     layers = [
@@ -138,8 +145,44 @@ def argument_values(name: str, args: VirtualClusterArgs) -> Values:
         "control plane",
         args.get("store", {}).get("type", EMBEDDED),
     ]
+    if highly_available:
+        layers.append("highly available")
     values = values_of("vcluster", layers, {**args, **computed})
     return merged(values, args.get("values", {}))
+
+
+def _with_three(args: VirtualClusterArgs) -> VirtualClusterArgs:
+    """The arguments with three control plane pods in place of one, and an etcd in place of SQLite.
+
+    The etcd has three members unless `store` says how many.
+    """
+    store: StoreArgs = {"replicas": 3, **args.get("store", {})}
+    if store.get("type", EMBEDDED) == EMBEDDED:
+        store["type"] = "etcd"
+    replicas = args.get("replicas", 1)
+    return {**args, "replicas": 3 if replicas == 1 else replicas, "store": store}
+
+
+def control_plane_labels(name: str) -> dict[str, dict[str, str]]:
+    """The labels by which the chart selects pods: of the `control_plane` and of its `etcd`."""
+    return {
+        "control_plane": {"app": "vcluster", "release": name},
+        "etcd": {"app": "vcluster-etcd", "release": name},
+    }
+
+
+def _spread(labels: Mapping[str, str]) -> list[dict[str, object]]:
+    """Constraints: a node for each pod with these labels, and zones as evenly as there is room."""
+    constraint = {"maxSkew": 1, "labelSelector": {"matchLabels": labels}}
+    node = {
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+    zone = {
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+    }
+    return [{**constraint, **node}, {**constraint, **zone}]
 
 
 def _parent_ref(vcluster: str, gateway: str) -> dict[str, str]:

@@ -34,8 +34,10 @@ from kai_fleet.vcluster.arguments import AccessArgs
 from kai_fleet.vcluster.arguments import VirtualClusterArgs as VirtualClusterArgs
 from kai_fleet.vcluster.chart_values import (
     AUTHORITY,
+    HIGH,
     Values,
     authority_name,
+    control_plane_labels,
     digest,
     vcluster_values,
 )
@@ -45,6 +47,7 @@ ALLOWED: Final = Allowed(
     choices={
         "mode": ("virtual", "host", "default"),
         "isolation": LEVELS,
+        "availability": ("single", HIGH),
         "access.type": ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"),
         "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
         "groups": ROLES,
@@ -103,6 +106,7 @@ class VirtualCluster(ComponentResource):
         self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)
 
         helm = self._release(name, child, dependencies=self._prerequisites(name, first))
+        self._disruption_budgets(name, child)
         secret = self._kubeconfig_secret(name)
         since_last_wait = secret.since_last_wait(helm.id)
         ready = self._ready(helm, secret, since_last_wait, child)
@@ -118,15 +122,7 @@ class VirtualCluster(ComponentResource):
         self.identity = self._identity(name, replaced_first)
         kept = child_options(self, opts, ordered=False, ignore_changes=["clusterIdentifier"])
         self.provider = self._provider_inside(name, kept)
-        of_this_vcluster = child_options(
-            self,
-            opts,
-            ordered=False,
-            provider=provider,
-            delete_before_replace=True,
-            replace_on_changes=["data.cluster"],
-        )
-        self._hold_volumes(name, depending_on(of_this_vcluster, ready))
+        self._hold_volumes(name, depending_on(child, ready))
         declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs(
             {"namespace": self._namespace, "server": self.server, "cluster": self.cluster}
@@ -200,6 +196,22 @@ class VirtualCluster(ComponentResource):
         )
         hold_to(self._title, helm, "vcluster", version)
         return helm
+
+    def _disruption_budgets(self, name: str, opts: ResourceOptions) -> None:
+        """Declare that a drain takes one pod of the control plane at a time, and one of its etcd.
+
+        The charts have a budget of the control plane only, from v0.34.
+        """
+        if self._args.get("availability") != HIGH:
+            return
+        for part, labels in control_plane_labels(name).items():
+            budget = f"{name}-{part.replace('_', '-')}"
+            kubernetes.policy.v1.PodDisruptionBudget(
+                budget,
+                metadata={"name": budget, "namespace": self._namespace},
+                spec={"max_unavailable": 1, "selector": {"match_labels": labels}},
+                opts=opts,
+            )
 
     def _kubeconfig_secret(self, name: str) -> KubeconfigSecret:
         """What reads the vCluster's Secret; nothing is read yet."""
@@ -292,9 +304,11 @@ class VirtualCluster(ComponentResource):
         Once they have the vCluster's store, an empty one would have vCluster delete every pod of
         the team: policy `volumes` of the host reads it. A store without a volume has none.
         """
-        held = store_of(self._values).claims(name)
-        if not held:
+        if not _claims(name, self._values):
             return
+        of_one_vcluster = ResourceOptions(
+            delete_before_replace=True, replace_on_changes=["data.cluster"]
+        )
         kubernetes.core.v1.ConfigMap(
             f"{name}-volumes",
             metadata={
@@ -302,8 +316,12 @@ class VirtualCluster(ComponentResource):
                 "namespace": self._namespace,
                 "labels": VOLUMES_LABEL,
             },
-            data={"vcluster": name, "claims": ",".join(held), "cluster": self.cluster},
-            opts=opts,
+            data={
+                "vcluster": name,
+                "claims": resolved(partial(_claims, name), self._values),
+                "cluster": self.cluster,
+            },
+            opts=ResourceOptions.merge(opts, of_one_vcluster),
         )
 
     def _provider_inside(self, name: str, opts: ResourceOptions) -> kubernetes.Provider:
@@ -364,6 +382,11 @@ def _printed(
         return since_last_wait.apply(lambda since: {**last, "uid": since.uid or last["uid"]})
     # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
     return Output.unsecret(ready.stdout).apply(json.loads)
+
+
+def _claims(name: str, values: Values) -> str:
+    """The claims of a vCluster's store with commas between them; "" for one without a volume."""
+    return ",".join(store_of(values).claims(name))
 
 
 def _digest(values: Values) -> str:

@@ -28,6 +28,7 @@ users: [{name: lab, user: {token: t0ken}}]
 """
 
 VCLUSTER: dict[str, Any] = {
+    "availability": "high",
     "namespace": "team-ml",
     "version": "v0.36.1",
     "mode": "virtual",

@@ -173,6 +173,19 @@ def test_a_fix_keeps_the_tolerations_that_are_written():
     assert '[{key: "a", operator: "Exists"}, {key: "b", effect: "NoSchedule"}] at' in fix
 
 
+@pytest.mark.parametrize(("count", "warned"), [(0, False), (1, True), (2, True), (3, False)])
+def test_a_preview_warns_of_few_nodes_for_high_availability(count, warned, monkeypatch):
+    nodes = [{"labels": POOL, "taints": []}] * count + [{"labels": {}, "taints": []}] * 3
+    messages: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", messages.append)
+    host = there("/api/v1/nodes", nodes=nodes)
+    existing.warn_of_few_nodes("ml", POOL, "kai-fleet:teams.ml", host)
+    assert bool(messages) == warned
+    for line in messages:
+        assert f"has {count} of 3 nodes" in line
+        assert "write others at kai-fleet:teams.ml.vcluster.nodePool" in line
+
+
 @pytest.mark.parametrize(
     ("labels", "deployed", "used"),
     [

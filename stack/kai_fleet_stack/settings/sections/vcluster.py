@@ -120,6 +120,7 @@ class Vcluster(Strict):
     image_pull_secrets: list[ObjectName] = NO_ENTRIES
     storage_class: StorageClass | None = None
     size: Bytes | None = None
+    availability: Literal["single", "high"] = "single"
     replicas: int = Field(default=1, ge=1, le=9)
     store: Store = Field(default_factory=Store)
     resources: dict[Literal["requests", "limits"], ResourceAmounts] = NO_KEYS

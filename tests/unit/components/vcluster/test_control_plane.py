@@ -17,6 +17,7 @@ from kai_fleet_cli.plan.recorder import record
 from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.validation import validate
 from tests.unit.cli.doctor.doctor_samples import SETTINGS, Lab
+from tests.unit.components.component_samples import KUBECONFIG, VCLUSTER, declared
 from tests.unit.stack.stack_arguments import arguments, team_of, team_values
 
 SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
@@ -24,8 +25,10 @@ URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
 ETCD = {"store": {"type": "etcd", "replicas": 3}, "storageClass": "fast", "size": "8Gi"}
 DATABASE = {"licensed": True, "store": {"type": "external", "dataSource": SECRET}}
 HA = {"replicas": 3, **ETCD}
+HIGH = {"availability": "high", "storageClass": "fast", "size": "8Gi"}
 WAYS = {
     "ha": HA,
+    "high": HIGH,
     "database": DATABASE,
     "inside": {"licensed": True, "replicas": 3, "store": {"type": "embeddedEtcd"}, "size": "8Gi"},
     "large": {
@@ -77,12 +80,67 @@ def test_several_control_planes_have_their_etcds():
     assert reported(HA) == {}
 
 
+def test_high_availability_is_three_of_each_on_nodes_of_their_own():
+    created = chart(HIGH)["controlPlane"]
+    etcd = created["backingStore"]["etcd"]["deploy"]
+    assert etcd["enabled"] is True
+    for part, app in ((created, "vcluster"), (etcd, "vcluster-etcd")):
+        assert part["statefulSet"]["highAvailability"] == {"replicas": 3}
+        node, zone = part["statefulSet"]["scheduling"]["topologySpreadConstraints"]
+        selector = {"matchLabels": {"app": app, "release": "ml"}}
+        assert node["labelSelector"] == zone["labelSelector"] == selector
+        assert node["whenUnsatisfiable"] == "DoNotSchedule"
+        assert zone["whenUnsatisfiable"] == "ScheduleAnyway"
+    single = chart({"availability": "single"})["controlPlane"]["statefulSet"]
+    assert "topologySpreadConstraints" not in single["scheduling"]
+
+
+def test_high_availability_keeps_the_store_and_the_numbers_that_are_written():
+    store = {"type": "etcd", "replicas": 5}
+    created = chart({**HIGH, "replicas": 2, "store": store})["controlPlane"]
+    assert created["statefulSet"]["highAvailability"] == {"replicas": 2}
+    etcd = created["backingStore"]["etcd"]["deploy"]["statefulSet"]
+    assert etcd["highAvailability"] == {"replicas": 5}
+    outside = chart({**DATABASE, "availability": "high"})["controlPlane"]
+    assert outside["statefulSet"]["highAvailability"] == {"replicas": 3}
+    assert not outside["backingStore"].get("etcd", {}).get("deploy", {}).get("enabled")
+
+
+def test_a_drain_takes_one_pod_of_each_part_at_a_time():
+    created = declared(lambda: VirtualCluster("ml", {**VCLUSTER, "availability": "high"}))
+    budgets = {
+        name: item.inputs["spec"] for name, item in created.items() if "DisruptionBudget" in name
+    }
+    assert {name: spec["maxUnavailable"] for name, spec in budgets.items()} == {
+        "PodDisruptionBudget ml-control-plane": 1,
+        "PodDisruptionBudget ml-etcd": 1,
+    }
+    selectors = [spec["selector"]["matchLabels"]["app"] for spec in budgets.values()]
+    assert selectors == ["vcluster", "vcluster-etcd"]
+
+
+@pytest.mark.parametrize(
+    ("own", "claims"),
+    [
+        ({}, "data-ml-0"),
+        (HIGH, "data-ml-etcd-0,data-ml-etcd-1,data-ml-etcd-2"),
+        (DATABASE, None),
+    ],
+)
+def test_the_claims_of_its_store_are_not_made_a_second_time(own, claims):
+    args = arguments(stack(own)).vcluster("ml")
+    created = declared(lambda: VirtualCluster("ml", {**args, "kubeconfig": KUBECONFIG}))
+    held = created.get("ConfigMap ml-volumes")
+    assert (held and held.inputs["data"]["claims"]) == claims
+
+
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     def kinds(own):
         rules = rights.vcluster_in_namespace("ml", arguments(stack(own)).namespace("ml"))
         return {kind for rule in rules for kind in rule["resources"]}
 
     assert "leases" in kinds(HA)
+    assert "leases" in kinds(HIGH)
     assert "leases" not in kinds({})
 
 
