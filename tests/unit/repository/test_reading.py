@@ -69,8 +69,8 @@ class Measure:
 MEASURES = (
     Measure("tokens a code line", lambda product: product.density, 8.0, 8.0),
     Measure("tokens a code line, densest file", lambda product: product.densest, 9.5, 9.5),
-    Measure("tokens", lambda product: product.tokens, 191_000, 125_000),
-    Measure("words of YAML, templates, scripts", lambda product: product.words, 30_000, 30_000),
+    Measure("tokens", lambda product: product.tokens, 192_000, 125_000),
+    Measure("words of YAML, templates, scripts", lambda product: product.words, 30_300, 30_000),
     Measure("places where a reader stops", lambda product: product.stops, 0, 0),
     Measure("imports in functions", lambda product: product.imports_in_functions, 9, 9),
     Measure("percent of signatures with Any", lambda product: product.any_percent, 3.5, 3.5),
