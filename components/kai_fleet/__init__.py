@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
     from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
     from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-    from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+    from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
     from kai_fleet.team import Team, TeamArgs
     from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "GpuStack": "gpu_stack",
     "HostGuards": "isolation.host_guards",
-    "KaiScheduler": "kai_scheduler",
+    "KaiScheduler": "kai.kai_scheduler",
     "QueueTree": "queue_tree",
     "Team": "team",
     "TeamNamespace": "isolation.team_namespace",

@@ -4,14 +4,15 @@ from typing import Final, NotRequired, TypedDict, cast
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
-from kai_fleet import kai_scheduler, queue_tree
+from kai_fleet import queue_tree
 from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.options import child_options, component_options, depending_on
 from kai_fleet.isolation import queue_guard, team_namespace
 from kai_fleet.isolation.policies import declare
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.kai import kai_scheduler
 from kai_fleet.kai.arguments import KaiArgs, KaiSchedulerArgs
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import TEAM
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs, TreeArgs
 from kai_fleet.queues.specs import leaves

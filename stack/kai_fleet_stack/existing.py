@@ -36,7 +36,7 @@ from kai_usage.keys import KAI_NAMESPACE
 if TYPE_CHECKING:
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
-    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueTreeArgs
 
 # Names of the program's GpuStack and of the host's KaiScheduler.

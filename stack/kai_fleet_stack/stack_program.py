@@ -12,7 +12,7 @@ from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.isolation.host_guards import HostGuards
 from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.isolation.team_stack_access import TeamStackAccess
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.manifests import declare_manifests
 from kai_fleet.monitoring.fleet_monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE

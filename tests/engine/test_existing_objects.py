@@ -15,7 +15,7 @@ from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
 from kai_fleet.declaring.options import depending_on
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.isolation.team_namespace import TeamNamespace
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import PACKAGE
 from kai_fleet.ownership import deployed
 from kai_fleet_cli.stack_file.reading import PROJECT

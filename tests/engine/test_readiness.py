@@ -15,7 +15,7 @@ from pulumi import automation
 
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
 from kai_fleet.isolation.team_namespace import TeamNamespace
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.releases import KAI
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT

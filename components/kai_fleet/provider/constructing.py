@@ -20,7 +20,7 @@ from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.arguments import KaiArgs
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import PACKAGE
 from kai_fleet.provider import version
 from kai_fleet.queue_tree import QueueTree, TreeArgs

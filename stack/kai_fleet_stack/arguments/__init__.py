@@ -20,7 +20,7 @@ from kai_fleet_stack.settings import Settings
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
-    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueTreeArgs
     from kai_fleet.team import TeamArgs
 

@@ -32,7 +32,7 @@ from kai_usage import mig
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.isolation.namespace_args import IsolationArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
-    from kai_fleet.kai_scheduler import KaiSchedulerArgs
+    from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
     from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs

@@ -11,7 +11,7 @@ import pytest
 from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team import Team, TeamArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs

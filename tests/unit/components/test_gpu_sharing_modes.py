@@ -5,7 +5,7 @@ import pytest
 
 from kai_fleet.isolation.bounds import pod_bounds
 from kai_fleet.kai.chart_values import kai_values
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.ownership import deployed
 from kai_fleet.ownership.deployed import Deployed, resource_key

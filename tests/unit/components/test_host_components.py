@@ -8,7 +8,7 @@ from pulumi.runtime import mocks
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.isolation.host_guards import HostGuards
 from kai_fleet.isolation.team_namespace import TeamNamespace
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import EXISTING
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.values import value_at

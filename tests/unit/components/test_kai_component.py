@@ -3,7 +3,7 @@
 import pytest
 from pulumi.runtime import mocks
 
-from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE
 from tests.unit.components.component_samples import KUBECONFIG, run_by
 

@@ -7,7 +7,7 @@ import pytest
 
 from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
-from kai_fleet.kai_scheduler import KaiSchedulerArgs
+from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTreeArgs
 from kai_fleet.queues.specs import specs_of
 from kai_fleet.team import TeamArgs
