@@ -79,6 +79,7 @@ ELSEWHERE = (
     "leaves its queue to its owner",  # test_host_guard.py, without the guard of queues
     "is given devices by its status",
     "leave it to whoever operates",  # below
+    "would delete every pod of the team",  # tests/faults/test_lost_volume.py
     "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 

@@ -76,7 +76,7 @@ def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch)
     try:
         with things.pods(ml, *pods):
             finds("leftovers", "stuck", "kai-fleet/test")
-            finds("workload-leaf-queue", "default/lost", "names queue nosuch")
+            finds("workload-leaf-queue", "default/lost", "queue nosuch is not there")
             finds("workload-known-keys", "default/alike", "write the annotation gpu-fraction")
             finds("pending", "default/waits", "queue serve holds 4 of at most 4")
             finds("pending", "default/large", "queue serve may hold at most 4 GPUs: it never runs")

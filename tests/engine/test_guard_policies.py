@@ -97,7 +97,7 @@ def versions(sandbox: Any, team: str | None) -> dict[str, str]:
 
 def test_a_teams_change_touches_its_bounds_and_nothing_else(stack, sandbox, core):
     everybody, other = versions(sandbox, None), versions(sandbox, "second")
-    assert len(everybody) == 17
+    assert len(everybody) == 19
     assert len(other) == 1
     assert "write 600 or less" in refusal(core, "first", SLOW)
     stack.up(program=program(first=1200))

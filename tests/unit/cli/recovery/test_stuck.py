@@ -95,7 +95,10 @@ def test_the_next_engine_of_a_command_can_be_ended_too(monkeypatch):
 
 
 def test_an_engine_that_ended_by_itself_keeps_no_other_from_its_signal(monkeypatch):
+    # A shell that runs these tests in the background ignores it, which processes inherit.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     ran = [subprocess.Popen(["sleep", "10"]) for _ in range(2)]
+    signal.signal(signal.SIGINT, before)
     engines = [psutil.Process(each.pid) for each in ran]
     ran[0].kill()
     ran[0].wait()
