@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import yaml
 
@@ -55,12 +55,18 @@ class Meaning(NamedTuple):
 
 @cache
 def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
-    """The rows of a table in order of priority: the first one that fits a message counts.
+    """The rows of a table in order of priority: the first one that fits a message counts."""
+    return tuple(row(**fields) for fields in content(table))
 
-    Each table is read once in a process.
+
+@cache
+def content(table: Literal["messages", "scheduling", "waiting"]) -> Any:
+    """The YAML of a table, parsed: a list of rows, of `waiting` a mapping of rows by name.
+
+    Do not change it: it is read once in a process.
     """
     text = (files(__package__) / f"{table}.yaml").read_bytes()
-    return tuple(row(**fields) for fields in yaml.load(text, _LOADER))
+    return yaml.load(text, _LOADER)
 
 
 def row(commands: Sequence[str] = (), **texts: str) -> Row:

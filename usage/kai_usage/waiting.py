@@ -5,12 +5,8 @@ before limits also about other faults of the queue and KAI's scheduler, and afte
 messages. That the pod waits, and whose it is, is theirs to know.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Any, Final, TypeAlias
-
-import yaml
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from kai_usage.amounts import exact, in_words
 from kai_usage.keys import (
@@ -20,7 +16,7 @@ from kai_usage.keys import (
     QUEUE_LABEL,
 )
 from kai_usage.limits import ExceededLimit
-from kai_usage.messages import Meaning, row
+from kai_usage.messages import Meaning, content, row
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -34,14 +30,6 @@ _SKIP_PODGROUPER: Final = "kai.scheduler/skip-podgrouper"
 Meanings: TypeAlias = Iterator[Meaning]  # one, or none if the reason does not apply
 
 
-@cache
-def _rows() -> Mapping[str, Mapping[str, Any]]:
-    """The fields of each row of `waiting.yaml` by its name, read once in a process."""
-    file = files(__package__) / "waiting.yaml"
-    table: dict[str, dict[str, Any]] = yaml.safe_load(file.read_bytes())
-    return table
-
-
 def reason(name: str, **values: object) -> Meaning:
     """A row of `waiting.yaml`, with these values for its placeholders.
 
@@ -49,7 +37,7 @@ def reason(name: str, **values: object) -> Meaning:
     values. Raises KeyError if no row has that name; for a value that the cause lacks,
     `Meaning.cause` raises it.
     """
-    fields = _rows()[name]
+    fields = content("waiting")[name]
     return Meaning(row(name=name, pattern="", **fields), values)
 
 
