@@ -27,7 +27,7 @@ from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
-from kai_fleet.vcluster.chart_values import HIGH
+from kai_fleet.vcluster.chart_values import HIGH, MEMBERS
 from kai_fleet_stack.arguments import Arguments, UseExisting
 from kai_fleet_stack.closed_pool import closed_pool
 from kai_fleet_stack.settings import Settings
@@ -50,7 +50,6 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
-_MEMBERS: Final = 3  # control plane pods and etcd members of high availability
 # ClusterRole `system:discovery` lets all authenticated users read this path, and nobody else.
 _ANY_USER: Final = "/api"
 _POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
@@ -423,10 +422,10 @@ def warn_of_few_nodes(team: str, pool: Mapping[str, str], path: str, host: HostO
         host: as in `warn_of_taints`, with the same error.
     """
     nodes = len(_nodes_of(pool, host))
-    if 0 < nodes < _MEMBERS:
+    if 0 < nodes < MEMBERS:
         pulumi.log.warn(
             f"vCluster {team}: {path}.vcluster.availability is high, and its control plane has"
-            f" {nodes} of {_MEMBERS} nodes: a node that is lost can take two of three etcd members,"
+            f" {nodes} of {MEMBERS} nodes: a node that is lost can take two of three etcd members,"
             f" which stops its API; add nodes, or write others at {path}.vcluster.nodePool"
         )
 

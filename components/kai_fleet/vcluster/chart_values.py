@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.vcluster.arguments import OidcArgs, StoreArgs, VirtualClusterArgs
 
 HIGH: Final = "high"  # of argument `availability`
+MEMBERS: Final = 3  # control plane pods and etcd members of high availability
 # Key of the ConfigMap with the issuer's CA.
 AUTHORITY: Final = "ca.crt"
 # Of users and groups: for claim `email` the API server adds none by itself.
@@ -123,21 +124,20 @@ def context_name(name: str, namespace: Input[str]) -> Input[str]:
 def argument_values(name: str, args: VirtualClusterArgs) -> Values:
     """Chart values for access, control plane and store, with `values` of the arguments over all.
 
-    `name`, the vCluster's, is for the message. One replica is left to the chart.
+    `name` is the vCluster's. One replica is left to the chart.
 
     Raises:
         pulumi.RunError: `access.gateway` is not NAMESPACE/NAME; for an Output an error of that.
         KeyError: chart-values.yaml has no such type of access or store.
     """
     access = args.get("access", {})
-    highly_available = args.get("availability") == HIGH
-    if highly_available:
-        args = _with_three(args)
+    computed: Values = {}
+    if args.get("availability") == HIGH:
+        args = _with_members(args)
+        parts = control_plane_labels(name)
+        computed["spread"] = {part: _spread(labels) for part, labels in parts.items()}
     replicas = args.get("replicas")
-    computed: Values = {
-        "replicas": None if replicas == 1 else replicas,
-        "spread": {app: _spread(labels) for app, labels in control_plane_labels(name).items()},
-    }
+    computed["replicas"] = None if replicas == 1 else replicas
     if "gateway" in access:
         computed["gateways"] = [resolved(partial(_parent_ref, name), access["gateway"])]
     layers = [
@@ -145,22 +145,20 @@ def argument_values(name: str, args: VirtualClusterArgs) -> Values:
         "control plane",
         args.get("store", {}).get("type", EMBEDDED),
     ]
-    if highly_available:
-        layers.append("highly available")
     values = values_of("vcluster", layers, {**args, **computed})
     return merged(values, args.get("values", {}))
 
 
-def _with_three(args: VirtualClusterArgs) -> VirtualClusterArgs:
-    """The arguments with three control plane pods in place of one, and an etcd in place of SQLite.
+def _with_members(args: VirtualClusterArgs) -> VirtualClusterArgs:
+    """The arguments with MEMBERS control plane pods in place of one, and etcd in place of SQLite.
 
-    The etcd has three members unless `store` says how many.
+    The etcd has as many members, unless `store` says how many.
     """
-    store: StoreArgs = {"replicas": 3, **args.get("store", {})}
+    store: StoreArgs = {"replicas": MEMBERS, **args.get("store", {})}
     if store.get("type", EMBEDDED) == EMBEDDED:
         store["type"] = "etcd"
     replicas = args.get("replicas", 1)
-    return {**args, "replicas": 3 if replicas == 1 else replicas, "store": store}
+    return {**args, "replicas": MEMBERS if replicas == 1 else replicas, "store": store}
 
 
 def control_plane_labels(name: str) -> dict[str, dict[str, str]]:
