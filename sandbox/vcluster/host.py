@@ -16,6 +16,7 @@ from sandbox.vcluster.syncer import RUNTIME_CLASSES
 Name = tuple[str, str]
 """Namespace and name; without a namespace, "" and name."""
 _OF_VCLUSTERS: Final = "app=vcluster"
+_OF_STORES: Final = "app in (vcluster,vcluster-etcd)"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
@@ -28,6 +29,7 @@ class Host:
         self.control_planes: dict[Name, Object] = {}
         self.services: dict[Name, Object] = {}
         self.secrets: dict[Name, Object] = {}
+        self.claims: dict[Name, Object] = {}
         self.nodes: dict[Name, Object] = {}
         self.runtime_classes: dict[Name, Object] = {}
         self.endpoints: dict[Name, Endpoint] = {}
@@ -41,6 +43,7 @@ class Host:
         self.control_planes |= self._list("/apis/apps/v1/deployments", _OF_VCLUSTERS)
         self.services = self._list("/api/v1/services", _OF_VCLUSTERS)
         self.secrets = self._list("/api/v1/secrets", _OF_VCLUSTERS)
+        self.claims = self._list("/api/v1/persistentvolumeclaims", _OF_STORES)
         self.nodes = self._list(NODES)
         self.runtime_classes = self._list(RUNTIME_CLASSES)
 
@@ -58,9 +61,18 @@ class Host:
         revision = found.get("status", {}).get("currentRevision", of_deployment)
         return revision, f"v{chart.removeprefix('vcluster-')}"
 
+    def claim_uid(self, namespace: str, name: str) -> str:
+        """The UID of the first claim of a vCluster's store; "" without one."""
+        of_store = {
+            key: item["metadata"]["uid"]
+            for key, item in self.claims.items()
+            if key[0] == namespace and item["metadata"]["labels"].get("release") == name
+        }
+        return of_store[min(of_store)] if of_store else ""
+
     def versions(self, namespace: str) -> list[str]:
         """The versions of the objects on which a vCluster of the namespace depends."""
-        own = (self.control_planes, self.services, self.secrets)
+        own = (self.control_planes, self.services, self.secrets, self.claims)
         found = [each[name] for each in own for name in each if name[0] == namespace]
         everywhere = (*self.nodes.values(), *self.runtime_classes.values())
         return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]

@@ -29,9 +29,8 @@ _ROUND_SECONDS: Final = 1.5
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, with less load.
 _STARTS: Final = threading.Semaphore(2)
-# The claims of its store, which stay when the release is uninstalled.
-_CLAIMS: Final = "/api/v1/namespaces/{}/persistentvolumeclaims"
-_CLAIM: Final = _CLAIMS + "/data-{}-0"
+# The claim of its StatefulSet, which stays when the release is uninstalled.
+_CLAIM: Final = "/api/v1/namespaces/{}/persistentvolumeclaims/data-{}-0"
 
 
 class SandboxVcluster(threading.Thread):
@@ -139,10 +138,7 @@ class SandboxVcluster(threading.Thread):
 
     def _has_volume(self, plane: ControlPlane) -> bool:
         """Whether the volume of its store, if it has one, is there. Another one is empty."""
-        labels = f"app in (vcluster,vcluster-etcd),release={self.vcluster}"
-        claims = self.host.api.list(_CLAIMS.format(self.namespace), labelSelector=labels)
-        uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in claims}
-        uid = uids[min(uids)] if uids else ""
+        uid = self.host.claim_uid(self.namespace, self.vcluster)
         remembered = self.directory / "claim"
         last = remembered.read_text() if remembered.exists() else uid
         if uid != last:
