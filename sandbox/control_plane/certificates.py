@@ -39,6 +39,20 @@ class Authority:
         """The authority's own certificate and key."""
         return self.path("ca")
 
+    @property
+    def clients(self) -> Pair:
+        """The authority of client certificates, if `ensure_split` was called one of its own."""
+        own = self.path("client-ca")
+        return own if own.exists() else self.pair
+
+    def ensure_split(self) -> None:
+        """Have an authority of clients by itself; at first it is a copy of the other one."""
+        own = self.path("client-ca")
+        if not own.exists():
+            own.key.touch(mode=0o600)
+            own.key.write_bytes(self.pair.key.read_bytes())
+            own.certificate.write_bytes(self.pair.certificate.read_bytes())
+
     def path(self, name: str) -> Pair:
         """Where the pair of that name is, issued or not."""
         return Pair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
@@ -60,7 +74,7 @@ class Authority:
         desired = sorted(set(names))
         pair, issued = self.path(name), self.directory / f"{name}.names"
         if not pair.exists() or not issued.exists() or issued.read_text().splitlines() != desired:
-            self._issue(pair, desired, name, ORGANIZATION)
+            self._issue(self.pair, pair, desired, name, ORGANIZATION)
             issued.write_text("\n".join(desired))
         return pair
 
@@ -68,7 +82,7 @@ class Authority:
         """A client certificate that makes its bearer that user of that group."""
         pair = self.path(name)
         if not pair.exists():
-            self._issue(pair, [f"{name}.client"], user, group)
+            self._issue(self.clients, pair, [f"{name}.client"], user, group)
         return pair
 
     def drop(self, name: str, within: datetime.timedelta) -> None:
@@ -84,10 +98,11 @@ class Authority:
         pieces = Pieces(authority, certificate, pair.key.read_text(), _ends(pair))
         return pieces.kubeconfig(server, context)
 
-    def _issue(self, pair: Pair, names: list[str], common: str, organization: str) -> None:
+    @staticmethod
+    def _issue(issuer: Pair, pair: Pair, names: list[str], common: str, organization: str) -> None:
         import trustme
 
-        files = (self.pair.certificate, self.pair.key)
+        files = (issuer.certificate, issuer.key)
         authority = trustme.CA.from_pem(*(file.read_bytes() for file in files))
         leaf = authority.issue_cert(*names, common_name=common, organization_name=organization)
         _write(pair, leaf.cert_chain_pems[0], leaf.private_key_pem)

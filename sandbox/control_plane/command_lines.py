@@ -72,6 +72,9 @@ class ControlPlane:
     def prepare(self, context: str) -> None:
         """Write certificates, kubeconfigs and KWOK's stages; what exists and fits stays."""
         self.authority.ensure(f"kai-fleet sandbox {self.name or 'host'}")
+        if self.name:
+            self.authority.ensure_split()
+            self.authority.client("apiserver-kubelet-client", "kubelet-client", "system:masters")
         self.authority.server("server", self._server_names())
         self.authority.client("admin", "kubernetes-admin", "system:masters")
         self.authority.client(CONTROLLERS, f"system:kube-{CONTROLLERS}", ORGANIZATION)
@@ -91,6 +94,11 @@ class ControlPlane:
         """Drop the certificates that end within 90 days; `prepare` issues them again."""
         for name in ("admin", CONTROLLERS, "server"):
             self.authority.drop(name, datetime.timedelta(days=90))
+
+    def drop_issued(self, names: Iterable[str]) -> None:
+        """Drop these certificates; `prepare` issues them again."""
+        for name in names:
+            self.authority.path(name).certificate.unlink(missing_ok=True)
 
     def api(self) -> AdminApi:
         """An administrator's client of its API server."""
@@ -112,7 +120,7 @@ class ControlPlane:
             "secure-port": self.port,
             "tls-cert-file": server.certificate,
             "tls-private-key-file": server.key,
-            "client-ca-file": self.authority.pair.certificate,
+            "client-ca-file": self.authority.clients.certificate,
             "service-account-key-file": tokens.certificate,
             "service-account-signing-key-file": tokens.key,
         }

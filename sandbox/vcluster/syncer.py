@@ -96,17 +96,25 @@ def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) 
         "token": b"",
     }
     metadata: dict[str, Any] = {"name": f"vc-{name}", "labels": {"app": "vcluster"}}
-    if config.set_owner:
-        # Then it is deleted with the chart's Service; otherwise only with the namespace.
-        uid = service["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid}
-        metadata["ownerReferences"] = [owner]
+    metadata |= owned(config, service)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata,
         "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
     }
+
+
+def owned(config: VclusterConfig, service: Object) -> Object:
+    """Metadata of a Secret that is deleted with the chart's Service.
+
+    Empty where owners are off: then it is deleted with the namespace only.
+    """
+    if not config.set_owner:
+        return {}
+    owner = {"apiVersion": "v1", "kind": "Service"}
+    owner |= {key: service["metadata"][key] for key in ("name", "uid")}
+    return {"ownerReferences": [owner]}
 
 
 def warning(namespace: str, name: str, reason: str, message: str) -> Object:

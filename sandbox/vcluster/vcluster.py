@@ -7,17 +7,18 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.kube_api import AdminApi, KubeError, Object
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
+from sandbox.vcluster.certs_secret import prepare
 from sandbox.vcluster.declared import Endpoint, VclusterConfig, choose_endpoint, read
 from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.syncer import (
     access_secret,
     may_list_pods,
+    owned,
     selected,
     sync_nodes,
     sync_runtime_classes,
@@ -116,9 +117,9 @@ class SandboxVcluster(threading.Thread):
         if not self._has_volume(plane):
             return
         if plane != self._plane or revision != self._revision:
-            if version not in VCLUSTER or VCLUSTER[version].renews:
-                plane.renew()
-            plane.prepare(f"vcluster-{self.vcluster}")
+            metadata = {"name": f"{self.vcluster}-certs", **owned(config, service)}
+            if prepare(self.host.api, self.namespace, plane, metadata, version):
+                stop(self.host, self.namespace, self.vcluster)  # its server has the old authority
             self._plane, self._api, self._ready = plane, plane.api(), False
             self._revision = revision
             self._binder = KaiBinder(self._api, self.host.api, self.namespace, self.vcluster)
