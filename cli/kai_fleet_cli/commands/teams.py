@@ -6,14 +6,17 @@ import typer
 from rich.console import Console
 
 from kai_fleet.names import FLEET
-from kai_fleet.values import value_at
+from kai_fleet.values import get, value_at
 from kai_fleet_cli.commands import options
+from kai_fleet_cli.display import terminal
 from kai_fleet_cli.display.terminal import print_table, result
+from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
 from kai_fleet_cli.stack_file.reading import settings_of
-from kai_fleet_cli.teams import changes, state
+from kai_fleet_cli.teams import changes, renewal, state
+from kai_fleet_cli.teams.ends import ends_of
 from kai_fleet_stack.declared import clusters_of
 from kai_fleet_stack.project import update_command
 
@@ -100,6 +103,43 @@ def remove(
 
 
 @app.command()
+def renew(name: Name, stack: options.StackFile = "sandbox", yes: Yes = False) -> None:
+    """End every kubeconfig of a team that was handed out, as after somebody left; pods go on.
+
+    Its vCluster gets a new authority and restarts, and an update writes new kubeconfigs. The name
+    has to be typed, or --yes given. After a run that was cut off, the same command goes on.
+    """
+    loss = f"every kubeconfig of team {name} would end"
+    terminal.require_answer(f"{FLEET} team renew {name} --stack {stack}", loss, yes=yes)
+    old = _kubeconfig(changes.stack_file(stack), name)
+    if not yes:
+        terminal.confirm_name(name, "end every kubeconfig of it")
+    renewal.renew(stack, name, old)
+    runs.up(workspace.open_stack(stack, for_stack(stack).variables))
+    result(
+        f"Done: every kubeconfig of team {name} from before is refused. Administrators, and CI that"
+        f" has one as a secret, take the new one: {FLEET} team kubeconfig {name} --stack {stack}"
+        f" --output {name}.kubeconfig. Stacks that read this stack's outputs get it by their next"
+        " update. Files of team kubeconfig --oidc and of team credentials are as they were."
+    )
+
+
+def _kubeconfig(file: changes.StackFile, name: str) -> str:
+    """The administrator's kubeconfig of the last update.
+
+    Raises UserError if the file does not have the team, or no update made it.
+    """
+    team = file.team(name)
+    content = state.kubeconfig_of(state.read(file.stack), name)
+    if content is None:
+        raise UserError(
+            f"team {team.name} is in {file.path.name}, but was never made; run:"
+            f" {update_command(file.stack)}"
+        )
+    return content
+
+
+@app.command()
 def kubeconfig(
     name: Name,
     stack: options.StackFile = "sandbox",
@@ -121,11 +161,7 @@ def kubeconfig(
             f" clientId: kubernetes}}}} at {team.path} in {file.path.name}, then run:"
             f" {update_command(stack)}"
         )
-    content = state.kubeconfig_of(state.read(stack), name)
-    if content is None:
-        raise UserError(
-            f"team {name} is in {file.path.name}, but was never made; run: {update_command(stack)}"
-        )
+    content = _kubeconfig(file, name)
     if provider is not None:
         content = state.for_people(content, provider)
     options.write_private(content, output, f"kubectl fleet queues --kubeconfig {output}")
@@ -154,7 +190,7 @@ def credentials(
 
 
 def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False) -> None:
-    """The teams of a stack: schedulers declared and running, GPUs, nodes."""
+    """The teams of a stack: schedulers declared and running, GPUs, nodes, and what ends next."""
 
     settings = settings_of(stack)
     outputs: object = {}
@@ -166,13 +202,18 @@ def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False)
     if granted := ", ".join(sorted(settings.team_stacks)):
         notes.append(f"teams with a stack of their own are listed there: {granted}")
     running = state.versions_of(outputs)
-    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:]]
-    rows = [
-        [*declared[:3], running.get(declared[0]) or "-", *declared[3:]]
-        for declared in of_clusters(clusters_of(settings)).teams
-    ]
+    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:], "ends"]
+    rows: list[list[str]] = []
+    records: list[dict[str, object]] = []
+    for declared in of_clusters(clusters_of(settings)).teams:
+        name = declared[0]
+        version = running.get(name)
+        row = [*declared[:3], version or "-", *declared[3:]]
+        kubeconfig = get(outputs, "kubeconfigs", name)
+        ends = ends_of(str(kubeconfig), version or declared[2].rpartition(" ")[2], declared[3])
+        rows.append([*row, *ends[:1]])
+        records.append({**dict(zip(columns, row, strict=False)), "ends": ends})
     if as_json:
-        records = [dict(zip(columns, row, strict=True)) for row in rows]
         options.print_json({"teams": records, "notes": notes})
         return
     print_table(Console(), columns, rows)

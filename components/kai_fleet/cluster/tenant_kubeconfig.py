@@ -186,6 +186,11 @@ def rebuild(text: str) -> str:
     return _parsed(match).kubeconfig(match["server"], context)
 
 
+def stored_pieces(text: str) -> Pieces:
+    """The pieces of a stored kubeconfig. Raises TenantKubeconfigError as `rebuild` does."""
+    return _parsed(_match(text))
+
+
 def _match(text: str) -> re.Match[str]:
     """The parts of a kubeconfig. Raises TenantKubeconfigError if vCluster does not write it so."""
     match = _FORM.fullmatch(text) if len(text) <= _MOST_BYTES else None

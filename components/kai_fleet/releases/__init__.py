@@ -111,6 +111,10 @@ class VclusterRelease(Release):
     """When it starts, it renews certificates that end within 90 days: from v0.31
     (pkg/certs/ensure.go).
     """
+    splits_authorities: bool = True
+    """It issues certificates by one authority for its clients and another for its server: from
+    v0.33.4 (ensureKubeConfigsTrustServerCA in pkg/certs/ensure.go).
+    """
     # The key changed in v0.26 (V2); all versions here read the new one.
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
 

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from cryptography import x509
 
 from kai_fleet.cluster.tenant_kubeconfig import kubeconfig_of_secret
+from kai_fleet.releases import KAI, VCLUSTER
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
@@ -39,6 +41,17 @@ def test_the_list_tells_wanted_from_running(lab):
     file.write_text(lab.text() + GRANT)
     rows, notes = as_json(lab)
     assert list(rows) == ["dev", "ml"]
+    certificate = x509.load_pem_x509_certificate(vcluster_secrets.keys().certificate)
+    ends = rows["ml"].pop("ends")
+    assert ends == sorted(ends)
+    assert f"{certificate.not_valid_after_utc:%Y-%m-%d} its kubeconfig" in ends
+    assert {end.partition(" ")[2] for end in ends} == {
+        "its kubeconfig",
+        "its server's authority",
+        "fixes for KAI v0.13.4",
+        "fixes for vCluster v0.36.1",
+    }
+    assert rows["dev"]["ends"] == [f"{VCLUSTER['v0.36.1'].support_end} fixes for vCluster v0.36.1"]
     assert rows["ml"] == {
         "team": "ml",
         "mode": "virtual",
@@ -114,7 +127,8 @@ def test_an_answer_without_a_token_is_one_sentence(tmp_path, monkeypatch, answer
 
 def test_the_table_has_every_team(lab):
     printed = " ".join(lab.run("teams", "-s", "lab").out.split())
-    assert "ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml" in printed
+    nearest = min(KAI["v0.13.4"].support_end, VCLUSTER["v0.36.1"].support_end)
+    assert f"ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml {nearest} fixes for" in printed
 
 
 def test_names_and_versions_that_no_program_makes_are_left_out(lab):
