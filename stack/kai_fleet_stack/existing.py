@@ -226,8 +226,8 @@ def _refuse_second_stack(host: HostObjects) -> None:
         raise pulumi.RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
             " has made nothing. If the stack's name, or the project's in Pulumi.yaml, was edited,"
-            " write the old one; else run that stack, or write another context. If nobody has that"
-            f" stack any more: kubectl delete validatingadmissionpolicy {guard}"
+            " write the old one; else run that stack, or write another context. If its state is"
+            " lost, make it anew as docs/lost-state.md says, and leave the guards where they are"
         )
 
 

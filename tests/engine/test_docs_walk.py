@@ -48,6 +48,8 @@ NOT_WALKED = {
     "docs/compatibility.md": "wheels and a registry: test_wheel.py",
     "docs/faults.md": "tests/faults",
     "docs/local-gpu.md": "Docker",
+    "docs/lost-state.md": "a state that is lost: test_lost_state.py",
+    "docs/people-who-leave.md": "test_people_who_leave.py",
     "docs/rules.md": "other people's programs: test_policy_pack.py",
     "docs/supply.md": "a registry with credentials: test_registries.py",
     "docs/workloads.md": "images that run",

@@ -18,7 +18,7 @@ from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.terminal import result, say
 from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.plan import offline
+from kai_fleet_cli.plan import import_file, offline
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 
@@ -34,6 +34,10 @@ def plan(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A stack file from anywhere.")] = None,
     format: Annotated[ReportFormat, typer.Option("--format")] = "text",
+    import_to: Annotated[
+        Path | None,
+        typer.Option("--import", help="Write a file for pulumi import --file, of a lost state."),
+    ] = None,
 ) -> None:
     """What a stack declares and what the rules say; no engine, no cluster, no network.
 
@@ -43,6 +47,9 @@ def plan(
         file_stack = config.stem.removeprefix("Pulumi.") if config else ""
         stack = file_stack or "sandbox"
     planned = offline.plan(stack, config)
+    if import_to and planned.ok:
+        import_file.write(planned.resources, import_to)
+        say(f"not in {import_to}, and made anew by the update: {import_file.MADE_ANEW}")
     match format:
         case "json":
             sys.stdout.write(planned.json() + "\n")

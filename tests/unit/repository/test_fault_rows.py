@@ -32,6 +32,9 @@ WALKS = {
         f"{FAULTS}/test_drift.py::test_everything_is_there_again_as_it_was"
     ),
     "a removal was cut off": f"{KILLS}::test_killed_while_a_team_is_removed",
+    "the state of the stack is lost": (
+        "tests/engine/test_lost_state.py::test_a_lost_state_names_the_page_and_opens_no_guard"
+    ),
     "a release was uninstalled by hand": f"{BY_HAND}::test_it_is_gone_already",
     "a vCluster's Service or control plane": (
         f"{TROUBLES}::test_a_part_of_a_vcluster_is_deleted_by_hand"

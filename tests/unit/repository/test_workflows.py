@@ -111,6 +111,15 @@ def test_permissions_are_the_least():
     assert not [step for step in jobs("preview.yml")["owners"]["steps"] if "uses" in step]
 
 
+def test_the_state_is_kept_after_each_update_also_a_failed_one_where_nobody_else_reads_it():
+    export, upload = jobs("pulumi.yml")["run"]["steps"][-2:]
+    assert export["run"] == 'pulumi stack export --stack "$STACK" --file state.json'
+    assert "--show-secrets" not in text("pulumi.yml")
+    assert upload["with"]["path"] == "state.json"
+    wanted = "inputs.command == 'up' && !cancelled() && github.event.repository.private"
+    assert export["if"] == upload["if"] == wanted
+
+
 def test_a_pull_requests_code_and_the_right_to_comment_are_never_together():
     assert workflow("preview.yml")["on"] == {"pull_request": None}
     assert workflow("preview-comment.yml")["on"]["workflow_run"]["workflows"] == ["Preview"]
@@ -135,7 +144,7 @@ def test_prod_comes_after_staging_and_in_an_environment_of_its_own():
         "prod",
     ]
     assert workflow("deploy.yml")["on"]["push"] == {"branches": ["main"]}
-    engine = steps("pulumi.yml")[-1]
+    engine = steps("pulumi.yml")[-3]
     assert engine["uses"].startswith("pulumi/actions@")
     assert engine["with"]["policyPacks"] == ".venv/bin/kai-fleet-policy-pack"
 
