@@ -109,8 +109,11 @@ def renew(name: Name, stack: options.StackFile = "sandbox", yes: Yes = False) ->
     Its vCluster gets a new authority and restarts, and an update writes new kubeconfigs. The name
     has to be typed, or --yes given. After a run that was cut off, the same command goes on.
     """
-    loss = f"every kubeconfig of team {name} would end"
-    terminal.require_answer(f"{FLEET} team renew {name} --stack {stack}", loss, yes=yes)
+    terminal.require_answer(
+        f"{FLEET} team renew {name} --stack {stack}",
+        f"every kubeconfig of team {name} would end",
+        yes=yes,
+    )
     old = _kubeconfig(changes.stack_file(stack), name)
     if not yes:
         terminal.confirm_name(name, "end every kubeconfig of it")

@@ -37,12 +37,8 @@ def write(resources: Iterable[Registered], file: Path) -> None:
             record["provider"] = resource.provider
         records.append({**record, **_identity(resource)})
     components = [record for record in records if "component" in record]
-    file.with_name(f"components-{file.name}").write_text(_text(components))
-    file.write_text(_text(records))
-
-
-def _text(records: list[dict[str, object]]) -> str:
-    return json.dumps({"resources": records}, indent=2)
+    for name, found in ((f"components-{file.name}", components), (file.name, records)):
+        file.with_name(name).write_text(json.dumps({"resources": found}, indent=2))
 
 
 def _identity(resource: Registered) -> dict[str, object]:

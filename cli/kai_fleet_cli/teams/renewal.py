@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from contextlib import closing
 from typing import Final
 
@@ -13,7 +12,7 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import wait
 from kai_fleet.cluster.tenant_kubeconfig import pieces, stored_pieces
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.values import pairs
+from kai_fleet.values import get
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import host_of_stack
 
@@ -69,9 +68,9 @@ def _renew(api: Api, team: str, kubeconfig: str) -> None:
     _require_two_authorities(KubeObject(api.get(plane)))
     old = stored_pieces(kubeconfig).certificate
     # What ends. The same value changes and restarts nothing a second time.
-    marks = {"annotations": {_ANNOTATION: hashlib.sha256(old.encode()).hexdigest()[:16]}}
-    _replace(api, f"{secrets}/{team}-certs", marks)
-    api.patch(plane, {"spec": {"template": {"metadata": marks}}})
+    mark = {_ANNOTATION: hashlib.sha256(old.encode()).hexdigest()[:16]}
+    _replace(api, f"{secrets}/{team}-certs", mark)
+    api.patch(plane, {"spec": {"template": {"metadata": {"annotations": mark}}}})
 
     def missing() -> list[str]:
         access = api.get(f"{secrets}/vc-{team}")
@@ -95,16 +94,16 @@ def _require_two_authorities(plane: KubeObject) -> None:
         )
 
 
-def _replace(api: Api, path: str, marks: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a new authority into the Secret `NAME-certs` at `path`, unless it has these marks.
+def _replace(api: Api, path: str, mark: dict[str, str]) -> None:
+    """Write a new authority into the Secret `NAME-certs` at `path`, unless it has this annotation.
 
-    `marks` are its metadata then. Raises as `_renew`.
+    Raises as `_renew`.
     """
     secret = api.find(path)
     if secret is None:
         raise wait.NotReadyError(f"{path} is gone; a restart of the control plane makes it")
     metadata = secret["metadata"]
-    if pairs(metadata.get("annotations")).get(_ANNOTATION) == marks["annotations"][_ANNOTATION]:
+    if get(metadata, "annotations", _ANNOTATION) in mark.values():
         return
     changed: dict[str, str | None] = {_MISSING: None}
     authority = succeed(base64.b64decode(secret["data"][f"{_TRUSTED}.crt"]))
@@ -112,5 +111,5 @@ def _replace(api: Api, path: str, marks: Mapping[str, Mapping[str, str]]) -> Non
         encoded = base64.b64encode(content).decode()
         changed |= {f"{_SIGNING}.{part}": encoded, f"{_TRUSTED}.{part}": encoded}
     # Of two at once one is refused, by the version.
-    marked = {**marks, "resourceVersion": metadata["resourceVersion"]}
-    api.patch(path, {"metadata": marked, "data": changed})
+    about = {"annotations": mark, "resourceVersion": metadata["resourceVersion"]}
+    api.patch(path, {"metadata": about, "data": changed})

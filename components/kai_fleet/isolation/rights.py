@@ -144,7 +144,14 @@ def declare_role(
         metadata["namespace"] = namespace
         role_type = rbac.Role
         binding_type = rbac.RoleBinding
-    role = role_type(f"{name}-role", metadata=metadata, rules=rules, opts=opts)
+    # v0.4.0 called a Role so. As another resource it would be deleted after it was made anew.
+    renamed = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)])
+    role = role_type(
+        f"{name}-role",
+        metadata=metadata,
+        rules=rules,
+        opts=pulumi.ResourceOptions.merge(opts, renamed),
+    )
     binding = binding_type(
         f"{name}-binding",
         metadata=metadata,
