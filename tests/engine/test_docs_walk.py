@@ -49,6 +49,7 @@ NOT_WALKED = {
     "docs/faults.md": "tests/faults",
     "docs/local-gpu.md": "Docker",
     "docs/lost-state.md": "a state that is lost: test_lost_state.py",
+    "docs/nodes.md": "nodes that are drained",
     "docs/people-who-leave.md": "test_people_who_leave.py",
     "docs/rules.md": "other people's programs: test_policy_pack.py",
     "docs/supply.md": "a registry with credentials: test_registries.py",

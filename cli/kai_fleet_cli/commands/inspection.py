@@ -49,7 +49,10 @@ def plan(
     planned = offline.plan(stack, config)
     if import_to and planned.ok:
         import_file.write(planned.resources, import_to)
-        say(f"not in {import_to}, and made anew by the update: {import_file.MADE_ANEW}")
+        say(
+            f"not in {import_to}, and made anew by the update: commands, queue trees, patches of"
+            " namespaces"
+        )
     match format:
         case "json":
             sys.stdout.write(planned.json() + "\n")

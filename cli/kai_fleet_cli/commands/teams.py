@@ -114,7 +114,7 @@ def renew(name: Name, stack: options.StackFile = "sandbox", yes: Yes = False) ->
         f"every kubeconfig of team {name} would end",
         yes=yes,
     )
-    old = _kubeconfig(changes.stack_file(stack), name)
+    old = state.kubeconfig_of(changes.stack_file(stack), name)
     if not yes:
         terminal.confirm_name(name, "end every kubeconfig of it")
     renewal.renew(stack, name, old)
@@ -125,21 +125,6 @@ def renew(name: Name, stack: options.StackFile = "sandbox", yes: Yes = False) ->
         f" --output {name}.kubeconfig. Stacks that read this stack's outputs get it by their next"
         " update. Files of team kubeconfig --oidc and of team credentials are as they were."
     )
-
-
-def _kubeconfig(file: changes.StackFile, name: str) -> str:
-    """The administrator's kubeconfig of the last update.
-
-    Raises UserError if the file does not have the team, or no update made it.
-    """
-    team = file.team(name)
-    content = state.kubeconfig_of(state.read(file.stack), name)
-    if content is None:
-        raise UserError(
-            f"team {team.name} is in {file.path.name}, but was never made; run:"
-            f" {update_command(file.stack)}"
-        )
-    return content
 
 
 @app.command()
@@ -164,7 +149,7 @@ def kubeconfig(
             f" clientId: kubernetes}}}} at {team.path} in {file.path.name}, then run:"
             f" {update_command(stack)}"
         )
-    content = _kubeconfig(file, name)
+    content = state.kubeconfig_of(file, name)
     if provider is not None:
         content = state.for_people(content, provider)
     options.write_private(content, output, f"kubectl fleet queues --kubeconfig {output}")

@@ -9,7 +9,7 @@ from kai_fleet_cli.diff.changes import HEADINGS, Summary
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.plan.offline import UNSEEN, Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, costs, picture
 from kai_fleet_policies.finding import Finding, Level
 
 # By verdict, or by section of a summary. A verdict with numbers has none.
@@ -35,7 +35,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     teams = picture(plan.resources).teams
     if teams:
         print_table(console, TEAM_COLUMNS, teams)
-    print_line(console, UNSEEN)
+    print_line(console, "\n".join([*costs(plan.resources), UNSEEN]))
 
 
 def show_diff(report: DiffReport, console: Console) -> None:

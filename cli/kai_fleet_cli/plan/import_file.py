@@ -7,24 +7,25 @@ from typing import Final
 
 from kai_fleet.names import COMMAND, PACKAGE, PROVIDERS, QUEUES, RELEASE, STACK
 from kai_fleet.urns import read_urn
-from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
+from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.reading import SECRET
 
 # A Command runs its wait again, a queue tree takes over its queues, a patch is applied again.
-MADE_ANEW: Final = "commands, queue trees, patches of namespaces"
-_NOT_IN_IT: Final = (COMMAND, QUEUES, f"{PROVIDERS}{PACKAGE}")
+_MADE_ANEW: Final = (COMMAND, QUEUES, f"{PROVIDERS}{PACKAGE}")
 
 
 def write(resources: Iterable[Registered], file: Path) -> None:
-    """Write the file, with all but MADE_ANEW, and beside it `components-FILE` to import first:
-    Pulumi (v3.274) imports providers before what they are in.
+    """Write the file, with all but what an update makes anew.
+
+    Beside it `components-FILE` is to be imported first: Pulumi (v3.274) imports providers before
+    what they are in.
 
     The name of each is its URN, which is unique. A provider with a secret kubeconfig reads it
     from the file NAME.kubeconfig: the plan has no secrets. Raises OSError.
     """
     records: list[dict[str, object]] = []
     for resource in resources:
-        if resource.type in _NOT_IN_IT or resource.type.endswith("Patch"):
+        if resource.type in _MADE_ANEW or resource.type.endswith("Patch"):
             continue
         record: dict[str, object] = {
             "type": resource.type,
@@ -53,7 +54,7 @@ def _identity(resource: Registered) -> dict[str, object]:
     place = resource.inputs
     if resource.type != RELEASE:
         place = place["metadata"]
-    name = place.get("name", UNKNOWN)
+    name = place.get("name")
     namespace = place.get("namespace")
     if namespace:
         name = f"{namespace}/{name}"

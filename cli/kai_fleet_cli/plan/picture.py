@@ -1,10 +1,11 @@
 """A plan for a reviewer: a row for each team, and the queue trees."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kai_fleet.values import UNKNOWN, known_or, pairs
+from kai_fleet.releases.chart_stores import REPLICAS, store_of
+from kai_fleet.values import UNKNOWN, known_or, pairs, value_at
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_policies.adapters import from_resources
@@ -16,6 +17,7 @@ from kai_usage import mig
 # Columns of the team table. "-" is unknown or none. GPUs are the most that a team's pods may hold,
 # first the whole ones, then each MIG profile: `8, 14 mig-1g.10gb`. `guaranteed` are GPUs, too.
 TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes")
+_REQUESTS: Final = "controlPlane.statefulSet.resources.requests"
 TeamRow: TypeAlias = tuple[str, ...]
 
 
@@ -126,6 +128,23 @@ def _node_labels(team: TeamModel) -> str:
     """
     labels = sorted(pairs(team.node_pool).items())
     return ", ".join(f"{key}={value}" for key, value in labels) or "any"
+
+
+def costs(resources: Iterable[recorder.Registered]) -> Iterator[str]:
+    """A sentence for each vCluster with several etcd members: what it asks of the host.
+
+    What is not set is the chart's, the same from v0.27 to v0.36 (chart/values.yaml).
+    """
+    for resource in resources:
+        values = resource.inputs.get("values")
+        store = store_of(values)
+        if store.members > 1:
+            yield (
+                f"vCluster {resource.inputs['name']}: {value_at(values, REPLICAS)} control planes"
+                f" that request {value_at(values, _REQUESTS) or '200m CPU and 256Mi'} each, and"
+                f" {store.members} etcd members that request 20m CPU and 150Mi, with a volume of"
+                f" {store.claim.get('size', '5Gi')} each"
+            )
 
 
 def as_declared(resources: Iterable[recorder.Registered]) -> list[DeclaredResource]:

@@ -19,7 +19,7 @@ from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams.changes import DeclaredTeam
+from kai_fleet_cli.teams.changes import DeclaredTeam, StackFile
 from kai_fleet_stack.project import update_command
 from kai_fleet_stack.settings.sections.vcluster import Oidc
 
@@ -50,14 +50,20 @@ def versions_of(outputs: object) -> dict[str, str | None]:
     return versions
 
 
-def kubeconfig_of(outputs: object, team: str) -> str | None:
-    """A team's kubeconfig in a stack's outputs, built anew from its certificates and keys.
+def kubeconfig_of(file: StackFile, team: str) -> str:
+    """A team's kubeconfig in its stack's outputs, built anew from its certificates and keys.
 
-    It is the administrator's, so a secret. None if the outputs do not have the team. Raises
-    UserError if they have no kubeconfig of it, or one that vCluster did not write.
+    It is the administrator's, so a secret. Raises UserError if the file does not have the team, no
+    update made it, or the outputs have a kubeconfig of it that vCluster did not write; or as `read`
+    does.
     """
+    file.team(team)
+    outputs = read(file.stack)
     if team not in versions_of(outputs):
-        return None
+        raise UserError(
+            f"team {team} is in {file.path.name}, but was never made; run:"
+            f" {update_command(file.stack)}"
+        )
     try:
         return tenant_kubeconfig.rebuild(str(get(outputs, "kubeconfigs", team) or ""))
     except tenant_kubeconfig.TenantKubeconfigError as error:

@@ -146,3 +146,16 @@ def test_a_version_that_only_the_update_knows_is_left_out(mode, scheduler):
         [ClusterModel("host", teams=(team,), kai=kai)]
     ).teams
     assert (shown, vcluster) == (scheduler, "-")
+
+
+def test_a_plan_says_what_high_availability_takes(stack_file):
+    """As information, not as a warning: the exit code and the counts are those of a fine plan."""
+    high = GOOD.replace("gpus: 2\n", "gpus: 2\n      vcluster: {availability: high, size: 20Gi}\n")
+    ran = plan("--config", stack_file(high))
+    assert ran.exit_code == 0, ran.output
+    assert (
+        "vCluster ml: 3 control planes that request 200m CPU and 256Mi each, and 3 etcd members"
+        " that request 20m CPU and 150Mi, with a volume of 20Gi each"
+    ) in " ".join(ran.output.split())
+    assert "0 problems, 0 warnings" in ran.output
+    assert "control planes" not in plan("--config", stack_file(GOOD)).output

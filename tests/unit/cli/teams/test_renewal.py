@@ -5,7 +5,7 @@ import base64
 import pytest
 import trustme
 
-from kai_fleet.cluster.kube.errors import RefusedError
+from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
 from kai_fleet.cluster.probes import wait
 from kai_fleet.cluster.tenant_kubeconfig import kubeconfig_of_secret
 from kai_fleet_cli.errors import UserError
@@ -36,6 +36,8 @@ class Host:
         return self.objects.get(path)
 
     def get(self, path):
+        if not self.objects.get(path):
+            raise AbsentError(404, f"{path} is not there")
         return self.objects[path]
 
     def patch(self, path, body):
@@ -74,7 +76,13 @@ def host(monkeypatch):
     host = Host()
     monkeypatch.setattr(renewal, "host_of_stack", lambda _: host)
     monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
-    monkeypatch.setattr(renewal, "_RESTART_SECONDS", 0.0)
+    until_ready = wait.until_ready
+
+    def at_once(api, what, missing, seconds, look):
+        assert seconds == 600
+        until_ready(api, what, missing, 0.0, look)
+
+    monkeypatch.setattr(wait, "until_ready", at_once)
     return host
 
 
@@ -113,9 +121,10 @@ def test_a_control_plane_that_keeps_the_old_authority_is_told(host):
 @pytest.mark.parametrize(
     ("path", "found", "says"),
     [
-        (PLANE, None, "its control plane is not in namespace team-ml"),
+        (PLANE, None, "vCluster ml on the host of stack lab: 404"),
         (PLANE, plane("0.32.3"), r"v0\.32\.3 has one authority .* to v0\.33\.4 or newer"),
-        (CERTS, None, "ml-certs is gone; a restart of the control plane makes it"),
+        (CERTS, {"metadata": {}, "data": None}, "vCluster ml on the host of stack lab: "),
+        (CERTS, None, "404 .*ml-certs is not there"),
     ],
 )
 def test_what_cannot_be_renewed_is_refused_and_nothing_is_written(host, path, found, says):
