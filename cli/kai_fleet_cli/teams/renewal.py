@@ -64,7 +64,7 @@ def _renew(api: Api, team: str, kubeconfig: str) -> None:
         )
     old = stored_pieces(kubeconfig).certificate
     # What ends. The same value changes and restarts nothing a second time.
-    mark = {_ANNOTATION: hashlib.sha256(old.encode()).hexdigest()[:16]}
+    mark = {_ANNOTATION: hashlib.sha256(old.encode()).hexdigest()}
     _replace(api, f"{secrets}/{team}-certs", mark)
     api.patch(plane, {"spec": {"template": {"metadata": {"annotations": mark}}}})
 
@@ -96,13 +96,6 @@ def _replace(api: Api, path: str, mark: dict[str, str]) -> None:
     for part, content in authority.items():
         encoded = base64.b64encode(content).decode()
         changed |= {f"ca.{part}": encoded, f"client-ca.{part}": encoded}
-    patch = {
-        "metadata": {
-            "annotations": mark,
-            "resourceVersion": secret["metadata"][
-                "resourceVersion"
-            ],  # of two at once one is refused
-        },
-        "data": changed,
-    }
-    api.patch(path, patch)
+    # Of two at once one is refused, by the version.
+    marked = {"annotations": mark, "resourceVersion": secret["metadata"]["resourceVersion"]}
+    api.patch(path, {"metadata": marked, "data": changed})
