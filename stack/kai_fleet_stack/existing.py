@@ -9,7 +9,7 @@ not such a case: it counts as absent, with one warning in a run.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pulumi
@@ -28,8 +28,13 @@ from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import HIGH, MEMBERS
+from kai_fleet_policies import rules
+from kai_fleet_policies.finding import Level, report
+from kai_fleet_policies.rules.kai import kai_kubernetes
+from kai_fleet_policies.rules.vclusters import vcluster_host_kubernetes
 from kai_fleet_stack.arguments import Arguments, UseExisting
 from kai_fleet_stack.closed_pool import closed_pool
+from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import Settings
 from kai_usage.keys import KAI_NAMESPACE
 
@@ -50,6 +55,7 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+_VERSION: Final = "/version"
 # ClusterRole `system:discovery` lets all authenticated users read this path, and nobody else.
 _ANY_USER: Final = "/api"
 _POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
@@ -62,8 +68,8 @@ _WITHOUT_PRIORITIES: Final = "v0.16.7"
 _CLUSTER_POLICY_CRD: Final = "clusterpolicies.nvidia.com"
 # What the provider's function `existing` answers: `there`, and of an object that is there `labels`,
 # `spec`, `handler` (of a RuntimeClass), `value` (of a PriorityClass) and `release` (of Helm, as
-# NAMESPACE/NAME), of a list of nodes `nodes`, each with `labels` and `taints`. Or `problem`, the
-# message, with `denied` and `away`. Empty in an offline plan.
+# NAMESPACE/NAME), of a list of nodes `nodes`, each with `labels` and `taints`, of _VERSION
+# `version`. Or `problem`, the message, with `denied` and `away`. Empty in an offline plan.
 Answer = Mapping[str, Any]
 _UNREACHED: Final = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
@@ -153,8 +159,8 @@ def find(
     """Find the foreign objects on the host that components of the stack use.
 
     Empty for a kind cluster of the stack, which may not exist yet and is not asked, and in a team's
-    own stack, whose platform declares them. There the host only has to answer. Warns of taints that
-    keep the pods of a team off all of its nodes.
+    own stack, whose platform declares them. There the host only has to answer, and its version is
+    judged, as in a platform's. Warns of taints that keep the pods of a team off all of its nodes.
 
     Args:
         settings: those that `checked_settings` returns: rules have accepted them.
@@ -163,7 +169,8 @@ def find(
 
     Raises:
         pulumi.RunError: a foreign object does not fit, another stack has the host, the stack's
-            state cannot be read, or the host does not answer this user.
+            state cannot be read, the host does not answer this user, or a version does not work
+            on it.
         UnknownVersionError: as `host_kai`.
     """
     if settings.cluster.kind is not None:
@@ -182,6 +189,7 @@ def find(
 
     objects = HostObjects(read, deployed)
     objects.require()
+    judge_version(settings, objects)
     return {} if is_team_stack else existing_of(settings, objects)
 
 
@@ -210,6 +218,21 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
     names = settings.all_teams
     teams = [name for name in names if is_of_others(name, args.namespace(name), host)]
     return {"gpu": gpu, "kai": kai, "teams": teams}
+
+
+def judge_version(settings: Settings, host: HostObjects) -> None:
+    """Judge the vClusters and the host's KAI by the host's version, which no plan knows; warn.
+
+    Raises pulumi.RunError if a rule refuses one of them, or if the host cannot tell.
+    """
+    version = (host.at(_VERSION) or {}).get("version")
+    model = replace(host_of(settings, host.deployed), kubernetes=version)
+    findings = rules.check([model], (vcluster_host_kubernetes, kai_kubernetes))
+    refused = [finding for finding in findings if finding.level is Level.MANDATORY]
+    if refused:
+        raise pulumi.RunError(report(refused))
+    for finding in findings:
+        pulumi.log.warn(str(finding))
 
 
 def _refuse_second_stack(host: HostObjects) -> None:

@@ -399,7 +399,7 @@ def _about(item: Properties) -> State:
 
     Of an object `labels`, `spec`, a RuntimeClass' `handler`, a PriorityClass' `value`, and the
     `release` of Helm that owns it as NAMESPACE/NAME: `None/None` without one. Of a list the
-    `nodes`, each with its `labels` and `taints`.
+    `nodes`, each with its `labels` and `taints`. Of the API server itself its `version`.
     """
     if "items" in item:
         nodes = map(KubeObject, item["items"])
@@ -416,6 +416,7 @@ def _about(item: Properties) -> State:
         "labels": kube_object.labels,
         "value": item.get("value"),
         "spec": kube_object.spec,
+        "version": item.get("gitVersion"),
         "release": f"{namespace}/{name}",
     }
 

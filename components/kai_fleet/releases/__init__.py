@@ -46,6 +46,8 @@ class KaiRelease(Release):
 
     deployments: Sequence[str]
     """Its Deployments, which have to be rolled out before queues and pods are declared."""
+    kubernetes: str
+    """The newest minor version of Kubernetes that its line was validated with, such as `v1.36`."""
     # The chart moved with the project: v0.9.16, v0.12.18, v0.13.1 and everything from v0.14 on
     # are published only under the new name (K2).
     chart: str = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
@@ -107,6 +109,13 @@ class VclusterRelease(Release):
 
     kubernetes: str
     """Its default version of Kubernetes, which is the newest that it has."""
+    etcd_after: str = ""
+    """A version that has to run before it in a vCluster of store `etcd`; "": none."""
+    not_ready_below: str = ""
+    """On a host of this Kubernetes or newer, pods of an older one inside stay NotReady.
+
+    "": they become Ready.
+    """
     renews: bool = True
     """When it starts, it renews certificates that end within 90 days: from v0.31
     (pkg/certs/ensure.go).
@@ -180,6 +189,8 @@ ETCD_RESOURCES: Final = "controlPlane.backingStore.etcd.deploy.statefulSet.resou
 GPU_CHARTS: Final = frozenset(
     provider.chart for provider in GPU_PROVIDERS.values() if provider.chart
 )
+# What ran together on real nodes: `vcluster`, `kubernetes` (the one inside) and a list of `kai`.
+TRIED: Final[Sequence[Mapping[str, Any]]] = _VERSIONS["tried"]
 AnyRelease = TypeVar("AnyRelease", bound=Release)
 
 
@@ -429,6 +440,19 @@ def why_replaced(before: KaiRelease, after: KaiRelease) -> str:
             f"helm upgrade to {after.version} recreates kai-config, and its scheduler would not"
             " come up for most of an hour"
         )
+    return ""
+
+
+def tried_kubernetes(kubernetes: str, kai: str = "", vcluster: str = "") -> str:
+    """The Kubernetes of this minor line that ran in a vCluster on real nodes, with these versions.
+
+    "" if none did. A version that is left out, "", may be any.
+    """
+    for trial in TRIED:
+        is_same_line = minor_line(trial["kubernetes"]) == minor_line(kubernetes)
+        is_same_vcluster = vcluster in ("", trial["vcluster"])
+        if is_same_line and is_same_vcluster and (not kai or kai in trial["kai"]):
+            return str(trial["kubernetes"])
     return ""
 
 

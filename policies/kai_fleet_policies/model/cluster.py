@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.releases.chart_stores import ChartStore
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
+from kai_fleet.releases.chart_stores import ChartStore, kubernetes_of
 from kai_fleet.releases.sources import KnownSources
-from kai_fleet.values import Maybe, at
+from kai_fleet.values import UNKNOWN, Maybe, at, known_or
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
@@ -130,6 +131,17 @@ class TeamModel:
         return self.find_key(*steps)
 
     @property
+    def kubernetes(self) -> Maybe[str]:
+        """Version of the Kubernetes in its vCluster: what its values name, else the default of its
+        vCluster's version; "" if the table lacks that one.
+        """
+        written = kubernetes_of(self.chart_values)
+        if written:
+            return UNKNOWN if written is UNKNOWN else str(written)
+        release = VCLUSTER.get(str(self.version or DEFAULT_VCLUSTER))
+        return release.kubernetes if release is not None else ""
+
+    @property
     def kai(self) -> tuple[Kai, ...]:
         """The KAI inside its vCluster; from resources there may be several."""
         return self.inside.kai
@@ -179,6 +191,7 @@ class ClusterModel:
         isolated: It is in the vCluster of an isolated team.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. None on a host.
         pools: GPUs that KAI counts in each of several pools of that team, by shard.
+        kubernetes: Its version; None if it is not known, as of a host in an offline plan.
         key: Key of the section of its KAI.
         queues_key: Key of the section of its queues.
     """
@@ -202,6 +215,7 @@ class ClusterModel:
     isolated: bool = False
     gpus: Maybe[float] | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
+    kubernetes: str | None = None
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 
@@ -209,8 +223,9 @@ class ClusterModel:
     def with_insides(self) -> list[ClusterModel]:
         """This host, and then the vClusters in which a KAI, queue, workload or object is declared.
 
-        Each vCluster is a copy of `inside` with `team_queue` and `isolated` of its team. In mode
-        host it is `scheduled_by` this host; in other modes, and if the mode is UNKNOWN, by nobody.
+        Each vCluster is a copy of `inside` with `team_queue`, `isolated` and `kubernetes` of its
+        team. In mode host it is `scheduled_by` this host; in other modes, and if the mode is
+        UNKNOWN, by nobody.
         """
         schedulers: dict[Maybe[str], ClusterModel] = {"host": self}
         clusters = [self]
@@ -220,6 +235,7 @@ class ClusterModel:
                 scheduled_by=schedulers.get(team.mode),
                 team_queue=team.queue,
                 isolated=team.isolated,
+                kubernetes=known_or(team.kubernetes, None),
             )
             if inside.kai or inside.queues or inside.workloads or inside.objects:
                 clusters.append(inside)

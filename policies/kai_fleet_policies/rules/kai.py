@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI, KaiRelease, Release
+from kai_fleet.releases import KAI, KaiRelease, Release, minor_line, tried_kubernetes
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
 from kai_fleet_policies.key_paths import overlaps
@@ -98,6 +98,32 @@ def advised_against(table: ReleaseTable, version: str, subject: Subject) -> Find
             f"is {version}, and {standing.words}",
             releases.advice(table, version),
         )
+
+
+@advisory("kai-kubernetes", "low", each_kai)
+def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
+    """KAI runs on a Kubernetes that its line was validated with, or that it was seen to run on.
+
+    A newer Kubernetes may drop an API that it calls, or have fields that it does not know.
+    """
+    kubernetes = cluster.kubernetes
+    release = KAI.get(str(kai.version))
+    if not kubernetes or release is None:
+        return  # not known, or kai-version-known says so
+    newest = release.kubernetes
+    if minor_line(kubernetes) <= minor_line(newest):
+        return
+    if tried_kubernetes(kubernetes, release.version):
+        return
+    fix = f"stay on {newest}, or try it in a stack of its own"
+    advised = releases.advised(KAI, release.version)
+    if advised and minor_line(KAI[advised].kubernetes) >= minor_line(kubernetes):
+        fix = f"move to {advised}"
+    yield subject.at("version").warn(
+        f"is {release.version}, validated up to Kubernetes {newest}, and its cluster has"
+        f" {kubernetes}",
+        fix,
+    )
 
 
 # The first line of KAI with each of these, for messages; the table of releases decides.

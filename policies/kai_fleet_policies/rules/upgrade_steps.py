@@ -1,6 +1,14 @@
 """From which versions a vCluster, and the Kubernetes in it, can go to which others."""
 
+from typing import Final
+
 from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, numbers_of, version_key
+
+_OLDEST_ETCD: Final = (
+    3,
+    5,
+    20,
+)  # which has to run before etcd v3.6; releases/versions.yaml has why
 
 
 def vcluster_refusal(before: str, after: str) -> str | None:
@@ -32,6 +40,43 @@ def vcluster_refusal(before: str, after: str) -> str | None:
     return (
         f"{step} skips {skipped}: vCluster goes one minor version at a time; write"
         f" {first} first, then up line by line"
+    )
+
+
+def etcd_refusal(before: str, after: str) -> str | None:
+    """Why a vCluster with the chart's etcd cannot go from one version to another at once.
+
+    `cause; what to write`. None if it can: the etcd of each version of the table is new enough for
+    the next. That of another version is not known.
+    """
+    release = VCLUSTER.get(after)
+    first = release.etcd_after if release is not None else ""
+    if not first or before in VCLUSTER or minor_line(before) == minor_line(after):
+        return None
+    return (
+        f"{before} → {after} brings etcd v3.6, before which v3.5.20 or newer has to have run, and"
+        f" the etcd of {before} is not known here; write {first} first"
+    )
+
+
+def host_refusal(vcluster: str, kubernetes: str, host: str) -> str | None:
+    """Why a Kubernetes does not work in a vCluster on a host of another one: `cause; what to do`.
+
+    None if it does, and for a vCluster that the table lacks.
+    """
+    release = VCLUSTER.get(vcluster)
+    if release is None or not release.not_ready_below:
+        return None
+    bound = minor_line(release.not_ready_below)
+    if minor_line(kubernetes) >= bound or minor_line(host) < bound:
+        return None
+    repaired = [name for name, each in VCLUSTER.items() if not each.not_ready_below]
+    fix = f"write {repaired[0]}, which repairs it (one that runs goes there line by line)"
+    if minor_line(release.kubernetes) >= bound:
+        fix += f", or kubernetesVersion: {release.not_ready_below}.0"
+    return (
+        f"runs Kubernetes {kubernetes} on a host of {host}, where pods of one before"
+        f" {release.not_ready_below} stay NotReady with vCluster {vcluster}; {fix}"
     )
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
-from kai_fleet.releases.chart_stores import KUBERNETES, kubernetes_of
+from kai_fleet.releases.chart_stores import KUBERNETES
 from kai_fleet.values import value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.kai import advised_against, version_findings
@@ -15,7 +15,12 @@ from kai_fleet_policies.rules.rule import (
     mandatory,
     require_known,
 )
-from kai_fleet_policies.rules.upgrade_steps import kubernetes_refusal, vcluster_refusal
+from kai_fleet_policies.rules.upgrade_steps import (
+    etcd_refusal,
+    host_refusal,
+    kubernetes_refusal,
+    vcluster_refusal,
+)
 
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
@@ -42,6 +47,8 @@ def vcluster_upgrade(cluster: ClusterModel, team: TeamModel, subject: Subject) -
     if team.running_version is None or not isinstance(team.version, str):
         return  # it is not known what runs, or what shall; one left open is not taken for a default
     refusal = vcluster_refusal(team.running_version, team.version)
+    if refusal is None and team.store.type == "etcd":
+        refusal = etcd_refusal(team.running_version, team.version)
     if refusal:
         cause, _, fix = refusal.partition("; ")
         yield subject.at("version").refuse(cause, fix)
@@ -59,24 +66,47 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
     """
     if team.running_version and vcluster_refusal(team.running_version, str(team.version)):
         return  # vcluster-upgrade says so
-    # UNKNOWN values are undecided. Without a version there, that of the vCluster's version counts.
-    version_in_values = kubernetes_of(require_known(team.chart_values, "its values are known"))
-    require_known(version_in_values, "its Kubernetes is known")
+    version = require_known(team.kubernetes, "its Kubernetes is known")
     release = VCLUSTER.get(str(team.version or DEFAULT_VCLUSTER))
-    of_release = release.kubernetes if release is not None else ""
-    version = str(version_in_values or of_release)
+    of_release = release.kubernetes if release is not None else None
     if not _VERSION.fullmatch(version):
         return  # the tag of another image, or a vCluster that vcluster-version-known refuses
     running = team.running_kubernetes or ""
     before = running if _VERSION.fullmatch(running) else None
-    newest = None if team.untested else of_release or None  # None: any may be newer
+    newest = None if team.untested else of_release  # None: any may be newer
     refusal = kubernetes_refusal(version, before, newest)
     if refusal is None:
         return
-    key = "kubernetesVersion"
+    cause, _, fix = refusal.partition("; ")
+    yield subject.at(kubernetes_key(team)).refuse(cause, fix)
+
+
+def kubernetes_key(team: TeamModel) -> str:
+    """The key of a vCluster's Kubernetes, below `vcluster`: a chart value if one is written."""
     for key_of_chart in KUBERNETES:
         if value_at(team.values, key_of_chart):
-            key = f"values.{key_of_chart}"
-            break
+            return f"values.{key_of_chart}"
+    return "kubernetesVersion"
+
+
+@mandatory("vcluster-host-kubernetes", "high", each_vcluster)
+def vcluster_host_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
+    """The Kubernetes in a vCluster works on that of its host.
+
+    Before v0.35.3 pods of a Kubernetes before v1.34 never become Ready on a newer host: what waits
+    for them, KAI among it, never comes up.
+    """
+    host = cluster.kubernetes
+    if host is None:
+        return  # an offline plan does not know it
+    kubernetes = require_known(team.kubernetes, "its Kubernetes is known")
+    refusal = host_refusal(str(team.version or DEFAULT_VCLUSTER), kubernetes, host)
+    if refusal is None:
+        return
     cause, _, fix = refusal.partition("; ")
-    yield subject.at(key).refuse(cause, fix)
+    # What runs that way already has to be able to go up line by line.
+    runs = host_refusal(team.running_version or "", team.running_kubernetes or "", host)
+    if runs:
+        yield subject.at("version").warn(cause, fix)
+    else:
+        yield subject.at("version").refuse(cause, fix)

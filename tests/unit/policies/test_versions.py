@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet import releases
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.app import app
@@ -226,6 +227,98 @@ def test_vcluster_kubernetes_in_the_charts_values_counts_as_the_key(key):
     assert problem.path.endswith(f"values.controlPlane.distro.k8s.{key}")
     own = nested(f"controlPlane.distro.k8s.{key}", "mine")
     assert found(KUBERNETES, running(chart_values=own, values=own)) == []
+
+
+HOST_KUBERNETES = "vcluster-host-kubernetes"
+
+
+def on_host(version, written, host, runs=None, **changes):
+    return replace(with_kubernetes(written, runs, version, **changes), kubernetes=host)
+
+
+@pytest.mark.parametrize(
+    ("version", "inside"),
+    [("v0.34.7", "v1.33.4"), ("v0.29.3", None), ("v0.31.3", "v1.32.1")],
+)
+def test_an_old_kubernetes_on_a_newer_host_is_refused_with_the_way_out(version, inside, texts):
+    problem = refusal(HOST_KUBERNETES, on_host(version, inside, "v1.34.1"))
+    assert problem.path == "kai-fleet:teams.ml.vcluster.version"
+    texts(problem)
+
+
+@pytest.mark.parametrize(
+    ("version", "inside", "host"),
+    [
+        ("v0.34.7", "v1.33.4", "v1.33.9"),
+        ("v0.34.7", "v1.34.0", "v1.36.3"),
+        ("v0.35.3", "v1.33.4", "v1.36.3"),
+        ("v0.36.1", "v1.30.2", "v1.36.3"),
+        ("v0.34.7", "v1.33.4", None),
+    ],
+)
+def test_other_pairs_of_host_and_inner_kubernetes_pass(version, inside, host):
+    assert found(HOST_KUBERNETES, on_host(version, inside, host)) == []
+
+
+def test_a_vcluster_that_runs_not_ready_can_go_up_line_by_line():
+    """Refused, it could never reach the version that repairs it."""
+
+    def from_v0_33(runs):
+        return on_host("v0.34.7", "v1.33.4", "v1.36.3", runs, running_version="v0.33.4")
+
+    (problem,) = found(HOST_KUBERNETES, from_v0_33("v1.33.4"))
+    assert problem.level is Level.ADVISORY
+    assert refusal(HOST_KUBERNETES, from_v0_33("v1.34.0"))
+
+
+ETCD = ChartStore("etcd", members=3)
+
+
+def test_the_charts_etcd_passes_through_the_version_before_v3_6(texts):
+    step = running("v0.29.3", running_version="v0.28.0", store=ETCD)
+    problem = refusal("vcluster-upgrade", step)
+    assert "write v0.28.1 first" in problem.message
+    texts(problem)
+    for before, after in (("v0.28.1", "v0.29.3"), ("v0.29.1", "v0.29.3"), ("v0.27.0", "v0.28.1")):
+        passes = running(after, running_version=before, store=ETCD)
+        assert found("vcluster-upgrade", passes) == []
+    assert found("vcluster-upgrade", running("v0.29.3", running_version="v0.28.0")) == []
+
+
+KAI_KUBERNETES = "kai-kubernetes"
+
+
+@pytest.mark.parametrize(
+    ("kai", "kubernetes", "advised"),
+    [
+        ("v0.14.7", "v1.36.0", "move to v0.16.9"),
+        ("v0.17.0", "v1.37.0", "stay on v1.36"),
+        ("v0.9.8", "v1.33.4", "move to v0.16.9"),
+    ],
+)
+def test_a_kai_on_a_newer_kubernetes_than_it_was_validated_with_is_a_warning(
+    kai, kubernetes, advised, texts
+):
+    (problem,) = found(KAI_KUBERNETES, cluster(version=kai, kubernetes=kubernetes))
+    assert (problem.level, problem.path) == (Level.ADVISORY, "kai-fleet:kai.version")
+    assert advised in problem.message
+    texts(problem)
+
+
+def test_a_kai_that_was_seen_on_a_kubernetes_is_no_warning():
+    for kai, kubernetes in (("v0.9.3", "v1.36.0"), ("v0.14.7", "v1.35.9"), ("v0.9.3", None)):
+        assert found(KAI_KUBERNETES, cluster(version=kai, kubernetes=kubernetes)) == []
+
+
+def test_the_kubernetes_in_a_vcluster_is_judged_for_its_kai():
+    raw = {
+        "scheduler": {"mode": "virtual", "version": "v0.14.7"},
+        "nodePool": {"pool": "a"},
+        "gpus": 1,
+    }
+    problems = validation.validate({**LAB, "teams": {"ml": raw}}).problems
+    (problem,) = (each for each in problems if each.check == KAI_KUBERNETES)
+    assert problem.path == "kai-fleet:teams.ml.scheduler.version"
 
 
 FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}

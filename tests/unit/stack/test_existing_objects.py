@@ -301,12 +301,37 @@ def test_without_the_host_there_is_no_preview(raw, answer, says, monkeypatch):
 
 def test_a_host_that_answers_or_is_made_yet_is_enough(monkeypatch):
     nothing, asked = found_by(TEAM_STACK, {"there": False}, monkeypatch)
-    assert (nothing, asked) == ({}, ["/api"])
+    assert (nothing, asked) == ({}, ["/api", "/version"])
     assert found_by(PLATFORM, {"there": False}, monkeypatch)[0]["teams"] == []
     new = {"cluster": {"name": "here", "kind": {}}}
     assert found_by(new, {"problem": WRONG, "away": True}, monkeypatch) == ({}, [])
     # The offline plan's engine answers nothing.
     assert found_by(PLATFORM, None, monkeypatch)[0]["gpu"] == []
+
+
+OLD = {"version": "v0.34.7", "kubernetesVersion": "v1.33.4"}
+
+
+@pytest.mark.parametrize("raw", [PLATFORM, TEAM_STACK], ids=["platform", "team stack"])
+@pytest.mark.parametrize(("version", "refused"), [("v1.34.0-eks-1", True), ("v1.33.9", False)])
+def test_an_old_kubernetes_is_refused_on_a_newer_host(raw, version, refused, monkeypatch):
+    """Only the host knows its version: no plan refuses it."""
+
+    def invoke(token, arguments, options):
+        about = {"version": version} if arguments["path"] == "/version" else {}
+        return SimpleNamespace(value={"there": arguments["path"] in ("/api", "/version"), **about})
+
+    if "team" in raw:
+        raw = {**raw, "team": {**raw["team"], "vcluster": OLD}}
+    else:
+        team = {"nodePool": {"pool": "a"}, "vcluster": OLD, "scheduler": {"mode": "default"}}
+        raw = {**raw, "teams": {"ml": team}}
+    if not refused:
+        found_with(raw, invoke, monkeypatch)
+        return
+    with pytest.raises(pulumi.RunError, match="stay NotReady with vCluster") as ended:
+        found_with(raw, invoke, monkeypatch)
+    assert "write v0.35.3" in str(ended.value)
 
 
 @pytest.mark.parametrize("raw", [PLATFORM, TEAM_STACK], ids=["platform", "team stack"])

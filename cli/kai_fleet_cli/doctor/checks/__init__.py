@@ -163,6 +163,7 @@ CHECKS: Final = (
     Check("vcluster", in_vclusters(access.identity), of_lost=True),
     Check("readable", in_clusters(unreadable)),
     Check("kubernetes", in_clusters(host.kubernetes), before_update=True),
+    Check("kubernetes", of_teams(host.versions)),
     Check("nodes", on_host(gpu.nodes), before_update=True),
     Check("nodes", of_teams(gpu.pool), before_update=True),
     Check("nodes", in_vclusters(gpu.inside)),

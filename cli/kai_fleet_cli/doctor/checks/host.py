@@ -7,12 +7,14 @@ MALFORMED for a malformed object.
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.releases import version_key
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.values import value_at
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.checks import bounds
 from kai_fleet_cli.doctor.faults import Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_policies.rules.upgrade_steps import host_refusal
 
 _SHOWN_CLASSES: Final = 10
 # Parts of names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
@@ -58,6 +60,23 @@ def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
             " made",
             "upgrade it; that of a vCluster is vcluster.kubernetesVersion of its team",
         )
+
+
+def versions(state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster whose Kubernetes does not work on the newest kubelet of its host.
+
+    Not one that another stack declares.
+    """
+    team = state.team
+    kubelets = [
+        str(value_at(node.status, "nodeInfo.kubeletVersion")) for node in snapshot.host.all("nodes")
+    ]
+    newest = max(kubelets, key=version_key, default="")
+    refusal = host_refusal(str(team.version), str(team.kubernetes), newest)
+    if refusal is None or state.declared_elsewhere:
+        return
+    cause, _, fix = refusal.partition("; ")
+    yield Affected(snapshot.host, "vCluster", team.name).broken(cause, fix)
 
 
 def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
