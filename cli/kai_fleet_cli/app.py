@@ -24,6 +24,7 @@ for command in (
     teams.teams,
     inspection.doctor,
     inspection.report,
+    inspection.upgrade,
 ):
     app.command(cls=options.OfAStack)(command)
 app.command()(inspection.releases)

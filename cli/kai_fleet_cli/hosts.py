@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Final
 
 from pulumi import automation
@@ -12,6 +13,7 @@ from kai_fleet.cluster.kube.api import Api, Limits
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
@@ -43,6 +45,16 @@ def host_of_stack(stack: str) -> Api:
         return host_opener(stack, settings, context_of(settings))()
     except UserError as error:
         raise UnreachableError(str(error)) from None
+
+
+def host_version(stack: str) -> str:
+    """The version of the host's Kubernetes; "", and a line says why, if it is not known."""
+    try:
+        with closing(host_of_stack(stack)) as api:
+            return str(api.get("/version").get("gitVersion"))
+    except KubeError as error:
+        say(f"no step is judged by the host's version, which is not known: {error}")
+        return ""
 
 
 def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:

@@ -18,11 +18,17 @@ from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.terminal import result, say
 from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.hosts import host_version
 from kai_fleet_cli.plan import import_file, offline
+from kai_fleet_cli.plan.upgrade import steps
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.teams.changes import stack_file
+from kai_fleet_stack.declared import host_of
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
+Target: TypeAlias = Annotated[str, typer.Option(help="Unset: the newest advised version.")]
 
 
 def plan(
@@ -113,6 +119,36 @@ def releases(as_json: AsJson = False) -> None:
 def _support_ends(table: Mapping[str, known_releases.Release]) -> dict[str, object]:
     """The day on which each version gets its last fixes; None if no date is published."""
     return {version: release.support_end for version, release in table.items()}
+
+
+def upgrade(
+    stack: StackFile = "sandbox",
+    host: Annotated[str, typer.Option(help="Unset: the one that it has.")] = "",
+    vcluster: Target = "",
+    kubernetes: Target = "",
+    kai: Target = "",
+    team: Annotated[list[str] | None, typer.Option(help="Only this team; repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the steps to newer versions of vCluster, host, inner Kubernetes and KAI; no more.
+
+    They begin at what the stack file says. Exit 1: a rule refuses a step.
+    """
+    file = stack_file(stack)
+    names = [file.team(name).name for name in team or file.teams]
+    teams = [each for each in host_of(reading.settings_of(stack)).teams if each.name in names]
+    targets = {"vCluster": vcluster, "host": host, "Kubernetes": kubernetes, "KAI": kai}
+    try:
+        found = steps(stack, teams, host_version(stack), targets)
+    except known_releases.UnknownVersionError as error:
+        raise UserError(str(error)) from None
+    if as_json:
+        print_json({"stack": stack, "steps": found})
+        return
+    for number, step in enumerate(found, 1):
+        result(f"{number}. {step['text']}")
+    if not found:
+        result(f"stack {stack}: nothing to do")
 
 
 def doctor(

@@ -115,14 +115,10 @@ def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Finding
         return
     if tried_kubernetes(kubernetes, release.version):
         return
-    fix = f"stay on {newest}, or try it in a stack of its own"
-    advised = releases.advised(KAI, release.version)
-    if advised and minor_line(KAI[advised].kubernetes) >= minor_line(kubernetes):
-        fix = f"move to {advised}"
     yield subject.at("version").warn(
         f"is {release.version}, validated up to Kubernetes {newest}, and its cluster has"
         f" {kubernetes}",
-        fix,
+        releases.advice(KAI, release.version),
     )
 
 
