@@ -25,7 +25,10 @@ Step: TypeAlias = Mapping[str, str]
 
 
 def steps(
-    stack: str, teams: Iterable[DeclaredTeam], host: str, targets: Mapping[str, str]
+    stack: str,
+    teams: Iterable[DeclaredTeam],
+    host: str,
+    targets: Mapping[str, str],
 ) -> list[Step]:
     """The steps of these teams in their order.
 
@@ -43,7 +46,8 @@ def steps(
     states = [(team, _versions(team, host)) for team in teams]
     for part in _PARTS:
         for team, now in states:
-            for version in _way(part, now[part], targets[part] or _advised(part, now)):
+            target = targets[part] or _advised(part, now)
+            for version in _way(part, now[part], target):
                 step = _take(stack, team, now, part, version)
                 if step not in found:  # those of the host are the same for each team
                     found.append(step)
@@ -53,8 +57,12 @@ def steps(
 def _versions(team: DeclaredTeam, host: str) -> Versions:
     """The versions of a team as its stack's file has them."""
     kai = team.inside.scheduler.version
-    versions = {"vCluster": team.version, HOST: host, "Kubernetes": team.kubernetes, "KAI": kai}
-    return {part: str(version or "") for part, version in versions.items()}
+    return {
+        "vCluster": str(team.version),
+        HOST: host,
+        "Kubernetes": str(team.kubernetes),
+        "KAI": str(kai or ""),
+    }
 
 
 def _advised(part: str, now: Versions) -> str:
@@ -80,16 +88,27 @@ def _way(part: str, before: str, after: str) -> list[str]:
     not known.
     """
     first = minor_line(before or after)
-    is_there = part == HOST and before and minor_line(after) <= first
-    if after == before or not first or is_there or (part == "KAI" and not before):
+    last = minor_line(after)
+    is_there = part == HOST and before and last <= first
+    has_none = part == "KAI" and not before
+    if after == before or not first or is_there or has_none:
         return []
-    known = {"vCluster": VCLUSTER, "KAI": ()}.get(part, KUBERNETES)
+    known = {
+        "vCluster": VCLUSTER,
+        "KAI": (),
+    }.get(part, KUBERNETES)
     newest = {minor_line(version): version for version in known}
-    between = [newest[line] for line in newest if first < line < minor_line(after)]
+    between = [version for line, version in newest.items() if first < line < last]
     return [*between, after]
 
 
-def _take(stack: str, team: DeclaredTeam, now: Versions, part: str, version: str) -> Step:
+def _take(
+    stack: str,
+    team: DeclaredTeam,
+    now: Versions,
+    part: str,
+    version: str,
+) -> Step:
     """Take a step: change the versions, and return it. Raises as `steps`."""
     before = now[part]
     now[part] = version

@@ -4,8 +4,9 @@ import json
 
 from typer.testing import CliRunner
 
-from kai_fleet.releases import KAI, VCLUSTER, support
+from kai_fleet.releases import KAI, TRIED, VCLUSTER, support
 from kai_fleet_cli.app import app
+from kai_fleet_cli.stack_file.reading import ROOT
 
 
 def test_every_version_is_listed_with_its_support():
@@ -27,3 +28,13 @@ def test_machines_get_the_same_dates():
     assert found["supportedUntil"]["KAI"]["v0.16.8"] == "2027-06-30"
     assert found["supportedUntil"]["KAI"]["v0.7.11"] is None
     assert found["supportedUntil"]["vCluster"]["v0.36.1"] == "2027-01-22"
+
+
+def test_the_page_of_compatibility_has_what_was_tried():
+    page = (ROOT / "docs/compatibility.md").read_text()
+    head = "| vCluster | Kubernetes inside | KAI |\n|---|---|---|\n"
+    rows = page.partition(head)[2].partition("\n\n")[0].splitlines()
+    assert rows == [
+        f"| {trial['vcluster']} | {trial['kubernetes']} | {', '.join(trial['kai'])} |"
+        for trial in TRIED
+    ]

@@ -1,0 +1,95 @@
+"""The steps that `fleet upgrade` prints, taken one after another on a sandbox."""
+
+import json
+
+import pytest
+from kubernetes import client
+
+from kai_fleet_cli.stack_file.edit import with_value
+from kai_fleet_cli.stack_file.reading import ROOT
+from tests.engine import sandbox_commands
+from tests.engine.product import copied
+from tests.engine.sandbox_commands import pulumi
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+STACK = "upgraded"
+FILE = """\
+config:
+  kai-fleet:cluster: {name: upgraded, context: kai-fleet-sandbox}
+  kai-fleet:vcluster:
+    version: v0.35.3
+    kubernetesVersion: v1.36.0
+    access: {type: NodePort, host: 127.0.0.1}
+  kai-fleet:teams:
+    ml:
+      scheduler: {mode: virtual, version: v0.9.3}
+      nodePool: {kai-fleet/pool: ml}
+      gpus: 2
+      queues: {default: {gpu: 2, children: {train: {gpu: 2}}}}
+    nlp:
+      scheduler: {mode: default}
+      nodePool: {kai-fleet/pool: nlp}
+      gpus: 1
+"""
+SALT = next(
+    line
+    for line in (ROOT / "Pulumi.sandbox.yaml").read_text().splitlines(True)
+    if line.startswith("encryptionsalt:")
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = copied(tmp_path_factory.mktemp("upgraded") / "project")
+    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fleet(sandbox, folder):
+    def run(*arguments):
+        ran = sandbox_commands.fleet(sandbox, folder, *arguments, stack=STACK)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    return run
+
+
+def control_planes(host):
+    """UID and chart of each team's control plane."""
+    found = {}
+    for team in ("ml", "nlp"):
+        plane = client.AppsV1Api(host).read_namespaced_stateful_set(team, f"team-{team}").metadata
+        found[team] = (plane.uid, plane.labels["chart"])
+    return found
+
+
+def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, fleet, host):
+    file = folder / f"Pulumi.{STACK}.yaml"
+    fleet("up")
+    before = control_planes(host)
+    taken = []
+    while steps := json.loads(fleet("upgrade", "--kubernetes", "v1.36.3", "--json"))["steps"]:
+        assert len(taken) < 8, "each step is taken once"
+        step = steps[0]
+        keys = ("config", *step["key"].split("."))
+        file.write_text(with_value(file.read_text(), keys, step["after"], file.name))
+        _, *words = step["command"].removesuffix(f" --stack {STACK}").split()
+        fleet(*words, *(["--yes"] if words[0] == "team" else []))
+        taken.append((step["part"], step["team"], step["after"]))
+    assert taken == [
+        ("vCluster", "ml", "v0.36.1"),
+        ("vCluster", "nlp", "v0.36.1"),
+        ("Kubernetes", "ml", "v1.36.3"),
+        ("Kubernetes", "nlp", "v1.36.3"),
+        ("KAI", "ml", "v0.16.9"),
+    ]
+    after = control_planes(host)
+    assert {chart for _, chart in after.values()} == {"vcluster-0.36.1"}
+    assert {team: uid for team, (uid, _) in after.items()} == {
+        team: uid for team, (uid, _) in before.items()
+    }
+    assert fleet("upgrade", "--kubernetes", "v1.36.3").endswith("nothing to do\n")
+    ran = pulumi(sandbox, folder, "preview", "--stack", STACK, "--expect-no-changes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
