@@ -63,9 +63,12 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
 
     There `declared` is False, because the queues and charts of others are not known: it has its one
     team, the queues of `_with_granted_queues`, and of KAI version and mode of sharing, but no
-    grants, charts and objects. Without `state` nothing is known of the last update.
+    grants, charts and objects. Without `state` nothing is known of the last update. The host's
+    version is that of the image of a kind cluster, such as `kindest/node:v1.34.0`.
     """
     deployed = state or Deployed()
+    kind = settings.cluster.kind
+    image = kind.image or "" if kind else ""
     host = DeclaredHost(
         HOST,
         path="kai-fleet:cluster",
@@ -75,6 +78,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         gpu_resource=settings.gpu.resource,
         kai=_host_kai(settings),
         platform_stack=settings.platform_stack,
+        kubernetes=image.partition("node:")[2].partition("@")[0],
     )
     if settings.platform_facts is not None:
         return _with_granted_queues(host, settings)

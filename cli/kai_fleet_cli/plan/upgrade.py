@@ -70,14 +70,12 @@ def _advised(part: str, now: Versions) -> str:
 
     It does not matter for a team without a KAI.
     """
-    newest: str | None = None
-    if part == "vCluster":
-        newest = releases.advised(VCLUSTER)
-    elif part == "Kubernetes":
-        newest = releases.vcluster(now["vCluster"], untested=True).kubernetes
-    elif part == "KAI":
-        newest = releases.advised(KAI)
-    return max(now[part], newest or "", key=version_key)
+    advised = {
+        "vCluster": releases.advised(VCLUSTER),
+        "Kubernetes": releases.vcluster(now["vCluster"], untested=True).kubernetes,
+        "KAI": releases.advised(KAI),
+    }
+    return max(now[part], advised.get(part) or "", key=version_key)
 
 
 def _way(part: str, before: str, after: str) -> list[str]:
@@ -153,7 +151,7 @@ def _switch(before: str, after: str, *, untested: bool) -> str:
 
 def _trial(kubernetes: str, kai: str = "", vcluster: str = "") -> str:
     """Whether these versions ran together on real nodes, in words; "" is none."""
-    if releases.tried_kubernetes(kubernetes, kai, vcluster):
+    if releases.was_tried(kubernetes, kai, vcluster):
         return "tried on real nodes"
     versions = {"vCluster": vcluster, "Kubernetes": kubernetes, "KAI": kai}
     names = ", ".join(f"{part} {version}" for part, version in versions.items() if version)

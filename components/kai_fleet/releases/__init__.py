@@ -443,17 +443,17 @@ def why_replaced(before: KaiRelease, after: KaiRelease) -> str:
     return ""
 
 
-def tried_kubernetes(kubernetes: str, kai: str = "", vcluster: str = "") -> str:
-    """The Kubernetes of this minor line that ran in a vCluster on real nodes, with these versions.
+def was_tried(kubernetes: str, kai: str = "", vcluster: str = "") -> bool:
+    """Whether these versions ran together on real nodes; one that is left out, "", may be any.
 
-    "" if none did. A version that is left out, "", may be any.
+    Of `kubernetes`, that inside a vCluster, only the minor line counts.
     """
-    for trial in TRIED:
-        is_same_line = minor_line(trial["kubernetes"]) == minor_line(kubernetes)
-        is_same_vcluster = vcluster in ("", trial["vcluster"])
-        if is_same_line and is_same_vcluster and (not kai or kai in trial["kai"]):
-            return str(trial["kubernetes"])
-    return ""
+    return any(
+        minor_line(trial["kubernetes"]) == minor_line(kubernetes)
+        and kai in ("", *trial["kai"])
+        and vcluster in ("", trial["vcluster"])
+        for trial in TRIED
+    )
 
 
 def minor_line(version: str) -> tuple[int, ...]:

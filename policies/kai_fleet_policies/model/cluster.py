@@ -191,7 +191,7 @@ class ClusterModel:
         isolated: It is in the vCluster of an isolated team.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. None on a host.
         pools: GPUs that KAI counts in each of several pools of that team, by shard.
-        kubernetes: Its version; None if it is not known, as of a host in an offline plan.
+        kubernetes: Its version; None or "" if it is not known, as of most hosts in an offline plan.
         key: Key of the section of its KAI.
         queues_key: Key of the section of its queues.
     """

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from kai_fleet import releases
-from kai_fleet.releases import KAI, KaiRelease, Release, minor_line, tried_kubernetes
+from kai_fleet.releases import KAI, KaiRelease, Release, minor_line, was_tried
 from kai_fleet.releases.allowed_values import Refusal, refusals, unread
 from kai_fleet.values import at, get, value_at
 from kai_fleet_policies.key_paths import overlaps
@@ -113,7 +113,7 @@ def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Finding
     newest = release.kubernetes
     if minor_line(kubernetes) <= minor_line(newest):
         return
-    if tried_kubernetes(kubernetes, release.version):
+    if was_tried(kubernetes, release.version):
         return
     yield subject.at("version").warn(
         f"is {release.version}, validated up to Kubernetes {newest}, and its cluster has"

@@ -97,8 +97,8 @@ def vcluster_host_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Su
     for them, KAI among it, never comes up.
     """
     host = cluster.kubernetes
-    if host is None:
-        return  # an offline plan does not know it
+    if not host:
+        return  # an offline plan knows it only of a kind cluster's image
     kubernetes = require_known(team.kubernetes, "its Kubernetes is known")
     refusal = host_refusal(str(team.version or DEFAULT_VCLUSTER), kubernetes, host)
     if refusal is None:

@@ -32,6 +32,24 @@ def test_no_rule_refuses_a_stack_of_this_repository_or_warns_of_prod(stack):
     assert [str(p) for p in problems if p.level is Level.MANDATORY or stack == "prod"] == []
 
 
+@pytest.mark.parametrize(
+    ("image", "refuses"),
+    [
+        ("kindest/node:v1.34.0@sha256:0123", True),
+        ("registry:5000/kindest/node:v1.33.4", False),
+        (None, False),
+    ],
+)
+def test_the_version_of_a_kind_cluster_is_that_of_its_image(image, refuses):
+    access = {"type": "NodePort", "port": 30000}
+    vcluster = {"version": "v0.34.7", "kubernetesVersion": "v1.33.4", "access": access}
+    old = OWN_NODES | {"vcluster": vcluster}
+    kind = {**({"image": image} if image else {})}
+    found = refused(cluster={"name": "lab", "kind": kind}, kai=None, teams={"ml": old})
+    rule = ("vcluster-host-kubernetes", "kai-fleet:teams.ml.vcluster.version")
+    assert (rule in found) == refuses
+
+
 def test_quotas_above_the_parents_name_the_key():
     tree = {"a": {"gpu": {"quota": 2}, "children": {"b": {"gpu": {"quota": 4}}}}}
     assert [rule for rule, _ in refused(queues=tree)] == ["queue-quota"]

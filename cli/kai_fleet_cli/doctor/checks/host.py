@@ -65,7 +65,7 @@ def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:
 def versions(state: TeamState, snapshot: Snapshot) -> Faults:
     """Yield a vCluster whose Kubernetes does not work on the newest kubelet of its host.
 
-    Not one that another stack declares.
+    Not one that another stack declares: its version is not known.
     """
     team = state.team
     kubelets = [
@@ -73,10 +73,9 @@ def versions(state: TeamState, snapshot: Snapshot) -> Faults:
     ]
     newest = max(kubelets, key=version_key, default="")
     refusal = host_refusal(str(team.version), str(team.kubernetes), newest)
-    if refusal is None or state.declared_elsewhere:
-        return
-    cause, _, fix = refusal.partition("; ")
-    yield Affected(snapshot.host, "vCluster", team.name).broken(cause, fix)
+    if refusal:
+        cause, _, fix = refusal.partition("; ")
+        yield Affected(snapshot.host, "vCluster", team.name).broken(cause, fix)
 
 
 def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
