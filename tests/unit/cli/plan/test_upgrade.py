@@ -138,3 +138,9 @@ def test_what_cannot_be_is_refused_in_the_words_of_the_rules(lab, options, texts
     ran = lab.run("upgrade", "--stack", "lab", *options)
     assert ran.code == 1
     texts(ran.refusal)
+
+
+def test_a_team_with_a_stack_of_its_own_edits_that_file(with_own):
+    ran = with_own.run("upgrade", "--stack", "lab-vision", "--kai", "v0.16.8")
+    assert "write kai-fleet:team.scheduler.version: v0.16.8" in ran.out
+    assert "fleet team switch vision v0.16.8 --stack lab-vision" in ran.out

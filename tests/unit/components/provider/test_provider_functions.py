@@ -18,7 +18,7 @@ NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
 NAMED = {"metadata": {"name": "ml", "namespace": "team-ml"}}  # a Service without a port
 BARE = {"there": True, "labels": {}, "release": "None/None"}
-BARE |= {"handler": None, "value": None, "spec": {}}
+BARE |= {"handler": None, "value": None, "spec": {}, "version": None}
 REFUSED = "the API answers 403 Forbidden"
 
 
@@ -50,6 +50,7 @@ def read(plugin):
             BARE | {"handler": "nvidia", "labels": {"a": "b"}},
         ),
         ("/api", 200, {"kind": "APIVersions", "versions": ["v1"]}, BARE),
+        ("/serves-a-version", 200, {"gitVersion": "v1.36.3"}, BARE | {"version": "v1.36.3"}),
         (CLASS, 404, {}, {"there": False}),
         (CLASS, 403, {}, {"problem": REFUSED, "away": False, "denied": True}),
         (
