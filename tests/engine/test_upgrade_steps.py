@@ -65,6 +65,18 @@ def control_planes(host):
     return found
 
 
+def test_an_old_kubernetes_is_refused_by_the_version_of_the_host(sandbox, folder):
+    """The file alone is fine: only the run asks the host, through the engine's plugin."""
+    file = folder / f"Pulumi.{STACK}.yaml"
+    old = FILE.replace("v0.35.3", "v0.34.7").replace("v1.36.0", "v1.33.4")
+    file.write_text(old + SALT)
+    ran = sandbox_commands.fleet(sandbox, folder, "preview", stack=STACK)
+    file.write_text(FILE + SALT)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode != 0
+    assert "runs Kubernetes v1.33.4 on a host of v1.36" in said and "write v0.35.3" in said
+
+
 def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, fleet, host):
     file = folder / f"Pulumi.{STACK}.yaml"
     fleet("up")
