@@ -28,6 +28,7 @@ NEEDED = {
     "engine": lifecycle.TOOL_NAMES,
     "faults": lifecycle.TOOL_NAMES,
     "prometheus": ("prometheus", "promtool"),
+    "restic": ("restic",),
     "yaml": (YAML_HOST,),
 }
 # Of KAI's charts the keys of their defaults, and the CRD of queues, in which versions differ by

@@ -10,6 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kai_fleet.backup.virtual_cluster_backup import (
+        VirtualClusterBackup,
+        VirtualClusterBackupArgs,
+    )
     from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
     from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
     from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
@@ -27,6 +31,7 @@ _MODULES: Final = {
     "Team": "team",
     "TeamNamespace": "isolation.team_namespace",
     "VirtualCluster": "vcluster.virtual_cluster",
+    "VirtualClusterBackup": "backup.virtual_cluster_backup",
 }
 __all__ = [
     "GpuStack",
@@ -43,6 +48,8 @@ __all__ = [
     "TeamNamespaceArgs",
     "VirtualCluster",
     "VirtualClusterArgs",
+    "VirtualClusterBackup",
+    "VirtualClusterBackupArgs",
 ]
 
 

@@ -21,6 +21,7 @@ TEAM: Final = "kai-fleet:index:Team"
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
 VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
+VIRTUAL_CLUSTER_BACKUP: Final = "kai-fleet:index:VirtualClusterBackup"
 # The Pulumi package, the resources of its provider, and the provider's functions.
 PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"

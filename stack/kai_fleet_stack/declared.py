@@ -20,6 +20,7 @@ from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.sharing import mode_in
+from kai_fleet.releases.sources import BACKUP_IMAGES
 from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_policies.key_paths import key_path
 from kai_fleet_policies.model.cluster import (
@@ -35,6 +36,7 @@ from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import UNLIMITED, UNLIMITED_SHARES, DeclaredQueue, QueueShare
 from kai_fleet_stack.arguments import host as host_arguments
 from kai_fleet_stack.arguments import team as team_arguments
+from kai_fleet_stack.arguments.shared import fields_in_clear
 from kai_fleet_stack.settings import Settings
 from kai_fleet_stack.settings.sections.access import Access
 from kai_fleet_stack.settings.sections.kubernetes import in_domains
@@ -45,6 +47,7 @@ from kai_fleet_stack.settings.sections.teams import Scheduler
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import TreeArgs
 
+SANDBOX: Final = "kai-fleet-sandbox"  # the context of the sandbox
 # Ends of names that the internet's DNS does not have.
 _INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
 
@@ -89,7 +92,29 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         grants=tuple(_grant(settings, name) for name in settings.team_stacks),
         charts=tuple(_host_charts(settings)),
         objects=tuple(_device_plugin(settings)),
+        unsaved=_is_unsaved(settings),
     )
+
+
+def _is_unsaved(settings: Settings) -> bool:
+    """Whether the file says nothing of backups, and its host is neither a sandbox nor of kind."""
+    cluster = settings.cluster
+    is_tried_out = cluster.kind is not None or cluster.context == SANDBOX
+    says_something = any(team.backup is not None for team in settings.teams.values())
+    return bool(settings.teams) and not is_tried_out and not says_something
+
+
+def _backup_images(settings: Settings) -> Iterator[Chart]:
+    """The images of each team's backups, as values of a chart."""
+    for name, team in settings.teams.items():
+        if team.backup:
+            yield Chart(
+                None,
+                cast("dict[str, str]", fields_in_clear(team.backup, BACKUP_IMAGES)),
+                values_key="",
+                subject=f"backup of team {name}",
+                path=settings.key_path_of(name, "backup", "to").removesuffix(".to"),
+            )
 
 
 def _registry_users(settings: Settings) -> dict[str, str]:
@@ -136,6 +161,7 @@ def _host_charts(settings: Settings) -> Iterator[Chart]:
         tested=provider.version,
         untested=gpu.untested,
     )
+    yield from _backup_images(settings)
     kind = settings.cluster.kind
     if kind is not None and kind.image is not None:
         yield Chart(
@@ -231,6 +257,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         own_annotations=_own_annotations(settings, vcluster.access),
         classes=settings.volume_classes(name),
         version=vcluster.version or DEFAULT_VCLUSTER,
+        backup_namespace=team.backup.namespace if team.backup else None,
         chart_values=values,
         store=store_of(values),
         running_version=f"v{running_version}" if running_version else None,  # a chart's has no v

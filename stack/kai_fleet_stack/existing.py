@@ -207,6 +207,7 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
         UnknownVersionError: as `host_kai`.
     """
     _refuse_second_stack(host)
+    warn_of_missing_secrets(settings, host)
     args = Arguments(settings)
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
@@ -450,6 +451,27 @@ def warn_of_few_nodes(team: str, pool: Mapping[str, str], path: str, host: HostO
             f"vCluster {team}: {path}.vcluster.availability is high, and its control plane has"
             f" {nodes} of {MEMBERS} nodes: a node that is lost can take two of three etcd members,"
             f" which stops its API; add nodes, or write others at {path}.vcluster.nodePool"
+        )
+
+
+def warn_of_missing_secrets(settings: Settings, host: HostObjects) -> None:
+    """Warn of Secrets of backups that are not there, or that this user may not read.
+
+    Raises pulumi.RunError if the host cannot tell.
+    """
+    backups = [team.backup for team in settings.teams.values() if team.backup]
+    for namespace, secret in sorted({(backup.namespace, backup.secret) for backup in backups}):
+        place = f"{_PATHS[NAMESPACE]}{namespace}"
+        if host.at(f"{place}/secrets/{secret}"):
+            continue
+        create = "" if host.at(place) else f"kubectl create namespace {namespace} && "
+        pulumi.log.warn(
+            f"backups: Secret {secret} of namespace {namespace} is not there, or this user may not"
+            " read it, and no backup is taken without it. Write RESTIC_PASSWORD=… and the store's"
+            " credentials, such as AWS_ACCESS_KEY_ID=… and AWS_SECRET_ACCESS_KEY=…, a line each,"
+            " into backup.env, keep that file where the loss of this cluster does not reach it,"
+            f" and run: {create}kubectl -n {namespace} create secret generic {secret}"
+            " --from-env-file=backup.env"
         )
 
 

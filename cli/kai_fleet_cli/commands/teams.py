@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kai_fleet.backup.arguments import BACKUP, VERIFY
 from kai_fleet.names import FLEET
 from kai_fleet.values import get, value_at
 from kai_fleet_cli.commands import options
@@ -13,6 +14,7 @@ from kai_fleet_cli.display.terminal import print_table, result
 from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.hosts import CLUSTER_ERRORS
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_cli.teams import changes, renewal, state
@@ -189,14 +191,21 @@ def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False)
         notes.append(str(error))
     if granted := ", ".join(sorted(settings.team_stacks)):
         notes.append(f"teams with a stack of their own are listed there: {granted}")
+    ages: dict[str, str] = {}
+    if any(team.backup for team in settings.teams.values()):
+        try:
+            ages = state.backup_ages(stack)
+        except CLUSTER_ERRORS as error:
+            notes.append(f"when backups were taken cannot be read: {error}")
     running = state.versions_of(outputs)
-    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:], "ends"]
+    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:], BACKUP, "verified", "ends"]
     rows: list[list[str]] = []
     records: list[dict[str, object]] = []
     for declared in of_clusters(clusters_of(settings)).teams:
         name = declared[0]
         version = running.get(name)
-        row = [*declared[:3], version or "-", *declared[3:]]
+        copies = [ages.get(f"{kind}-{name}", "-") for kind in (BACKUP, VERIFY)]
+        row = [*declared[:3], version or "-", *declared[3:], *copies]
         kubeconfig = get(outputs, "kubeconfigs", name)
         ends = ends_of(str(kubeconfig), version or declared[2].rpartition(" ")[2], declared[3])
         rows.append([*row, *ends[:1]])

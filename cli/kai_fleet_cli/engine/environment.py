@@ -19,7 +19,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.finding import report as finding_report
-from kai_fleet_stack import validation
+from kai_fleet_stack import declared, validation
 from kai_fleet_stack.project import CHECKOUT, update_command
 from kai_fleet_stack.settings.secrets import copied_ciphertexts
 from kai_fleet_stack.settings.team_stack import platform_of
@@ -27,8 +27,8 @@ from kai_fleet_stack.settings.team_stack import platform_of
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
+SANDBOX_CONTEXT: Final = declared.SANDBOX
 INSTALL_PAGE: Final = "https://www.pulumi.com/docs/install/"
-SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 # A file in the sandbox's directory with the name of the stack that runs there.
 OCCUPANT: Final = "stack"
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict
 
-import yaml
 from pulumi import Input
 
 from kai_fleet.declaring.inputs import resolved
+from kai_fleet.declaring.yaml_files import fill
 from kai_fleet.monitoring.arguments import FleetMonitoringArgs, MonitoringArgs, TeamMonitoringArgs
 from kai_fleet.releases import KAI, minor_line, version_key
 
@@ -17,8 +17,6 @@ from kai_fleet.releases import KAI, minor_line, version_key
 HOST: Final = "host"
 _INTERVAL: Final = "30s"
 _FOLDER: Final = Path(__file__).parent
-# {{Name}} in our YAML files; Prometheus' own placeholders have a space: {{ $labels.team }}.
-_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
 
 
 class Rule(TypedDict):
@@ -127,15 +125,5 @@ def filled_with_interval(file: str, args: MonitoringArgs, **values: str) -> Inpu
 
 
 def filled(file: str, **values: object) -> Any:
-    """The content of a YAML file beside this module, with its {{Placeholders}} replaced.
-
-    Each is replaced by the text of the value of its name, which may be no Output, without quotes of
-    YAML. A value that no placeholder names is not used. Raises KeyError for a placeholder without a
-    value, and yaml.YAMLError if a text makes no YAML.
-    """
-
-    def value_of(placeholder: re.Match[str]) -> str:
-        return str(values[placeholder[1]])
-
-    text = (_FOLDER / file).read_text(encoding="utf-8")
-    return yaml.safe_load(_PLACEHOLDER.sub(value_of, text))
+    """The content of a YAML file beside this module with these values, as `fill` gives it."""
+    return fill(_FOLDER / file, values)

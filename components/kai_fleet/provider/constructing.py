@@ -15,6 +15,7 @@ from pulumi.provider.experimental.analyzer import ComponentDefinition
 from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 
+from kai_fleet.backup.virtual_cluster_backup import VirtualClusterBackup, VirtualClusterBackupArgs
 from kai_fleet.declaring.argument_check import camel, fields_of, other_language
 from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
@@ -36,6 +37,7 @@ SERVED: Final[Mapping[type[pulumi.ComponentResource], type]] = {
     Team: TeamArgs,
     TeamNamespace: TeamNamespaceArgs,
     VirtualCluster: VirtualClusterArgs,
+    VirtualClusterBackup: VirtualClusterBackupArgs,
 }
 
 

@@ -25,6 +25,11 @@ CHARTS: Final = (
     VCLUSTER_REPOSITORY,
     *(provider.repository for provider in GPU_PROVIDERS.values() if provider.repository),
 )
+# The images of backups, by the argument of VirtualClusterBackup.
+BACKUP_IMAGES: Final = {
+    "kubectl_image": f"{_HUB}/alpine/k8s:1.34.1",
+    "restic_image": f"{_HUB}/restic/restic:0.18.1",
+}
 # The images that the charts of the tables use by default.
 IMAGES: Final = (
     *KAI_IMAGES,
@@ -35,6 +40,8 @@ IMAGES: Final = (
     f"{_HUB}/library/alpine",
     f"{_HUB}/rancher/k3s",
     f"{_HUB}/kindest/node",
+    f"{_HUB}/alpine/k8s",
+    f"{_HUB}/restic/restic",
 )
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"

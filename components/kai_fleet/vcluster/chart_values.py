@@ -15,11 +15,12 @@ from pulumi import Input, RunError
 
 from kai_fleet.declaring.inputs import joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
-from kai_fleet.releases.chart_stores import EMBEDDED
+from kai_fleet.releases.chart_stores import EMBEDDED, kubernetes_of
 from kai_fleet.releases.chart_values import merged, nested, values_of
-from kai_fleet.values import value_at
+from kai_fleet.values import pairs, value_at
 
 if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.backup.arguments import VclusterImages
     from kai_fleet.vcluster.arguments import OidcArgs, StoreArgs, VirtualClusterArgs
 
 HIGH: Final = "high"  # of argument `availability`
@@ -181,6 +182,21 @@ def _spread(labels: Mapping[str, str]) -> list[dict[str, object]]:
         "whenUnsatisfiable": "ScheduleAnyway",
     }
     return [{**constraint, **node}, {**constraint, **zone}]
+
+
+def images(values: object, release: VclusterRelease) -> VclusterImages:
+    """The images of the control plane and of its Kubernetes by chart values without Outputs.
+
+    They are arguments of VirtualClusterBackup. What values leave out is as in the chart.
+    """
+    registry = value_at(values, "controlPlane.advanced.defaultImageRegistry") or "ghcr.io"
+    image = pairs(value_at(values, "controlPlane.statefulSet.image"))
+    program = image.get("repository", "loft-sh/vcluster-pro")
+    kubernetes = kubernetes_of(values) or release.kubernetes
+    return {
+        "vcluster_image": f"{registry}/{program}:{image.get('tag', release.chart_version)}",
+        "kubernetes_image": f"{registry}/loft-sh/kubernetes:{kubernetes}",
+    }
 
 
 def _parent_ref(vcluster: str, gateway: str) -> dict[str, str]:

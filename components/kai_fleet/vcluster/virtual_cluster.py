@@ -11,6 +11,7 @@ from pulumi.runtime import is_dry_run
 from pulumi_command.local import Command, Logging
 from pulumi_kubernetes.helm.v3 import Release
 
+from kai_fleet.backup.arguments import OfVcluster
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
     ClusterConnection,
@@ -39,6 +40,7 @@ from kai_fleet.vcluster.chart_values import (
     authority_name,
     control_plane_labels,
     digest,
+    images,
     vcluster_values,
 )
 from kai_fleet.vcluster.kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
@@ -135,6 +137,15 @@ class VirtualCluster(ComponentResource):
         vCluster of this name.
         """
         return ResourceOptions(parent=parent, provider=self.provider, deleted_with=self.identity)
+
+    @property
+    def backup_args(self) -> OfVcluster:
+        """The arguments of a VirtualClusterBackup that say which vCluster it is."""
+        return {
+            "vcluster_namespace": str(self._namespace),
+            "vcluster_version": self._vcluster.version,
+            **images(self._values, self._vcluster),
+        }
 
     def _prerequisites(self, name: str, first: ResourceOptions) -> list[Resource]:
         """Declare what the release depends on: the clean-up, the issuer's CA, the pull Secret.

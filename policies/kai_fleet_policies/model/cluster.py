@@ -73,6 +73,7 @@ class TeamModel:
         autoscaled: An autoscaler adds and removes its nodes.
         unreached_issuer: Issuer of its identity provider if network policies keep the API server
             from it, else "".
+        backup_namespace: Namespace of its backups; None without any, and if that is not known.
         running_version: Version that the last update left; None if that is not known.
         running_store: Store that the last update left; None if that is not known.
         running_kubernetes: Version of Kubernetes that the last update left; None if not known.
@@ -104,6 +105,7 @@ class TeamModel:
     level: str | None = None
     autoscaled: bool = False
     unreached_issuer: str = ""
+    backup_namespace: str | None = None
     running_version: str | None = None
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
@@ -192,6 +194,7 @@ class ClusterModel:
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. None on a host.
         pools: GPUs that KAI counts in each of several pools of that team, by shard.
         kubernetes: Its version; None or "" if it is not known, as of most hosts in an offline plan.
+        unsaved: The stack file says nothing of backups of its teams, and the host is no sandbox.
         key: Key of the section of its KAI.
         queues_key: Key of the section of its queues.
     """
@@ -216,6 +219,7 @@ class ClusterModel:
     gpus: Maybe[float] | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     kubernetes: str | None = None
+    unsaved: bool = False
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 

@@ -7,6 +7,7 @@ from typing import Final
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import ClusterModel
 from kai_fleet_policies.rules import (
+    backups,
     charts,
     gpus,
     kai,
@@ -43,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         vcluster_values,
         vcluster_access,
         vcluster_store,
+        backups,
         charts,
         sources,
     )

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 import pulumi
 
 from kai_fleet.declaring.inputs import resolved
 from kai_fleet_stack.arguments import host, team
+from kai_fleet_stack.arguments.shared import in_clear
 from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.backup.arguments import BackupArgs
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
@@ -132,6 +134,8 @@ class Arguments:
         args: TeamArgs = {"vcluster": {**vcluster, **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
+        if section.backup:
+            args["backup"] = cast("BackupArgs", in_clear(section.backup))
         if section.scheduler.mode == "virtual":
             args["kai"] = team.kai(settings, name)
             args["queues"] = team.queues(settings, name)

@@ -4,18 +4,19 @@ Those of a team's own stack are made from its file and from what its platform ex
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, sources, taken_for
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
-from kai_fleet.releases.sources import KnownSources
+from kai_fleet.releases.sources import BACKUP_IMAGES, KnownSources
 from kai_fleet.values import get
 from kai_fleet_policies.key_paths import key_path
 from kai_fleet_stack.settings.files.manifests import Manifests
 from kai_fleet_stack.settings.sections.access import Access, Cluster, Mirror, Registries
+from kai_fleet_stack.settings.sections.backup import Backup
 from kai_fleet_stack.settings.sections.isolation import Guard
 from kai_fleet_stack.settings.sections.kubernetes import ObjectName
 from kai_fleet_stack.settings.sections.models import (
@@ -91,6 +92,8 @@ class Settings(Defaults, Platform):
 
     cluster: Annotated[Cluster, Grants.NOTHING]
     """The host cluster: its name, and how to reach or make it."""
+    backup: Backup | None = None
+    """Backups of the control planes of all teams of this stack. Default: none."""
     queues: QueueTree = NO_KEYS
     """The queue tree of the host's KAI, or a file with it. Default: none."""
     registries: Registries = NO_KEYS
@@ -185,7 +188,22 @@ class Settings(Defaults, Platform):
         update = self.fields_for_team(team)
         update["scheduler"] = scheduler
         update["vcluster"] = self._vcluster(team.vcluster)
+        update["backup"] = self._backup(team.backup)
         return team.model_copy(update=update).filled_in_from_pools(self.gpu.resource)
+
+    def _backup(self, of_team: Backup | Literal[False] | None) -> Backup | Literal[False] | None:
+        """A team's backups with the stack's keys, and the mirror's images; False and None: none."""
+        if of_team is False or (of_team is None and self.backup is None):
+            return of_team
+        backup = (self.backup or Backup()).with_fields_of(of_team)
+        if self.mirror is None:
+            return backup
+        registry = self.mirror.registry
+        images = {
+            name: getattr(backup, name) or sources.mirrored(registry, image)
+            for name, image in BACKUP_IMAGES.items()
+        }
+        return backup.model_copy(update=images)
 
     def _grant(self, grant: Grant) -> Grant:
         """The grant with the stack's defaults of its keys, to which no vCluster belongs."""

@@ -163,6 +163,8 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
             yield f"{path}.{key}", message
     shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
     yield from below(f"{path}.queues", shards)
+    if team.backup:
+        yield from below(f"{path}.backup", team.backup.mistakes())
     for key, message in team.vcluster.mistakes():
         keys = key.split(".")
         yield settings.key_path_of(name, "vcluster", *keys), message

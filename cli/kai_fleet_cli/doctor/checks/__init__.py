@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.checks import (
     access,
+    backups,
     bounds,
     control_plane,
     gpu,
@@ -178,6 +179,7 @@ CHECKS: Final = (
             access.certificate,
         ),
     ),
+    Check("backup", of_teams(backups.backup)),
     Check(
         "isolation",
         of_teams(

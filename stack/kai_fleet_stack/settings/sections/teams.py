@@ -10,6 +10,7 @@ from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet_stack.settings.sections.access import Registries
+from kai_fleet_stack.settings.sections.backup import Backup
 from kai_fleet_stack.settings.sections.isolation import Isolation
 from kai_fleet_stack.settings.sections.kubernetes import (
     Affinity,
@@ -182,6 +183,8 @@ class Runs(Strict):
 class TeamSettings(HostPlace, Runs):
     """One team."""
 
+    backup: Backup | Literal[False] | None = None
+    """Backups of its control plane. Keys take precedence over kai-fleet:backup; false: none."""
     pools: dict[ShardName, Gpus] = NO_KEYS
     """virtual mode, in place of `gpus`: GPUs of each shard, by the value of the label
     kai.scheduler/node-pool on its nodes. Each of them is also declared as a shard. Default: none.

@@ -1,0 +1,72 @@
+"""The arguments of a vCluster's backups."""
+
+from collections.abc import Mapping
+from typing import Final, NotRequired, TypedDict
+
+from pulumi import Input
+
+# What the Jobs of a backup are called, before the name of the vCluster.
+BACKUP: Final = "backup"
+VERIFY: Final = "verify"
+# Label of the CronJobs, their Jobs and pods: BACKUP or VERIFY. The team is in TEAM_LABEL.
+LABEL: Final = "kai-fleet/backup"
+
+
+class BackupArgs(TypedDict):
+    """Where backups of a vCluster go, and when.
+
+    Namespace and Secret, and the claim, exist before and stay after: nobody who loses a stack loses
+    its backups.
+    """
+
+    to: str
+    """Where restic keeps them, each vCluster's in a repository of its name below it:
+    `s3:https://s3.example.com/bucket`, `gs:BUCKET:/PATH`, `azure:CONTAINER:/PATH`, or `claim/NAME`,
+    a PersistentVolumeClaim of `namespace`.
+    """
+    schedule: NotRequired[str]
+    """When a backup is taken, as a CronJob has it. Default: `0 */6 * * *`."""
+    keep: NotRequired[int]
+    """How many backups are kept. 0: all, for credentials that cannot delete. Default: 28."""
+    namespace: NotRequired[str]
+    """The namespace of Jobs, Secret and claim, where no account of a team has a right. Default:
+    `backups`.
+    """
+    secret: NotRequired[str]
+    """The Secret with restic's environment: `RESTIC_PASSWORD`, and credentials such as
+    `AWS_ACCESS_KEY_ID`. Default: `kai-fleet-backup`.
+    """
+    verify: NotRequired[str]
+    """When all of the repository is read, and a store started on its last backup; "": never.
+    Default: `0 4 * * 0`.
+    """
+    account_annotations: NotRequired[Mapping[str, Input[str]]]
+    """Annotations of the ServiceAccount, by which a cloud gives it an identity. Default: none."""
+    node_pool: NotRequired[Mapping[str, str]]
+    """Labels of the nodes for the Jobs. Default: all nodes."""
+    kubectl_image: NotRequired[str]
+    """Image with kubectl and a shell. Default: `docker.io/alpine/k8s:1.34.1`."""
+    restic_image: NotRequired[str]
+    """Image of restic. Default: `docker.io/restic/restic:0.18.1`."""
+
+
+class VclusterImages(TypedDict, total=False):
+    """Images of the vCluster that is backed up, in which a store is started."""
+
+    vcluster_image: str
+    """The image of its control plane. Default: the open source one of its version."""
+    kubernetes_image: str
+    """The image with its Kubernetes, to take kine from. Default: that of its version."""
+
+
+class OfVcluster(VclusterImages):
+    """What is known of the vCluster that is backed up."""
+
+    vcluster_namespace: NotRequired[str]
+    """The vCluster's namespace. Default: `team-` and its name."""
+    vcluster_version: NotRequired[str]
+    """The vCluster's version. Default: that of a VirtualCluster without one."""
+
+
+class VirtualClusterBackupArgs(BackupArgs, OfVcluster):
+    """Arguments of VirtualClusterBackup."""

@@ -1,0 +1,23 @@
+"""The schedule of a CronJob, as far as its period."""
+
+from typing import Final
+
+_DAY: Final = 24
+_WEEK: Final = 7 * _DAY
+_MONTH: Final = 31 * _DAY
+
+
+def hours_between(schedule: str) -> int:
+    """An upper bound of the hours between two runs: 6 for `0 */6 * * *`, 168 for `0 4 * * 0`.
+
+    A list of hours counts as a day, weekdays as a week, other days as a month. Raises
+    ValueError for another number of fields, or another step of hours than a number.
+    """
+    _, hour, day, month, weekday = schedule.split()
+    if day != "*" or month != "*":
+        return _MONTH
+    if weekday != "*":
+        return _WEEK
+    if hour.startswith("*"):
+        return int(hour.partition("/")[2] or 1)
+    return _DAY

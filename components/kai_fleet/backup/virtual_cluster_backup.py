@@ -1,0 +1,93 @@
+"""VirtualClusterBackup: CronJobs that back a vCluster up, and check what they keep."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import ComponentResource, CustomResource, Resource, ResourceOptions
+
+from kai_fleet.backup.arguments import VirtualClusterBackupArgs as VirtualClusterBackupArgs
+from kai_fleet.declaring.argument_check import camel, check
+from kai_fleet.declaring.options import child_options, component_options, depending_on
+from kai_fleet.declaring.yaml_files import fill
+from kai_fleet.manifests import type_of
+from kai_fleet.names import VIRTUAL_CLUSTER_BACKUP
+from kai_fleet.releases import DEFAULT_VCLUSTER, vcluster
+from kai_fleet.releases.chart_values import values_of
+from kai_fleet.releases.sources import BACKUP_IMAGES
+from kai_fleet.vcluster.chart_values import images
+
+# The defaults of arguments.
+_DEFAULTS: Final = {
+    "namespace": "backups",
+    "secret": "kai-fleet-backup",
+    "schedule": "0 */6 * * *",
+    "verify": "0 4 * * 0",
+    "keep": 28,
+    "node_pool": {},
+    **BACKUP_IMAGES,
+}
+_CLAIM: Final = "claim/"
+_FOLDER: Final = Path(__file__).parent
+
+
+class VirtualClusterBackup(ComponentResource):
+    """CronJobs that back up the vCluster of the component's name with restic, and verify it.
+
+    Namespace and Secret have to exist. The Jobs read the vCluster by `kubectl exec`, with a right
+    that only their account has.
+
+    Raises:
+        pulumi.RunError: an argument is not one that it takes.
+        UnknownVersionError: the release table lacks the version of the vCluster.
+    """
+
+    def __init__(
+        self, name: str, args: VirtualClusterBackupArgs, opts: ResourceOptions | None = None
+    ) -> None:
+        super().__init__(VIRTUAL_CLUSTER_BACKUP, name, None, component_options(opts))
+        check(f"VirtualClusterBackup {name}", VirtualClusterBackupArgs, args)
+        child = child_options(self, opts)
+        objects = _objects(name, args)
+        objects["account"]["metadata"]["annotations"] = args.get("account_annotations", {})
+        objects["scripts"]["data"] = _scripts()
+        if not args.get("verify", True):
+            del objects["verify"]
+        declared = list[Resource]()
+        for part, manifest in objects.items():
+            after_others = depending_on(child, *declared)
+            type_name = type_of(manifest)
+            declared.append(CustomResource(type_name, f"{name}-{part}", manifest, after_others))
+        self.register_outputs({})
+
+
+def _scripts() -> dict[str, str]:
+    """The scripts by name, and an empty configuration of the vCluster in which a store starts."""
+    scripts = {path.name: path.read_text(encoding="utf-8") for path in _FOLDER.glob("scripts/*.sh")}
+    return {**scripts, "config.yaml": ""}
+
+
+def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Any]:
+    """The objects of jobs.yaml for the arguments.
+
+    Raises UnknownVersionError for a version that the release table lacks.
+    """
+    release = vcluster(args.get("vcluster_version", DEFAULT_VCLUSTER), untested=True)
+    target = args["to"]
+    volume: dict[str, object] = {"emptyDir": {}}
+    if target.startswith(_CLAIM):
+        volume = {"persistentVolumeClaim": {"claimName": target.removeprefix(_CLAIM)}}
+        target = "/repository"
+    values = {
+        **_DEFAULTS,
+        **images(values_of("vcluster", ["open source"], {}), release),
+        "vcluster_namespace": f"team-{name}",
+        **args,
+        "to": f"{target.rstrip('/')}/{name}",
+        "vcluster_version": release.version,
+        "volume": {"name": "repository", **volume},
+        "account_annotations": None,
+    }
+    texts = {camel(f"_{key}"): json.dumps(value) for key, value in values.items()}
+    objects: dict[str, Any] = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})["objects"]
+    return objects

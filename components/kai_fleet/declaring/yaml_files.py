@@ -1,0 +1,26 @@
+"""YAML files with {{Placeholders}}."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+# A name that begins with a capital; Prometheus' own placeholders have a space: {{ $labels.team }}.
+_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
+
+
+def fill(file: Path, values: Mapping[str, object]) -> Any:
+    """The content of a YAML file with its {{Placeholders}} replaced.
+
+    Each is replaced by the text of the value of its name, which may be no Output, without quotes of
+    YAML. A value that no placeholder names is not used. Raises KeyError for a placeholder without a
+    value, and yaml.YAMLError if a text makes no YAML.
+    """
+
+    def value_of(placeholder: re.Match[str]) -> str:
+        return str(values[placeholder[1]])
+
+    text = file.read_text(encoding="utf-8")
+    return yaml.safe_load(_PLACEHOLDER.sub(value_of, text))
