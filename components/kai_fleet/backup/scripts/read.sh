@@ -8,6 +8,7 @@
 set -eu
 umask 077
 file=/tmp/kai-fleet-backup.tar.gz # in the control plane, where /tmp is an emptyDir
+members=$(mktemp)
 
 fail() {
   printf '%s\n' "$1" | tee "$MESSAGE" >&2
@@ -26,18 +27,19 @@ secret() {
 
 pods=$(kubectl -n "$NAMESPACE" get pods -l "app=vcluster,release=$NAME" -o 'jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}') ||
   fail "pods of namespace $NAMESPACE cannot be listed; update the stack, which declares the rights to list them"
-pod=$(printf '%s\n' "$pods" | awk '$2 == "True" { print $1; exit }')
+# A tenant's pod may have these labels, but no such name: those of synced pods have -x- in them.
+pod=$(printf '%s\n' "$pods" | grep -E "^$NAME-([0-9]+|[a-z0-9]{5,10}-[a-z0-9]{5}) True\$" | head -n 1 | cut -d ' ' -f 1)
 [ -n "$pod" ] ||
   fail "no pod of vCluster $NAME in namespace $NAMESPACE is ready; see why with: fleet doctor"
 
 taken=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 options=$(printf '{"type":"container","container":{"path":"%s"}}' "$file" | base64 | tr -d '\n')
-trap 'inside "rm -f $file" >/dev/null 2>&1 || true' EXIT
+trap 'rm -f "$members"; inside "rm -f $file" >/dev/null 2>&1 || true' EXIT
 # A store that does not answer is asked without an end.
 inside "VCLUSTER_STORAGE_OPTIONS=$options timeout 300 /vcluster snapshot" >&2 ||
   fail "vCluster $NAME wrote no snapshot of its store; its last lines are in the log of container read"
 sum=$(inside "sha256sum $file" | cut -d ' ' -f 1)
-[ ${#sum} = 64 ] || fail "the snapshot in pod $pod cannot be read; the next run takes another one"
+printf '%s' "$sum" | grep -qxE '[0-9a-f]{64}' || fail "the snapshot in pod $pod cannot be read; the next run takes another one"
 
 # What `kubectl exec` carries may be cut without an error (seen with kubectl 1.36 and containerd 1.6).
 mkdir -p "$BACKUP"
@@ -50,10 +52,10 @@ done
 [ "$copied" = "$sum" ] ||
   fail "the snapshot of $pod came with another checksum in each of 3 tries ($copied, there $sum); nothing was kept, and the next run tries again"
 
-tar tzf snapshot.tar.gz >/tmp/keys 2>/dev/null ||
+tar tzf snapshot.tar.gz >"$members" 2>/dev/null ||
   fail "the snapshot of $pod is no archive; nothing was kept, and the next run takes another one"
-keys=$(wc -l </tmp/keys | tr -d ' ')
-system=$(grep -x '/*registry/namespaces/kube-system' /tmp/keys || true)
+keys=$(wc -l <"$members" | tr -d ' ')
+system=$(grep -x '/*registry/namespaces/kube-system' "$members" || true)
 # The first UID of an object is its own, also in Kubernetes' binary form.
 cluster=$(tar xzOf snapshot.tar.gz "${system:-none}" 2>/dev/null | grep -aoE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' | head -n 1) || true
 [ -n "$cluster" ] ||
