@@ -5,7 +5,7 @@ from typing import Final, NotRequired, TypedDict, cast
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from kai_fleet import queue_tree
-from kai_fleet.backup.arguments import BackupArgs
+from kai_fleet.backup.arguments import VirtualClusterBackupArgs
 from kai_fleet.backup.virtual_cluster_backup import VirtualClusterBackup
 from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.options import child_options, component_options, depending_on
@@ -67,7 +67,7 @@ class TeamArgs(TypedDict):
     """Queues of the host's KAI, declared by a team that has its own stack. Default: none."""
     guard: NotRequired[QueueGuardArgs]
     """Admission guard for queues inside its vCluster. Default: none."""
-    backup: NotRequired[BackupArgs]
+    backup: NotRequired[VirtualClusterBackupArgs]
     """Backups of its vCluster on a schedule. Default: none."""
 
 
@@ -104,8 +104,8 @@ class Team(ComponentResource):
         self.vcluster = VirtualCluster(name, args["vcluster"], on_host)
         self.ready.append(self.vcluster)
         if "backup" in args:
-            of_vcluster = self.vcluster.backup_args
-            VirtualClusterBackup(name, {**of_vcluster, **args["backup"]}, on_host)
+            backup_args = {**self.vcluster.backup_args, **args["backup"]}
+            VirtualClusterBackup(name, cast(VirtualClusterBackupArgs, backup_args), on_host)
         scheduling = self._guard(name, args, self.vcluster.inside(self))
         child = ResourceOptions(parent=self)
         if "kai" in args:

@@ -1,4 +1,4 @@
-"""The scripts of backups outside of a pod: their folders, an S3 server, and stand-ins for clusters."""
+"""The scripts of backups outside of a pod: an S3 server, and stand-ins for clusters."""
 
 import contextlib
 import io
@@ -74,7 +74,7 @@ def program(path, text):
 
 
 class Jobs:
-    """Runs the scripts as a Job does, with what is in `variables`; `said` is what the last one said."""
+    """Runs the scripts as a Job does; `said` is what the last one said."""
 
     def __init__(self, folder, **variables):
         restic = toolbox.ensure(["restic"], print)["restic"].path

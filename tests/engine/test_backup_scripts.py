@@ -175,7 +175,9 @@ def test_a_control_plane_is_read_into_four_files(reading, tmp_path):
 
 
 def test_a_cut_archive_is_read_again(reading, tmp_path):
-    cut_once = '#!/bin/sh\n[ -e "$POD/again" ] && exec cat "$1"\ntouch "$POD/again"\nhead -c 90 "$1"\n'
+    cut_once = (
+        '#!/bin/sh\n[ -e "$POD/again" ] && exec cat "$1"\ntouch "$POD/again"\nhead -c 90 "$1"\n'
+    )
     program(tmp_path / "pod" / "carry", cut_once)
     assert reading.run("read.sh") == 0
 

@@ -7,6 +7,7 @@ from rich.prompt import PromptBase
 
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.teams import state
+from kai_fleet_stack import declared
 from sandbox.tools import toolbox
 from tests.unit.cli.teams.team_project import Project
 from tests.unit.components.cluster.canned_api import serving
@@ -17,6 +18,12 @@ from tests.unit.kubectl.team_cluster import Team
 def no_event_loop():
     """Have no event loop at the start, as after a test that has run one: order decides nothing."""
     asyncio.set_event_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def lab_is_to_try_things_out(monkeypatch):
+    """Have nobody advised to back up a cluster called lab: each rule is tested on its own."""
+    monkeypatch.setattr(declared, "SANDBOX", "lab")
 
 
 @pytest.fixture

@@ -198,14 +198,19 @@ def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False)
         except CLUSTER_ERRORS as error:
             notes.append(f"when backups were taken cannot be read: {error}")
     running = state.versions_of(outputs)
-    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:], BACKUP, "verified", "ends"]
+    columns = [*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:], "backup", "verified", "ends"]
     rows: list[list[str]] = []
     records: list[dict[str, object]] = []
     for declared in of_clusters(clusters_of(settings)).teams:
         name = declared[0]
         version = running.get(name)
-        copies = [ages.get(f"{kind}-{name}", "-") for kind in (BACKUP, VERIFY)]
-        row = [*declared[:3], version or "-", *declared[3:], *copies]
+        row = [
+            *declared[:3],
+            version or "-",
+            *declared[3:],
+            ages.get(f"{BACKUP}-{name}", "-"),
+            ages.get(f"{VERIFY}-{name}", "-"),
+        ]
         kubeconfig = get(outputs, "kubeconfigs", name)
         ends = ends_of(str(kubeconfig), version or declared[2].rpartition(" ")[2], declared[3])
         rows.append([*row, *ends[:1]])

@@ -12,7 +12,7 @@ VERIFY: Final = "verify"
 LABEL: Final = "kai-fleet/backup"
 
 
-class BackupArgs(TypedDict):
+class VirtualClusterBackupArgs(TypedDict):
     """Where backups of a vCluster go, and when.
 
     Namespace and Secret, and the claim, exist before and stay after: nobody who loses a stack loses
@@ -48,25 +48,15 @@ class BackupArgs(TypedDict):
     """Image with kubectl and a shell. Default: `docker.io/alpine/k8s:1.34.1`."""
     restic_image: NotRequired[str]
     """Image of restic. Default: `docker.io/restic/restic:0.18.1`."""
-
-
-class VclusterImages(TypedDict, total=False):
-    """Images of the vCluster that is backed up, in which a store is started."""
-
-    vcluster_image: str
-    """The image of its control plane. Default: the open source one of its version."""
-    kubernetes_image: str
-    """The image with its Kubernetes, to take kine from. Default: that of its version."""
-
-
-class OfVcluster(VclusterImages):
-    """What is known of the vCluster that is backed up."""
-
-    vcluster_namespace: NotRequired[str]
-    """The vCluster's namespace. Default: `team-` and its name."""
+    vcluster_namespace: NotRequired[Input[str]]
+    """The vCluster's namespace. Default: `team-` and its name. A Team fills in this and what
+    follows.
+    """
     vcluster_version: NotRequired[str]
     """The vCluster's version. Default: that of a VirtualCluster without one."""
-
-
-class VirtualClusterBackupArgs(BackupArgs, OfVcluster):
-    """Arguments of VirtualClusterBackup."""
+    vcluster_image: NotRequired[str]
+    """The image of its control plane, to start a store in. Default: the open source one of its
+    version.
+    """
+    kubernetes_image: NotRequired[str]
+    """The image with its Kubernetes, to take kine from. Default: that of its version."""

@@ -50,7 +50,10 @@ class VirtualClusterBackup(ComponentResource):
         child = child_options(self, opts)
         objects = _objects(name, args)
         objects["account"]["metadata"]["annotations"] = args.get("account_annotations", {})
-        objects["scripts"]["data"] = _scripts()
+        namespace = args.get("vcluster_namespace", f"team-{name}")
+        objects["role"]["metadata"]["namespace"] = namespace
+        objects["binding"]["metadata"]["namespace"] = namespace
+        objects["scripts"]["data"] = {**_scripts(), "namespace": namespace}
         if not args.get("verify", True):
             del objects["verify"]
         declared = list[Resource]()
@@ -81,13 +84,12 @@ def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Any]:
     values = {
         **_DEFAULTS,
         **images(values_of("vcluster", ["open source"], {}), release),
-        "vcluster_namespace": f"team-{name}",
         **args,
         "to": f"{target.rstrip('/')}/{name}",
         "vcluster_version": release.version,
         "volume": {"name": "repository", **volume},
-        "account_annotations": None,
     }
-    texts = {camel(f"_{key}"): json.dumps(value) for key, value in values.items()}
+    # What may be an Output is no text of the file.
+    texts = {camel(f"_{key}"): json.dumps(value, default=repr) for key, value in values.items()}
     objects: dict[str, Any] = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})["objects"]
     return objects

@@ -20,7 +20,6 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.values import pairs, value_at
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.backup.arguments import VclusterImages
     from kai_fleet.vcluster.arguments import OidcArgs, StoreArgs, VirtualClusterArgs
 
 HIGH: Final = "high"  # of argument `availability`
@@ -184,7 +183,7 @@ def _spread(labels: Mapping[str, str]) -> list[dict[str, object]]:
     return [{**constraint, **node}, {**constraint, **zone}]
 
 
-def images(values: object, release: VclusterRelease) -> VclusterImages:
+def images(values: object, release: VclusterRelease) -> dict[str, str]:
     """The images of the control plane and of its Kubernetes by chart values without Outputs.
 
     They are arguments of VirtualClusterBackup. What values leave out is as in the chart.

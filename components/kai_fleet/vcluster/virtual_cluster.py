@@ -11,7 +11,6 @@ from pulumi.runtime import is_dry_run
 from pulumi_command.local import Command, Logging
 from pulumi_kubernetes.helm.v3 import Release
 
-from kai_fleet.backup.arguments import OfVcluster
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
     ClusterConnection,
@@ -139,10 +138,10 @@ class VirtualCluster(ComponentResource):
         return ResourceOptions(parent=parent, provider=self.provider, deleted_with=self.identity)
 
     @property
-    def backup_args(self) -> OfVcluster:
+    def backup_args(self) -> dict[str, Input[str]]:
         """The arguments of a VirtualClusterBackup that say which vCluster it is."""
         return {
-            "vcluster_namespace": str(self._namespace),
+            "vcluster_namespace": self._namespace,
             "vcluster_version": self._vcluster.version,
             **images(self._values, self._vcluster),
         }

@@ -8,12 +8,18 @@ from kai_fleet_stack.settings.sections.kubernetes import LabelKey, LabelValue, O
 from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Mistakes, Strict, like
 
 # Of the hours `hours_between` reads the step; Kubernetes judges the rest.
-Schedule = Annotated[str, like(r"^(\S+ (\*(/[1-9][0-9]?)?|[0-9][-,/0-9]*) \S+ \S+ \S+)?$")]
+Schedule = Annotated[
+    str,
+    Grants.NOTHING,
+    like(r"^(\S+ (\*(/[1-9][0-9]?)?|[0-9][-,/0-9]*) \S+ \S+ \S+)?$"),
+]
 # No user and no password: those are in the Secret.
 Target = Annotated[
-    str, like(r"^(claim/[a-z0-9.-]+|s3:https?://[^\s@]+|(gs|azure):[a-z0-9._-]+:/[^\s@]*)$", 300)
+    str,
+    like(r"^(claim/[a-z0-9.-]+|s3:https?://[^\s@]+|(gs|azure):[a-z0-9._-]+:/[^\s@]*)$", 300),
 ]
 Image = Annotated[str, like(r"^\S+$")]  # a rule says where images may come from
+Place = Annotated[ObjectName, Grants.OTHER]
 
 
 class Backup(Strict):
@@ -21,18 +27,18 @@ class Backup(Strict):
     `kai-fleet:backup`.
     """
 
-    described_by = ("backup.arguments.BackupArgs",)
+    described_by = ("backup.arguments.VirtualClusterBackupArgs",)
 
-    to: Annotated[Target | None, Grants.OTHER] = None
-    schedule: Annotated[Schedule, Grants.NOTHING] = "0 */6 * * *"
+    to: Target | None = None
+    schedule: Schedule = "0 */6 * * *"
     keep: Annotated[int, Field(ge=0, le=10_000), Grants.NOTHING] = 28
-    namespace: Annotated[ObjectName, Grants.OTHER] = "backups"
-    secret: Annotated[ObjectName, Grants.OTHER] = "kai-fleet-backup"
-    verify: Annotated[Schedule, Grants.NOTHING] = "0 4 * * 0"
+    namespace: Place = "backups"
+    secret: Place = "kai-fleet-backup"
+    verify: Schedule = "0 4 * * 0"
     account_annotations: Annotated[dict[LabelKey, str], Grants.OTHER] = NO_KEYS
     node_pool: Annotated[dict[LabelKey, LabelValue], Grants.NOTHING] = NO_KEYS
-    kubectl_image: Annotated[Image | None, Grants.OTHER] = None
-    restic_image: Annotated[Image | None, Grants.OTHER] = None
+    kubectl_image: Image | None = None
+    restic_image: Image | None = None
 
     def mistakes(self) -> Mistakes:
         """No target. The section has the stack's keys already."""
