@@ -5,6 +5,7 @@ publisher. Connecting has a short time limit, and a host that failed is not trie
 same process. `KAI_FLEET_RELEASES=off` skips releases altogether.
 """
 
+import bz2
 import gzip
 import hashlib
 import os
@@ -124,9 +125,12 @@ def _open(address: str) -> Any:
 
 
 def _unpack(archive: Path, member: str, address: str, target: Path) -> None:
-    """Without a member, the archive is the file itself."""
+    """Without a member, the archive is the file itself, packed where its name ends with .bz2."""
     try:
-        if not member:
+        if address.endswith(".bz2"):
+            with bz2.open(archive) as packed, target.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+        elif not member:
             shutil.copyfile(archive, target)
         else:
             with tarfile.open(archive) as contents, target.open("wb") as file:

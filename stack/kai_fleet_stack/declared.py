@@ -92,11 +92,11 @@ def host_of(settings: Settings, state: Deployed | None = None) -> DeclaredHost:
         grants=tuple(_grant(settings, name) for name in settings.team_stacks),
         charts=tuple(_host_charts(settings)),
         objects=tuple(_device_plugin(settings)),
-        unsaved=_is_unsaved(settings),
+        unsaved=is_unsaved(settings),
     )
 
 
-def _is_unsaved(settings: Settings) -> bool:
+def is_unsaved(settings: Settings) -> bool:
     """Whether the file says nothing of backups, and its host is neither a sandbox nor of kind."""
     cluster = settings.cluster
     is_tried_out = cluster.kind is not None or cluster.context == SANDBOX

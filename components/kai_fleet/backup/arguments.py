@@ -42,7 +42,7 @@ class VirtualClusterBackupArgs(TypedDict):
     """
     account_annotations: NotRequired[Mapping[str, Input[str]]]
     """Annotations of the ServiceAccount, by which a cloud gives it an identity. Default: none."""
-    node_pool: NotRequired[Mapping[str, str]]
+    node_selector: NotRequired[Mapping[str, str]]
     """Labels of the nodes for the Jobs. Default: all nodes."""
     kubectl_image: NotRequired[str]
     """Image with kubectl and a shell. Default: `docker.io/alpine/k8s:1.34.1`."""

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pulumi import ComponentResource, CustomResource, Resource, ResourceOptions
 
@@ -10,6 +10,7 @@ from kai_fleet.backup.arguments import VirtualClusterBackupArgs as VirtualCluste
 from kai_fleet.declaring.argument_check import camel, check
 from kai_fleet.declaring.options import child_options, component_options, depending_on
 from kai_fleet.declaring.yaml_files import fill
+from kai_fleet.isolation.policies import Object
 from kai_fleet.manifests import type_of
 from kai_fleet.names import VIRTUAL_CLUSTER_BACKUP
 from kai_fleet.releases import DEFAULT_VCLUSTER, vcluster
@@ -24,7 +25,7 @@ _DEFAULTS: Final = {
     "schedule": "0 */6 * * *",
     "verify": "0 4 * * 0",
     "keep": 28,
-    "node_pool": {},
+    "node_selector": {},
     **BACKUP_IMAGES,
 }
 _CLAIM: Final = "claim/"
@@ -70,7 +71,7 @@ def _scripts() -> dict[str, str]:
     return {**scripts, "config.yaml": ""}
 
 
-def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Any]:
+def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Object]:
     """The objects of jobs.yaml for the arguments.
 
     Raises UnknownVersionError for a version that the release table lacks.
@@ -91,5 +92,5 @@ def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Any]:
     }
     # What may be an Output is no text of the file.
     texts = {camel(f"_{key}"): json.dumps(value, default=repr) for key, value in values.items()}
-    objects: dict[str, Any] = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})["objects"]
+    objects: dict[str, Object] = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})["objects"]
     return objects

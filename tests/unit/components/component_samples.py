@@ -194,6 +194,22 @@ NAMESPACE: dict[str, Any] = {
         "parent_queues": ["top"],
     },
 }
+BACKUP: dict[str, Any] = {
+    "to": "s3:https://s3.example.com/bucket",
+    "schedule": "0 */6 * * *",
+    "keep": 28,
+    "namespace": "backups",
+    "secret": "kai-fleet-backup",
+    "verify": "0 4 * * 0",
+    "account_annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/backups"},
+    "node_selector": {"pool": "platform"},
+    "kubectl_image": "mirror.example.com/alpine/k8s:1.34.1",
+    "restic_image": "mirror.example.com/restic/restic:0.18.1",
+    "vcluster_namespace": "team-ml",
+    "vcluster_version": "v0.36.1",
+    "vcluster_image": "mirror.example.com/loft-sh/vcluster-oss:0.36.1",
+    "kubernetes_image": "mirror.example.com/loft-sh/kubernetes:v1.36.0",
+}
 TEAM: dict[str, Any] = {
     "vcluster": VCLUSTER,
     "kai": {
@@ -205,6 +221,7 @@ TEAM: dict[str, Any] = {
         "outside": "warn",
         "gpu_resource": "nvidia.com/gpu",
     },
+    "backup": BACKUP,
 }
 
 

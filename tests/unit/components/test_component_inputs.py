@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
+from kai_fleet.backup.virtual_cluster_backup import VirtualClusterBackup, VirtualClusterBackupArgs
 from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
@@ -17,6 +18,7 @@ from kai_fleet.team import Team, TeamArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.plan import recorder
 from tests.unit.components.component_samples import (
+    BACKUP,
     GPU_STACK,
     KAI,
     KUBECONFIG,
@@ -43,6 +45,7 @@ COMPONENTS = {
     "KaiScheduler": (KaiScheduler, KaiSchedulerArgs, KAI),
     "QueueTree": (QueueTree, QueueTreeArgs, QUEUES),
     "Team": (Team, TeamArgs, TEAM),
+    "VirtualClusterBackup": (VirtualClusterBackup, VirtualClusterBackupArgs, BACKUP),
 }
 
 

@@ -36,7 +36,7 @@ class Backup(Strict):
     secret: Place = "kai-fleet-backup"
     verify: Schedule = "0 4 * * 0"
     account_annotations: Annotated[dict[LabelKey, str], Grants.OTHER] = NO_KEYS
-    node_pool: Annotated[dict[LabelKey, LabelValue], Grants.NOTHING] = NO_KEYS
+    node_selector: Annotated[dict[LabelKey, LabelValue], Grants.NOTHING] = NO_KEYS
     kubectl_image: Image | None = None
     restic_image: Image | None = None
 

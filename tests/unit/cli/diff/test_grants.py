@@ -212,4 +212,5 @@ def test_only_these_keys_grant_nothing_whatever_they_are():
         *("Gpu.version", "HostKai.version", "Scheduler.version", "Vcluster.version"),
         *("KaiRelease.fairshare", "KaiRelease.shards", "KaiRelease.topologies"),
         *("Queue.display_name", "Vcluster.kubernetes_version"),
+        *("Backup.keep", "Backup.node_selector", "Backup.schedule", "Backup.verify"),
     }

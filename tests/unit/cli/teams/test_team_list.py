@@ -61,6 +61,8 @@ def test_the_list_tells_wanted_from_running(lab):
         "GPUs": "4",
         "guaranteed": "4",
         "nodes": "pool=ml",
+        "backup": "-",
+        "verified": "-",
     }
     assert (rows["dev"]["GPUs"], rows["dev"]["guaranteed"]) == ("1", "-")
     assert "teams with a stack of their own are listed there: vision" in notes
