@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pulumi import ComponentResource, CustomResource, Resource, ResourceOptions
 
@@ -92,5 +92,5 @@ def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Object]:
     }
     # What may be an Output is no text of the file.
     texts = {camel(f"_{key}"): json.dumps(value, default=repr) for key, value in values.items()}
-    objects: dict[str, Object] = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})["objects"]
-    return objects
+    content = fill(_FOLDER / "jobs.yaml", {"Name": name, **texts})
+    return cast(dict[str, dict[str, Object]], content)["objects"]

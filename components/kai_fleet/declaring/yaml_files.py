@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
@@ -11,7 +11,7 @@ import yaml
 _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
 
 
-def fill(file: Path, values: Mapping[str, object]) -> Any:
+def fill(file: Path, values: Mapping[str, object]) -> object:
     """The content of a YAML file with its {{Placeholders}} replaced.
 
     Each is replaced by the text of the value of its name, which may be no Output, without quotes of
@@ -23,4 +23,5 @@ def fill(file: Path, values: Mapping[str, object]) -> Any:
         return str(values[placeholder[1]])
 
     text = file.read_text(encoding="utf-8")
-    return yaml.safe_load(_PLACEHOLDER.sub(value_of, text))
+    content: object = yaml.safe_load(_PLACEHOLDER.sub(value_of, text))
+    return content

@@ -56,7 +56,7 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
         facts.append(wanted)
     facts += _parent_queues(args, scheduler=HOST)
     group: Spec = {"name": "kai-fleet-facts", "rules": facts}
-    return [group, *groups["groups"]]
+    return [group, *groups]
 
 
 def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
@@ -124,7 +124,6 @@ def filled_with_interval(file: str, args: MonitoringArgs, **values: str) -> Inpu
     )
 
 
-def filled(file: str, **values: object) -> Spec:
+def filled(file: str, **values: object) -> Any:
     """The content of a YAML file beside this module with these values, as `fill` gives it."""
-    content: Spec = fill(_FOLDER / file, values)
-    return content
+    return fill(_FOLDER / file, values)
