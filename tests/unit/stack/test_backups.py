@@ -1,4 +1,4 @@
-"""Backups in a stack file: whose keys count, what is refused, and what a preview says is missing."""
+"""Backups in a stack file: whose keys count, what is refused, what a preview says is missing."""
 
 import pulumi
 import pytest

@@ -1,0 +1,159 @@
+"""Backups on a sandbox: what a preview asks for, what is declared, and who reaches it.
+
+The tests build on one another. The sandbox runs no container: the scripts are in
+test_backup_scripts.py.
+"""
+
+import re
+
+import pytest
+
+from kai_fleet_cli.teams import state
+from tests.engine.product import Product, project
+from tests.engine.sandbox_commands import completed, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+VCLUSTER = "system:serviceaccount:team-dev:vc-dev"
+TEAM_STACK = "system:serviceaccount:kai-fleet-team-stacks:vision"
+BACKUPS = "system:serviceaccount:backups:backup-dev"
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
+    directory = project(tmp_path_factory.mktemp("backups") / "project")
+    found = Product.of("sandbox", sandbox, directory)
+
+    def edit(settings):
+        dev = settings["kai-fleet:teams"]["dev"]
+        left_out = {"scheduler": {"mode": "default"}, "nodePool": {"kai-fleet/pool": "research"}}
+        settings["kai-fleet:teams"] = {"dev": dev, "ops": {**left_out, "backup": False}}
+        settings["kai-fleet:backup"] = {
+            "to": "s3:https://s3.example.com/fleet",
+            "accountAnnotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/backups"},
+        }
+
+    found.edit(edit)
+    return found
+
+
+@pytest.fixture(scope="module")
+def kubectl(sandbox):
+    """A command of kubectl on the host: its output, whatever its exit code."""
+
+    def run(*arguments):
+        done = completed(sandbox, "kubectl", *arguments)
+        return (done.stdout + done.stderr).strip()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def previewed(product):
+    lines = []
+    product.stack.preview(on_output=lines.append)
+    return " ".join("\n".join(lines).split())
+
+
+@pytest.fixture(scope="module")
+def secret(sandbox, previewed, tmp_path_factory):
+    """The Secret by the command that the preview prints."""
+    folder = tmp_path_factory.mktemp("secret")
+    (folder / "backup.env").write_text("RESTIC_PASSWORD=pass\nAWS_ACCESS_KEY_ID=key\n")
+    printed = re.search(
+        r"and run: (kubectl create namespace .*?--from-env-file=backup\.env)", previewed
+    )
+    assert printed, previewed
+    ran = completed(sandbox, "sh", "-c", printed[1], cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    # What the Jobs run has to fit the strictest level.
+    level = "pod-security.kubernetes.io/enforce=restricted"
+    completed(sandbox, "kubectl", "label", "namespace", "backups", level)
+
+
+@pytest.fixture(scope="module")
+def declared(product, secret):
+    return product.up()
+
+
+def test_a_preview_prints_the_command_for_the_secret_and_is_quiet_once_it_is_there(
+    product, secret, kubectl
+):
+    assert "AWS_ACCESS_KEY_ID" in kubectl(
+        "get", "secret", "kai-fleet-backup", "-n", "backups", "-oyaml"
+    )
+    lines = []
+    product.stack.preview(on_output=lines.append)
+    assert "Secret kai-fleet-backup" not in "".join(lines)
+
+
+def test_a_team_has_its_cronjobs_and_one_that_is_left_out_has_none(declared, kubectl):
+    names = kubectl("get", "cronjobs", "-A", "-l", "kai-fleet/backup", "-o", "name").split()
+    assert sorted(names) == ["cronjob.batch/backup-dev", "cronjob.batch/verify-dev"]
+    account = kubectl("get", "serviceaccount", "backup-dev", "-n", "backups", "-o", "yaml")
+    assert "arn:aws:iam::1:role/backups" in account
+
+
+@pytest.mark.parametrize("kind", ["backup", "verify"])
+def test_the_pods_of_its_jobs_fit_pod_security_restricted(declared, kubectl, kind):
+    made = kubectl("create", "job", f"{kind}-now", f"--from=cronjob/{kind}-dev", "-n", "backups")
+    assert "created" in made
+    until(
+        lambda: (
+            "pod/"
+            in kubectl("get", "pods", "-n", "backups", "-l", f"job-name={kind}-now", "-oname")
+        )
+    )
+
+
+def allowed(kubectl, account, verb, resource, namespace="backups"):
+    answer = kubectl("auth", "can-i", verb, resource, "-n", namespace, f"--as={account}")
+    return answer.splitlines()[-1] == "yes"
+
+
+@pytest.mark.parametrize("account", [VCLUSTER, TEAM_STACK])
+def test_no_account_of_a_team_reaches_a_backup(declared, kubectl, account):
+    resources = (
+        "secrets",
+        "pods/exec",
+        "pods/log",
+        "configmaps",
+        "cronjobs",
+        "jobs",
+        "persistentvolumeclaims",
+        "serviceaccounts",
+        "serviceaccounts/token",
+    )
+    reached = [
+        (verb, resource)
+        for resource in resources
+        for verb in VERBS
+        if allowed(kubectl, account, verb, resource)
+    ]
+    assert reached == []
+    for verb in ("create", "delete", "update"):
+        assert not allowed(kubectl, account, verb, "pods")
+
+
+def test_the_account_of_backups_reads_its_vcluster_and_nothing_else(declared, kubectl):
+    for resource in ("pods/exec", "secrets/dev-certs", "secrets/vc-config-dev"):
+        verb = "create" if resource == "pods/exec" else "get"
+        assert allowed(kubectl, BACKUPS, verb, resource, "team-dev")
+    for verb, resource, namespace in (
+        ("list", "secrets", "team-dev"),
+        ("get", "secrets/vc-dev", "team-dev"),
+        ("delete", "pods", "team-dev"),
+        ("create", "pods/exec", "team-ops"),
+        ("get", "secrets/kai-fleet-backup", "backups"),
+    ):
+        assert not allowed(kubectl, BACKUPS, verb, resource, namespace)
+
+
+def test_the_list_of_teams_says_when_the_last_good_one_was(declared, kubectl):
+    status = '{"status": {"lastSuccessfulTime": "2020-01-01T00:00:00Z"}}'
+    patched = kubectl(
+        *("patch", "cronjob", "backup-dev", "-n", "backups"),
+        *("--subresource=status", "--type=merge", "-p", status),
+    )
+    assert "patched" in patched
+    assert re.fullmatch(r"\d+ d \d+ h ago", state.backup_ages("sandbox")["backup-dev"])
