@@ -3,8 +3,6 @@
 from typing import Final
 
 _DAY: Final = 24
-_WEEK: Final = 7 * _DAY
-_MONTH: Final = 31 * _DAY
 
 
 def hours_between(schedule: str) -> int:
@@ -15,9 +13,9 @@ def hours_between(schedule: str) -> int:
     """
     _, hour, day, month, weekday = schedule.split()
     if day != "*" or month != "*":
-        return _MONTH
+        return 31 * _DAY
     if weekday != "*":
-        return _WEEK
+        return 7 * _DAY
     if hour.startswith("*"):
         return int(hour.partition("/")[2] or 1)
     return _DAY

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Keeps the folder $BACKUP in the repository $RESTIC_REPOSITORY of vCluster $NAME, and the last $KEEP there;
-# 0 deletes none. At its end $MESSAGE has a line of JSON with the size in bytes, or why it failed.
+# 0 deletes none. At its end $MESSAGE has a line of JSON with its size, or why it failed.
 . "$(dirname "$0")/restic.sh"
 started=$(date +%s)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kai_fleet_stack.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Mistakes, Strict, like
+from kai_fleet_stack.settings.sections.models import NO_KEYS, Grants, Mistakes, Strict, like, refuse
 
 # Of the hours `hours_between` reads the step; Kubernetes judges the rest.
 Schedule = Annotated[
@@ -13,9 +13,9 @@ Schedule = Annotated[
     Grants.NOTHING,
     like(r"^(\S+ (\*(/[1-9][0-9]?)?|[0-9][-,/0-9]*) \S+ \S+ \S+)?$"),
 ]
-# No user and no password: those are in the Secret.
 Target = Annotated[
     str,
+    refuse(lambda to: "@" in to, "has a user in it; write credentials into backup.secret alone"),
     like(r"^(claim/[a-z0-9.-]+|s3:https?://[^\s@]+|(gs|azure):[a-z0-9._-]+:/[^\s@]*)$", 300),
 ]
 Image = Annotated[str, like(r"^\S+$")]  # a rule says where images may come from
