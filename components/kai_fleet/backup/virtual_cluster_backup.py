@@ -56,12 +56,14 @@ class VirtualClusterBackup(ComponentResource):
         objects["binding"]["metadata"]["namespace"] = namespace
         objects["scripts"]["data"] = {**_scripts(), "namespace": namespace}
         if not args.get("verify", True):
-            del objects["verify"]
+            del objects["checks"]
         declared = list[Resource]()
         for part, manifest in objects.items():
             after_others = depending_on(child, *declared)
             type_name = type_of(manifest)
-            declared.append(CustomResource(type_name, f"{name}-{part}", manifest, after_others))
+            declared.append(
+                CustomResource(type_name, f"{name}-backup-{part}", manifest, after_others)
+            )
         self.register_outputs({})
 
 
