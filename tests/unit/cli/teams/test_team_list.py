@@ -68,6 +68,14 @@ def test_the_list_tells_wanted_from_running(lab):
     assert "teams with a stack of their own are listed there: vision" in notes
 
 
+def test_a_host_that_cannot_be_asked_for_backups_is_a_note(lab):
+    file = lab.root / "Pulumi.lab.yaml"
+    file.write_text(f"{lab.text()}  kai-fleet:backup: {{to: claim/copies}}\n")
+    rows, notes = as_json(lab)
+    assert (rows["ml"]["backup"], rows["ml"]["verified"]) == ("-", "-")
+    assert any(note.startswith("when backups were taken cannot be read: ") for note in notes)
+
+
 def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(lab):
     file = lab.root / "ml.kubeconfig"
     file.write_text("older")
