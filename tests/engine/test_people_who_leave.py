@@ -164,3 +164,25 @@ def test_a_new_password_of_a_registry_is_in_the_pull_secret_after_an_update(
         assert done.returncode == 0, done.stderr
         run("up", "--yes", STACK)
         assert password() == secret
+
+
+def test_a_deleted_account_of_a_team_stack_ends_its_tokens(run, old, host, folder):
+    file = folder / f"Pulumi.{STACK}.yaml"
+    grant = "  kai-fleet:teamStacks: {vision: {nodePool: {kai-fleet/pool: vision}, gpus: 4}}\n"
+    file.write_text(file.read_text().replace("config:\n", f"config:\n{grant}", 1))
+    run("up", "--yes", STACK)
+
+    def status(kubeconfig):
+        try:
+            client.CoreV1Api(api(kubeconfig)).list_namespaced_config_map("team-vision")
+        except ApiException as why:
+            return why.status
+        return 200
+
+    before = run("team", "credentials", "vision")
+    assert status(before) == 200
+    accounts = client.CoreV1Api(host)
+    accounts.delete_namespaced_service_account("vision", "kai-fleet-team-stacks")
+    run("up", "--refresh", "--yes", STACK)
+    assert until(lambda: status(before) == 401)
+    assert status(run("team", "credentials", "vision")) == 200

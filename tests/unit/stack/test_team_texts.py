@@ -58,6 +58,9 @@ FREE: dict[str, tuple[str, str]] = {
     "vcluster.groups.KEY": (FEIGNED, "a subject of RoleBindings"),
     "vcluster.store.dataSource": (f"postgres://{FEIGNED}", "values of the chart"),
     "annotations.*": (FEIGNED, "an annotation"),
+    "backup.accountAnnotations.*": (FEIGNED, "an annotation"),
+    "backup.kubectlImage": (FEIGNED, "an image of a CronJob, which a rule bounds"),
+    "backup.resticImage": (FEIGNED, "an image of a CronJob, which a rule bounds"),
     "affinity.*.KEY": (FEIGNED, "values of the chart"),
     "affinity.*.*": (FEIGNED, "values of the chart"),
 }
@@ -87,6 +90,7 @@ BESIDE = {
     "registries": {"username": "reader", "password": "x"},
     "tolerations": {"key": "gpu"},
     "store": {"type": "external", "dataSource": "postgres://x"},
+    "backup": {"to": "claim/copies"},
 }
 
 
