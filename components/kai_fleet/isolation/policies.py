@@ -46,6 +46,7 @@ _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"
 # The guard that keeps an empty store from starting, and the label of the ConfigMaps that it reads.
 VOLUMES: Final = "volumes"
 VOLUMES_LABEL: Final = {"app": "kai-fleet-volumes"}
+RESTORING: Final = "restoring"  # key of the one that a restore writes: to what time
 # The API server asks a policy once for each parameter. Without any it refuses nothing.
 _EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
 _EACH_VOLUME: Final = {**_EACH_PARAMETER, "selector": {"matchLabels": VOLUMES_LABEL}}
