@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
+from kai_fleet_cli.commands import backups, init, inspection, options, sandbox, teams, updates
 from kai_fleet_cli.display.terminal import pulumi_first, say
 from kai_fleet_cli.errors import UserError
 from kai_usage.words import without_controls
@@ -30,6 +30,8 @@ for command in (
 app.command()(inspection.releases)
 app.command()(updates.destroy)
 app.callback()(options.main)
+teams.app.command()(backups.backup)
+teams.app.command()(backups.restore)
 app.add_typer(teams.app, name="team")
 app.add_typer(sandbox.app, name="sandbox")
 

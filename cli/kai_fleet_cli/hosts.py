@@ -114,7 +114,7 @@ def host_opener(stack: str, settings: Settings, context: str | None) -> Callable
         if context:
             file = variables.get("KUBECONFIG")
             return Api.of_kubeconfig(context=context, file=file, **limits)
-        return Api.of_kubeconfig(_secret_kubeconfig(stack, variables), **limits)
+        return Api.of_kubeconfig(secret_kubeconfig(stack, variables), **limits)
 
     return open_host
 
@@ -140,7 +140,7 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
     return done.stdout
 
 
-def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
+def secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
     """The host's kubeconfig in clear, which the stack file has encrypted.
 
     `variables` are those of `variables_of`. Raises UnreachableError if Pulumi's CLI is missing,

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
+from kai_fleet.agreed import restored_teams
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.ownership.deployed import Deployed, resource_key
 from kai_fleet.queues.specs import named_specs
@@ -261,7 +262,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         chart_values=values,
         store=store_of(values),
         running_version=f"v{running_version}" if running_version else None,  # a chart's has no v
-        running_store=state.store_in(name),
+        running_store=None if name in restored_teams() else state.store_in(name),
         running_kubernetes=state.kubernetes_in(name),
         inside=_inside(settings, name),
     )

@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 
 from pulumi import automation
 
-from kai_fleet.agreed import REMOVE_VARIABLE
+from kai_fleet.agreed import REMOVE_VARIABLE, RESTORE_VARIABLE
+from kai_fleet.names import COMMAND
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
@@ -65,6 +66,30 @@ def up(
             os.environ.update(allowed)
         _update(operation)
         return operation.report
+
+
+def install(stack: automation.Stack, teams: Sequence[str], resume_command: str) -> None:
+    """Refresh a stack, then update all but what waits for the vClusters of teams, or is in them.
+
+    It gives them their namespaces and releases, while a restore keeps them stopped.
+
+    Args:
+        stack: The opened stack.
+        teams: The teams.
+        resume_command: The command that goes on, for messages.
+
+    Raises:
+        EngineError: The update failed, or the state cannot be read or refreshed.
+        Interrupted: A signal ended the update.
+    """
+    with _running(Action.UPDATE, stack, resume_command) as operation:
+        _prepare(operation, refresh=True)
+        names = {f"{team}-ready" for team in teams}
+        waits = operation.known_state().urns_of(COMMAND, names)
+        allowed = {RESTORE_VARIABLE: ",".join(teams)}
+        stack.workspace.env_vars = {**stack.workspace.env_vars, **allowed}
+        os.environ.update(allowed)
+        operation.update(dict.fromkeys(waits, ""))
 
 
 def preview(stack: automation.Stack, before: Callable[[], None], *, details: bool) -> Report:

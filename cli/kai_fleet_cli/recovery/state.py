@@ -1,7 +1,7 @@
 """A stack's state as `pulumi stack` prints it. Nothing here writes a state."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -67,6 +67,11 @@ class State:
     def parents(self) -> dict[str, str]:
         """The URN of each resource's parent, by URN; "" for no parent."""
         return {urn: parent_of(resource) for urn, resource in self.resources.items()}
+
+    def urns_of(self, kind: str, names: Collection[str]) -> list[str]:
+        """The URNs of the resources of a type that have one of these names."""
+        of_kind = [urn for urn in self.resources if read_urn(urn).type == kind]
+        return [urn for urn in of_kind if read_urn(urn).name in names]
 
     @property
     def vclusters(self) -> dict[str, KnownVcluster]:

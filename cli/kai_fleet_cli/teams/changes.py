@@ -332,11 +332,12 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
             f" {FLEET} destroy --stack {file.stack}"
         )
     lost = f"namespace team-{team.name} with its volumes, the vCluster, its queues and every pod"
+    backup = f"{FLEET} team backup {team.name} --to {team.name}.backup --stack {file.stack}"
     return Change(
         file,
         after=_edited(file, team.keys, GONE),
         team=team.name,
-        sentence=f"{team.name} goes: {lost}",
+        sentence=f"{team.name} goes: {lost}. To keep what is in its vCluster, first: {backup}",
         done=f"team {team.name} is gone.",
         removed=[team.name],
     )

@@ -22,7 +22,7 @@ _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEt
 
 @mandatory("vcluster-store", "critical", each_vcluster)
 def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
-    """A control plane's store fits its replicas and its licence, and stays what it is.
+    """A control plane's store fits its replicas and its licence, and changes by a restore alone.
 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
@@ -37,7 +37,7 @@ def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
     if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
         fix = "write store: {type: etcd, replicas: 3}, or 1"
         if team.running_store is not None:
-            fix = f"write 1. Another store {_NEEDS_ANOTHER_VCLUSTER}"
+            fix = f"write 1; {_moved(team, 'etcd')}"
         yield subject.at("replicas").refuse(
             f"is {replicas:g}, and its store is SQLite, a file that one process has: none would"
             " start",
@@ -50,10 +50,19 @@ def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
         )
     if team.running_store is not None:
         migrates = value_at(values, _MIGRATE) is True
-        yield from _changed_store(team.running_store, store, migrates, subject)
+        yield from _changed_store(team, team.running_store, store, migrates, subject)
+
+
+def _moved(team: TeamModel, store: str) -> str:
+    """How a team's vCluster gets another type of store, and keeps what it has."""
+    return (
+        f"for {store}, take a backup (fleet team backup {team.name} --to FILE), write {store}, and"
+        f" restore it: fleet team restore {team.name} --from FILE"
+    )
 
 
 def _changed_store(
+    team: TeamModel,
     before: ChartStore,
     after: ChartStore,
     migrates: bool,
@@ -68,7 +77,7 @@ def _changed_store(
             return
         yield subject.at("store", "type").refuse(
             f"changes from {before.type} to {after.type}, and the state stays in the one before",
-            f"write {before.type}. Another store {_NEEDS_ANOTHER_VCLUSTER}",
+            f"write {before.type}; {_moved(team, after.type)}",
         )
     elif before.members != after.members:
         yield subject.at("store", "replicas").refuse(

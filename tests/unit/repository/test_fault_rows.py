@@ -56,6 +56,12 @@ WALKS = {
         "tests/engine/test_host_mode.py"
         "::test_a_queue_of_somebody_else_is_taken_over_by_the_printed_command"
     ),
+    "a restore was cut off": (
+        f"{FAULTS}/test_restore.py::test_a_killed_restore_is_named_by_the_doctor_and_goes_on"
+    ),
+    "a namespace, or the whole host": (
+        f"{FAULTS}/test_restore.py::test_a_lost_namespace_comes_back_with_what_was_in_it"
+    ),
     "the volume of a vCluster was deleted": (
         f"{FAULTS}/test_lost_volume.py::test_it_begins_anew_only_by_the_printed_command"
     ),

@@ -138,7 +138,7 @@ def test_an_answer_without_a_token_is_one_sentence(tmp_path, monkeypatch, answer
 def test_the_table_has_every_team(lab):
     printed = " ".join(lab.run("teams", "-s", "lab").out.split())
     nearest = min(KAI["v0.13.4"].support_end, VCLUSTER["v0.36.1"].support_end)
-    assert f"ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml {nearest} fixes for" in printed
+    assert f"ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml - - {nearest} fixes for" in printed
 
 
 def test_names_and_versions_that_no_program_makes_are_left_out(lab):

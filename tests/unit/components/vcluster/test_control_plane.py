@@ -182,14 +182,14 @@ def test_what_can_run_passes_and_stays(way):
     ("runs", "own", "key", "says"),
     [
         ({}, ETCD, "store.type", "changes from embedded to etcd, and the state stays in the one"),
-        (ETCD, {}, "store.type", "write etcd. Another store needs another vCluster"),
+        (ETCD, {}, "store.type", "write etcd; for embedded, take a backup"),
         (
             {"store": {"type": "etcd"}},
             {"store": {"type": "etcd", "replicas": 3}},
             "store.replicas",
             "others would begin a second, empty store",
         ),
-        ({}, {"replicas": 3}, "replicas", "write 1. Another store"),
+        ({}, {"replicas": 3}, "replicas", "write 1; for etcd, take a backup"),
     ],
 )
 def test_the_store_that_runs_stays(runs, own, key, says):

@@ -1,0 +1,1 @@
+"""Backups of a team's vCluster: taken from its control plane, and restored into one."""

@@ -1,0 +1,120 @@
+"""The control plane of a team's vCluster on the host: its workload, its pods, its store."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kai_fleet.cluster.kube.api import Api, Object
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.values import get
+
+CONTAINER: Final = "syncer"
+# Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
+# Annotations by which vCluster notes on a host pod which one inside it stands for.
+_NAMESPACE: Final = "vcluster.loft.sh/object-namespace"
+_NAME: Final = "vcluster.loft.sh/object-name"
+_UID: Final = "vcluster.loft.sh/object-uid"
+_WORKLOADS: Final = ("statefulsets", "deployments")
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """The control plane of a team's vCluster.
+
+    Attributes:
+        api: The API server of the host.
+        team: The team, which is the vCluster's name.
+    """
+
+    api: Api
+    team: str
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace on the host."""
+        return f"team-{self.team}"
+
+    @property
+    def path(self) -> str:
+        """The path of the core API in its namespace."""
+        return f"/api/v1/namespaces/{self.namespace}"
+
+    @property
+    def apps(self) -> str:
+        """The path of the API of workloads in its namespace."""
+        return f"/apis/apps/v1/namespaces/{self.namespace}"
+
+    def workload(self) -> Object | None:
+        """Its StatefulSet, else its Deployment, as the store's type decides; None without one."""
+        for kind in _WORKLOADS:
+            found = self.api.find(f"{self.apps}/{kind}/{self.team}")
+            if found is not None:
+                return found
+        return None
+
+    def etcd(self) -> Object | None:
+        """The StatefulSet of the chart's etcd; None for another store."""
+        return self.api.find(f"{self.apps}/statefulsets/{self.team}-etcd")
+
+    def etcd_is_ready(self) -> bool:
+        """Whether more than half of the chart's etcd is Ready; True for another store."""
+        etcd = self.etcd()
+        if etcd is None:
+            return True
+        ready = get(etcd, "status", "readyReplicas") or 0
+        return bool(2 * ready > etcd["spec"]["replicas"])
+
+    def ready_pod(self) -> str | None:
+        """The name of a Ready pod of it; None if none is, or if its etcd has no quorum.
+
+        Without its store a pod counts as Ready for minutes.
+        """
+        if not self.etcd_is_ready():
+            return None
+        for pod in self.pods():
+            if pod.is_ready and not pod.is_being_deleted:
+                return pod.name
+        return None
+
+    def pods(self) -> list[KubeObject]:
+        """Its pods, those of the workload alone: a tenant's pod may have the same labels."""
+        controllers = set(self._controllers())
+        pods = map(KubeObject, self.api.list(f"{self.path}/pods"))
+        return [pod for pod in pods if _controller(pod) in controllers]
+
+    def exec_words(self, pod: str) -> list[str]:
+        """The words of kubectl before a command in the vCluster's container of a pod."""
+        return ["exec", "-i", "-n", self.namespace, pod, "-c", CONTAINER, "--"]
+
+    def synced_pods(self) -> dict[str, str]:
+        """The pods inside that have a pod on the host, as NAMESPACE/NAME, with their UIDs."""
+        uids: dict[str, str] = {}
+        for pod in map(KubeObject, self.api.list(f"{self.path}/pods")):
+            noted = pod.annotations
+            if _UID in noted:
+                uids[f"{noted[_NAMESPACE]}/{noted[_NAME]}"] = noted[_UID]
+        return uids
+
+    def _controllers(self) -> Iterator[str]:
+        """The UIDs of what makes its pods: the StatefulSet, or ReplicaSets of the Deployment."""
+        workload = self.workload()
+        if workload is None:
+            return
+        uid = str(get(workload, "metadata", "uid"))
+        yield uid
+        for replica_set in self.replica_sets():
+            yield str(get(replica_set, "metadata", "uid"))
+
+    def replica_sets(self) -> list[Object]:
+        """The ReplicaSets of its Deployment."""
+        uid = get(self.workload() or {}, "metadata", "uid")
+        sets = self.api.list(f"{self.apps}/replicasets")
+        return [each for each in sets if uid and _controller(each) == uid]
+
+
+def _controller(item: Object) -> str:
+    """The UID of an object's controller; "" without one."""
+    for owner in get(item, "metadata", "ownerReferences") or []:
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return ""

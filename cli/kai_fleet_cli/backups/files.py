@@ -1,0 +1,71 @@
+"""The files of backups, and the file of the key that encrypts them."""
+
+from pathlib import Path
+
+import pyrage
+from pyrage.x25519 import Identity
+
+from kai_fleet_cli.backups import backup
+from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
+
+
+def write(taken: Backup, file: Path, key: Path) -> None:
+    """Write a backup into a file that only you can read; a key that is missing is made.
+
+    Raises UserError if a file cannot be written, or the key's has no key.
+    """
+    packed = backup.packed(taken, _identity(key, makes=True))
+    _write_private(file, packed)
+
+
+def read(team: str, source: Path, key: Path) -> Backup:
+    """A team's backup in a file, or in `TEAM.backup` of a folder.
+
+    Raises UserError if it cannot be read, is no whole backup, or is another team's.
+    """
+    file = source / f"{team}.backup" if source.is_dir() else source
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    identity = _identity(key, makes=False) if backup.is_encrypted(data) else None
+    taken = backup.unpacked(data, str(file), identity)
+    if taken.record["team"] != team:
+        raise UserError(f"{file} is a backup of team {taken.record['team']}, not of {team}")
+    return taken
+
+
+def _identity(key: Path, *, makes: bool) -> Identity:
+    """The key in a file, in the format of age. With `makes` a file that is missing is made.
+
+    Raises UserError if it cannot be read or made, or has no key.
+    """
+    file = key.expanduser()
+    if makes and not file.exists():
+        _write_private(file, f"{Identity.generate()}\n".encode())
+        say(
+            f"{file} is a new key. Keep a copy where the loss of this machine does not reach it:"
+            " without it nobody reads a backup"
+        )
+    try:
+        lines = file.read_text().split()
+        (line,) = [each for each in lines if each.startswith("AGE-SECRET-KEY")]
+        return Identity.from_str(line)
+    except (OSError, ValueError, pyrage.IdentityError) as error:
+        raise UserError(
+            f"{file} is no key of a backup: {error}; write --key with the file of the key with"
+            " which it was made"
+        ) from None
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    """Write a file that only you can read. Raises UserError if it cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+        file.chmod(0o600)
+        file.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}") from None

@@ -1,0 +1,161 @@
+"""Restore a team's vCluster from a backup: each step looks at what is there, and may be repeated.
+
+While a ConfigMap of the host says that a vCluster is being restored, the host's guard `volumes`
+admits no pod of its control plane: no store starts that is not whole, whoever updates meanwhile.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from kai_fleet.cluster.kube.api import Object
+from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
+from kai_fleet.isolation.policies import RESTORING, VOLUMES, VOLUMES_LABEL, policy_name
+from kai_fleet.releases.chart_stores import ChartStore
+from kai_fleet.values import get
+from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.backups.control_plane import ControlPlane
+from kai_fleet_cli.backups.host import Host, until
+from kai_fleet_cli.backups.restore_job import RestoreJob
+from kai_fleet_cli.backups.store_volumes import StoreVolumes
+from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
+
+_GUARDS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+_STOP_SECONDS: Final = 180.0
+_START_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The restore of one vCluster.
+
+    Attributes:
+        host: Its host.
+        backup: What it gets.
+    """
+
+    host: Host
+    backup: Backup
+
+    @property
+    def plane(self) -> ControlPlane:
+        """Its control plane."""
+        return ControlPlane(self.host.api, self.team)
+
+    @property
+    def team(self) -> str:
+        """The team."""
+        return self.backup.record["team"]
+
+    @property
+    def _hold(self) -> str:
+        """The path of the ConfigMap that keeps the control plane stopped."""
+        return f"{self.plane.path}/configmaps/{self.team}-restore"
+
+    def hold(self) -> None:
+        """Keep the control plane from starting, and give it its certificates.
+
+        A namespace that is gone is created; the update after it adds what belongs to it.
+        """
+        api = self.host.api
+        path = self.plane.path
+        if api.find(path) is None:
+            api.post("/api/v1/namespaces", {"metadata": {"name": self.plane.namespace}})
+        data = {"vcluster": self.team, "claims": "", RESTORING: self.backup.record["taken"]}
+        self._ensure("configmaps", f"{self.team}-restore", {"data": data}, VOLUMES_LABEL)
+        certificates = {"data": dict(self.backup.certificates)}
+        as_vcluster_does = {"app": "vcluster", "vcluster-name": self.team}
+        self._ensure("secrets", f"{self.team}-certs", certificates, as_vcluster_does)
+
+    def _require_hold(self) -> None:
+        """Refuse to go on if the host's guard does not know of restores. Raises UserError."""
+        guard = self.host.api.find(f"{_GUARDS}/{policy_name(VOLUMES)}") or {}
+        rules = [rule["expression"] for rule in get(guard, "spec", "validations") or []]
+        if not any(RESTORING in rule for rule in rules):
+            raise UserError(
+                f"the host has no guard that keeps vCluster {self.team} stopped: update the stack"
+                " with this version of kai-fleet first"
+            )
+
+    def _ensure(self, kind: str, name: str, content: Object, labels: dict[str, str]) -> None:
+        """Create an object of the core API in the namespace, or replace its content."""
+        path = f"{self.plane.path}/{kind}"
+        body = {"metadata": {"name": name, "labels": labels}, **content}
+        try:
+            self.host.api.post(path, body)
+        except RefusedError as error:
+            if error.status != 409:
+                raise
+            self.host.api.patch(f"{path}/{name}", content)
+
+    def has_store(self, store: ChartStore) -> bool:
+        """Whether the control plane is there, with a store of this type."""
+        workload = self.plane.workload()
+        if workload is None or (self.plane.etcd() is None) == (store.type == "etcd"):
+            return False
+        return str(workload["kind"]).lower() == store.workload
+
+    def stop(self) -> None:
+        """Delete the pods of the control plane and wait until they are gone.
+
+        Raises UserError if they stay, or if the host would start others.
+        """
+        self._require_hold()
+        say(f"stopping the control plane of team {self.team}; its pods go on")
+        for pod in self.plane.pods():
+            self.host.api.delete(f"{self.plane.path}/pods/{pod.name}")
+        until(
+            lambda: not self.plane.pods(),
+            _STOP_SECONDS,
+            f"the control plane of team {self.team} does not stop; look at its pods: kubectl"
+            f" -n {self.plane.namespace} get pods -l app=vcluster,release={self.team}",
+        )
+
+    def provide_store(self) -> None:
+        """Create the volumes of the store that are missing, and wait for an etcd.
+
+        Raises UserError if the vCluster is not there, or its etcd does not get ready.
+        """
+        StoreVolumes(self.plane).provide()
+        if self.plane.etcd() is None:
+            return
+        self._nudge("statefulsets", f"{self.team}-etcd")
+        until(
+            self.plane.etcd_is_ready,
+            _START_SECONDS,
+            f"the etcd of team {self.team} is not Ready; look with: kubectl"
+            f" -n {self.plane.namespace} describe pods -l app=vcluster-etcd",
+        )
+
+    def fill(self) -> None:
+        """Write the backup into the store, and check that all of it is there.
+
+        Raises UserError if it is not: the control plane stays stopped.
+        """
+        RestoreJob(self.host, self.plane).run(self.backup)
+
+    def start(self) -> None:
+        """Let the control plane start, and wait until it is Ready."""
+        self.host.api.delete(self._hold)
+        for replica_set in self.plane.replica_sets():
+            self._nudge("replicasets", replica_set["metadata"]["name"])
+        self._nudge("statefulsets", self.team)
+        until(
+            lambda: any(pod.is_ready for pod in self.plane.pods()),
+            _START_SECONDS,
+            f"the control plane of team {self.team} does not start; look with: .venv/bin/fleet"
+            " doctor",
+        )
+
+    def _nudge(self, kind: str, name: str) -> None:
+        """Have a controller try again at once: after refusals it waits for minutes.
+
+        A change of its object does that, so an annotation comes and goes.
+        """
+        path = f"{self.plane.apps}/{kind}/{name}"
+        for value in (datetime.now(UTC).isoformat(), None):
+            body = {"metadata": {"annotations": {"kai-fleet/restored": value}}}
+            with suppress(AbsentError):
+                self.host.api.patch(path, body)

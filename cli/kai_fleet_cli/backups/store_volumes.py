@@ -1,0 +1,83 @@
+"""The volume claims of a vCluster's store, made anew where they are gone."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kai_fleet.cluster.kube.api import Object
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet_cli.backups.control_plane import ControlPlane
+from kai_fleet_cli.backups.host import until
+from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
+
+_STOP_SECONDS: Final = 180.0
+
+
+@dataclass(frozen=True)
+class StoreVolumes:
+    """The claims of a store, which its StatefulSet does not create again: the guard refuses it.
+
+    Attributes:
+        plane: The control plane, which does not run.
+    """
+
+    plane: ControlPlane
+
+    def provide(self) -> None:
+        """Create the claims that are missing.
+
+        If an etcd has lost some of its members, all begin anew: one that lost its volume cannot
+        join the others again.
+
+        Raises UserError if there is no control plane, or if a claim that is being deleted stays.
+        """
+        keeper = self.plane.etcd() or self.plane.workload()
+        if keeper is None:
+            raise UserError(f"team {self.plane.team} has no control plane to restore into")
+        claims: dict[str, Object] = {}
+        for template in keeper["spec"].get("volumeClaimTemplates") or []:
+            beginning = f"{template['metadata']['name']}-{keeper['metadata']['name']}"
+            for number in range(keeper["spec"].get("replicas", 1)):
+                claims[f"{beginning}-{number}"] = template
+        for name in claims:
+            self._wait_while_deleted(name)
+        missing = [name for name in claims if self._find(name) is None]
+        if missing and len(missing) < len(claims):
+            say(f"{', '.join(missing)} is gone; all members of the store begin anew")
+            self._delete(keeper, list(claims))
+            missing = list(claims)
+        labels = keeper["spec"]["selector"]["matchLabels"]
+        for name in missing:
+            self._create(name, labels, claims[name]["spec"])
+
+    def _create(self, name: str, labels: Object, spec: Object) -> None:
+        """Create a claim as its StatefulSet does."""
+        say(f"creating claim {name}, which is gone")
+        self.plane.api.post(
+            f"{self.plane.path}/persistentvolumeclaims",
+            {
+                "metadata": {"name": name, "labels": labels},
+                "spec": spec,
+            },
+        )
+
+    def _find(self, name: str) -> KubeObject | None:
+        found = self.plane.api.find(f"{self.plane.path}/persistentvolumeclaims/{name}")
+        return None if found is None else KubeObject(found)
+
+    def _is_being_deleted(self, name: str) -> bool:
+        found = self._find(name)
+        return found is not None and found.is_being_deleted
+
+    def _wait_while_deleted(self, name: str) -> None:
+        late = f"claim {name} is being deleted, and a pod still uses it"
+        until(lambda: not self._is_being_deleted(name), _STOP_SECONDS, late)
+
+    def _delete(self, keeper: Object, names: list[str]) -> None:
+        """Delete claims, and the pods that use them, and wait until the claims are gone."""
+        for number, name in enumerate(names):
+            self.plane.api.delete(f"{self.plane.path}/persistentvolumeclaims/{name}")
+            pod = f"{keeper['metadata']['name']}-{number}"
+            self.plane.api.delete(f"{self.plane.path}/pods/{pod}")
+        for name in names:
+            self._wait_while_deleted(name)

@@ -1,0 +1,158 @@
+"""A restore: nothing starts on a store that is not whole, and the same steps go on after a kill."""
+
+import json
+
+import pytest
+
+from kai_fleet_cli.backups import host as waiting
+from kai_fleet_cli.backups.restoring import Restore
+from kai_fleet_cli.errors import UserError
+from tests.unit.cli.backups.stopped_cluster import (
+    CLAIM,
+    FILLER,
+    HOLD,
+    NAMESPACE,
+    POD,
+    WORKLOAD,
+    Host,
+    KilledError,
+    stateful_set,
+)
+from tests.unit.cli.backups.test_backup import taken
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0.0)
+
+
+def restore(host):
+    steps = Restore(host, taken())
+    steps.hold()
+    steps.stop()
+    steps.provide_store()
+    steps.fill()
+    steps.start()
+
+
+def test_a_lost_volume_gets_the_backup_before_the_control_plane_starts():
+    host = Host()
+    restore(host)
+    assert host.starts == ["restored"]
+    assert host.sent == taken().snapshot
+    claim = host.objects[CLAIM]
+    assert claim["metadata"]["labels"] == {"app": "vcluster", "release": "ml"}
+    assert claim["spec"] == {"size": "5Gi"}
+    assert host.objects[f"{NAMESPACE}/secrets/ml-certs"]["data"] == {"ca.crt": "Q0E="}
+    assert HOLD not in host.objects and FILLER not in host.objects
+
+
+def test_a_volume_that_is_there_stays():
+    host = Host()
+    host.post(f"{NAMESPACE}/persistentvolumeclaims", {"metadata": {"name": "data-ml-0"}})
+    before = host.objects[CLAIM]
+    restore(host)
+    assert host.objects[CLAIM] is before
+    assert host.starts == ["empty", "restored"]
+
+
+def writes_of_a_restore():
+    host = Host()
+    restore(host)
+    return 1000 - host.writes_left
+
+
+@pytest.mark.parametrize("writes", range(writes_of_a_restore()))
+def test_after_a_kill_before_each_write_the_same_steps_go_on(writes):
+    host = Host()
+    host.writes_left = writes
+    with pytest.raises(KilledError):
+        restore(host)
+    host.writes_left = 1000
+    restore(host)
+    assert set(host.starts) == {"restored"}
+    assert POD in host.objects and HOLD not in host.objects
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [
+        ("cuts", 7, "arrived cut"),
+        ("ends", "Failed", "the restore failed"),
+        ("says", "Successfully restored 4 etcd keys from snapshot", "the restore failed"),
+        ("says", "unexpected EOF", "unexpected EOF"),
+    ],
+)
+def test_a_restore_that_fails_leaves_the_control_plane_stopped(attribute, value, said):
+    host = Host()
+    setattr(host, attribute, value)
+    with pytest.raises(UserError, match=said):
+        restore(host)
+    assert host.starts == []
+    assert HOLD in host.objects
+
+
+def test_without_the_guard_nothing_is_stopped():
+    host = Host(guarded=False)
+    host.post(f"{NAMESPACE}/persistentvolumeclaims", {"metadata": {"name": "data-ml-0"}})
+    with pytest.raises(UserError, match="update the stack with this version"):
+        restore(host)
+    assert POD in host.objects
+
+
+def test_the_controller_tries_at_once_and_its_object_is_as_before():
+    """A controller that was refused waits for minutes, unless its object changes."""
+    host = Host()
+    before = json.dumps(host.objects[WORKLOAD])
+    restore(host)
+    assert host.changes_of(WORKLOAD) == 2
+    assert json.dumps(host.objects[WORKLOAD]) == before
+
+
+def test_a_namespace_that_is_gone_is_made():
+    host = Host()
+    del host.objects[NAMESPACE]
+    Restore(host, taken()).hold()
+    assert host.objects["/api/v1/namespaces/team-ml"]["metadata"]["name"] == "team-ml"
+
+
+def test_the_pod_that_restores_is_the_control_planes_with_another_command():
+    host = Host()
+    host.ends = "Failed"
+    with pytest.raises(UserError):
+        restore(host)
+    spec = host.objects[FILLER]["spec"]
+    (container,) = spec["containers"]
+    assert container["image"] == "vcluster"
+    assert "livenessProbe" not in container
+    assert "/vcluster restore" in container["command"][-1]
+    claims = [volume.get("persistentVolumeClaim") for volume in spec["volumes"]]
+    assert {"claimName": "data-ml-0"} in claims
+    assert host.objects[FILLER]["metadata"]["labels"]["app"] != "vcluster"
+
+
+@pytest.fixture
+def etcd_host():
+    """A host whose vCluster has an etcd of three members; the second one's claim is gone."""
+    host = Host()
+    etcd = stateful_set("ml-etcd", replicas=3)
+    etcd["status"] = {"readyReplicas": 3}
+    host.objects[f"{WORKLOAD}-etcd"] = etcd
+    for number in (0, 2):
+        claim = {"metadata": {"name": f"data-ml-etcd-{number}"}, "spec": {"old": True}}
+        host.objects[f"{CLAIM[: -len('data-ml-0')]}data-ml-etcd-{number}"] = claim
+    return host
+
+
+def test_a_lost_member_of_an_etcd_has_all_begin_anew(etcd_host, capsys):
+    """One that lost its volume is not let in again by the others."""
+    restore(etcd_host)
+    claims = etcd_host.list(CLAIM.rpartition("/")[0])
+    assert [claim["spec"] for claim in claims] == [{"size": "5Gi"}] * 3
+    assert "data-ml-etcd-1 is gone; all members of the store begin anew" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ready", "answers"), [(0, False), (1, False), (2, True), (3, True)])
+def test_an_etcd_is_read_while_it_has_a_quorum(etcd_host, ready, answers):
+    etcd_host.objects[f"{WORKLOAD}-etcd"]["status"] = {"readyReplicas": ready}
+    assert Restore(etcd_host, taken()).plane.etcd_is_ready() is answers
