@@ -43,6 +43,7 @@ class Sandbox:
         return {
             "PATH": os.pathsep.join(map(str, folders)),
             "KUBECONFIG": str(self.kubeconfig),
+            "KAI_FLEET_KUBECTL": str(self.directory / "containers" / "kubectl"),
             "KAI_FLEET_CHARTS": str(self.directory / "charts"),
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "sandbox",

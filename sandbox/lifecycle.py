@@ -18,11 +18,16 @@ from sandbox.nodes import fake_nodes
 from sandbox.tools import toolbox
 from sandbox.tools.table import KUBERNETES_PROVIDER, ON_PATH, Say
 from sandbox.tools.toolbox import Tool
+from sandbox.vcluster import containers
 
 TOOL_NAMES: Final = tuple(name for name, check in ON_PATH.items() if not check.tests_only)
 _PLUGIN: Final = "pulumi-resource-"
 _RECONNECT_SECONDS: Final = 30.0
-SIMULATED: Final = ("nodes, GPUs and pods (KWOK)", "vCluster's syncer", "KAI's programs")
+SIMULATED: Final = (
+    "nodes, GPUs and pods (KWOK)",
+    "vCluster's syncer, snapshot and restore",
+    "KAI's programs",
+)
 
 __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
 
@@ -49,6 +54,7 @@ def up(say: Say) -> Sandbox:
         in_home = link_plugins(found, where / "pulumi-home")
         on_path = {name: path for name, path in paths.items() if name not in in_home}
         _link_tools(where / "bin", on_path)
+        containers.write_kubectl(where)
         chart_packages.package(where / "charts", say)
         remembered = {
             name: {"version": tool.version, "path": str(tool.path), "origin": tool.origin}

@@ -1,9 +1,10 @@
 """The sandbox's one etcd, and the keys in it.
 
-Keys are deleted through etcd's JSON gateway: no client program is needed.
+Keys are read, written and deleted through etcd's JSON gateway: no client program is needed.
 """
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,20 @@ class Etcd:
     def delete(self, prefix: str) -> None:
         """Delete every key below the prefix, a path. Raises KubeError."""
         self.client().post("/v3/kv/deleterange", below(prefix))
+
+    def read(self, prefix: str) -> dict[str, bytes]:
+        """The values of every key below the prefix, by what follows it. Raises KubeError."""
+        found = self.client().post("/v3/kv/range", below(prefix)).get("kvs", [])
+        decoded = {base64.b64decode(each["key"]).decode(): each["value"] for each in found}
+        return {key.removeprefix(prefix): base64.b64decode(value) for key, value in decoded.items()}
+
+    def write(self, prefix: str, values: Mapping[str, bytes]) -> None:
+        """Write values by what follows the prefix in their keys. Raises KubeError."""
+        client = self.client()
+        for key, value in values.items():
+            encoded = base64.b64encode(f"{prefix}{key}".encode()).decode()
+            put = {"key": encoded, "value": base64.b64encode(value).decode()}
+            client.post("/v3/kv/put", put)
 
     def part(self, binary: Path) -> ServerProcess:
         """The process."""

@@ -30,6 +30,7 @@ class Host:
         self.services: dict[Name, Object] = {}
         self.secrets: dict[Name, Object] = {}
         self.claims: dict[Name, Object] = {}
+        self.pods: dict[Name, Object] = {}
         self.nodes: dict[Name, Object] = {}
         self.runtime_classes: dict[Name, Object] = {}
         self.endpoints: dict[Name, Endpoint] = {}
@@ -44,6 +45,7 @@ class Host:
         self.services = self._list("/api/v1/services", _OF_VCLUSTERS)
         self.secrets = self._list("/api/v1/secrets", _OF_VCLUSTERS)
         self.claims = self._list("/api/v1/persistentvolumeclaims", _OF_STORES)
+        self.pods = self._list("/api/v1/pods", _OF_VCLUSTERS)
         self.nodes = self._list(NODES)
         self.runtime_classes = self._list(RUNTIME_CLASSES)
 
@@ -70,9 +72,19 @@ class Host:
         }
         return of_store[min(of_store)] if of_store else ""
 
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether a pod of a vCluster's control plane runs."""
+        return any(
+            place[0] == namespace
+            and pod["metadata"]["labels"].get("release") == name
+            and pod["status"].get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+            for place, pod in self.pods.items()
+        )
+
     def versions(self, namespace: str) -> list[str]:
         """The versions of the objects on which a vCluster of the namespace depends."""
-        own = (self.control_planes, self.services, self.secrets, self.claims)
+        own = (self.control_planes, self.services, self.secrets, self.claims, self.pods)
         found = [each[name] for each in own for name in each if name[0] == namespace]
         everywhere = (*self.nodes.values(), *self.runtime_classes.values())
         return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]

@@ -116,6 +116,11 @@ class SandboxVcluster(threading.Thread):
         revision, version = self.host.started(self.namespace, self.vcluster)
         if not self._has_volume(plane):
             return
+        if not self.host.has_pod(self.namespace, self.vcluster):
+            if self._ready:
+                stop(self.host, self.namespace, self.vcluster)
+            self._ready = False
+            return
         if plane != self._plane or revision != self._revision:
             metadata = {"name": f"{self.vcluster}-certs", **owned(config, service)}
             if prepare(self.host.api, self.namespace, plane, metadata, version):
