@@ -143,11 +143,29 @@ class Restore:
             self._nudge("replicasets", replica_set["metadata"]["name"])
         self._nudge("statefulsets", self.team)
         until(
-            lambda: any(pod.is_ready for pod in self.plane.pods()),
+            self._has_started,
             _START_SECONDS,
             f"the control plane of team {self.team} does not start; look with: .venv/bin/fleet"
             " doctor",
         )
+        self._own_certificates()
+
+    def _has_started(self) -> bool:
+        """Whether a pod is Ready, and vCluster has written its Secret."""
+        is_ready = any(pod.is_ready for pod in self.plane.pods())
+        return is_ready and self.host.api.find(self._kubeconfig) is not None
+
+    @property
+    def _kubeconfig(self) -> str:
+        """The path of the Secret with the kubeconfig, which vCluster writes when it starts."""
+        return f"{self.plane.path}/secrets/vc-{self.team}"
+
+    def _own_certificates(self) -> None:
+        """Give the Secret of the certificates the owner that vCluster gives its other Secret."""
+        owners = get(self.host.api.get(self._kubeconfig), "metadata", "ownerReferences")
+        if owners:
+            owned = {"metadata": {"ownerReferences": owners}}
+            self.host.api.patch(f"{self.plane.path}/secrets/{self.team}-certs", owned)
 
     def _nudge(self, kind: str, name: str) -> None:
         """Have a controller try again at once: after refusals it waits for minutes.

@@ -58,6 +58,7 @@ class Host:
         self.starts = []
         self.sent = b""
         self.patched = []
+        self.written = {}
         self.cuts = 0
         self.says = "Successfully restored 5 etcd keys from snapshot"
         self.ends = "Succeeded"
@@ -77,6 +78,7 @@ class Host:
             ready = {"type": "Ready", "status": "True"}
             metadata = {"name": "ml-0", "ownerReferences": [CONTROLLER]}
             self.objects[POD] = {"metadata": metadata, "status": {"conditions": [ready]}}
+            self.objects[f"{NAMESPACE}/secrets/vc-ml"] = {"metadata": self.written}
             self.starts.append(self.store)
 
     def find(self, path):
@@ -114,8 +116,10 @@ class Host:
         if "data" in body:
             found["data"] = body["data"]
         self.patched.append(path)
+        metadata = dict(body.get("metadata", {}))
         annotations = found["metadata"].setdefault("annotations", {})
-        annotations |= body.get("metadata", {}).get("annotations", {})
+        annotations |= metadata.pop("annotations", {})
+        found["metadata"] |= metadata
         found["metadata"]["annotations"] = {
             key: value for key, value in annotations.items() if value is not None
         }

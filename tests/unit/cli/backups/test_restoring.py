@@ -9,6 +9,7 @@ from kai_fleet_cli.backups.restoring import Restore
 from kai_fleet_cli.errors import UserError
 from tests.unit.cli.backups.stopped_cluster import (
     CLAIM,
+    CONTROLLER,
     FILLER,
     HOLD,
     NAMESPACE,
@@ -45,6 +46,14 @@ def test_a_lost_volume_gets_the_backup_before_the_control_plane_starts():
     assert claim["spec"] == {"size": "5Gi"}
     assert host.objects[f"{NAMESPACE}/secrets/ml-certs"]["data"] == {"ca.crt": "Q0E="}
     assert HOLD not in host.objects and FILLER not in host.objects
+
+
+def test_the_certificates_go_with_what_owns_the_other_secret():
+    host = Host()
+    host.written = {"ownerReferences": [CONTROLLER]}
+    restore(host)
+    certificates = host.objects[f"{NAMESPACE}/secrets/ml-certs"]
+    assert certificates["metadata"]["ownerReferences"] == [CONTROLLER]
 
 
 def test_a_volume_that_is_there_stays():
