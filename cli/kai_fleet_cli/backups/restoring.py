@@ -22,6 +22,7 @@ from kai_fleet_cli.backups.store_volumes import StoreVolumes
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
+_OWN_KEY: Final = "sa.key"
 _GUARDS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _STOP_SECONDS: Final = 180.0
 _START_SECONDS: Final = 600.0
@@ -65,9 +66,21 @@ class Restore:
             api.post("/api/v1/namespaces", {"metadata": {"name": self.plane.namespace}})
         data = {"vcluster": self.team, "claims": "", RESTORING: self.backup.record["taken"]}
         self._ensure("configmaps", f"{self.team}-restore", {"data": data}, VOLUMES_LABEL)
-        certificates = {"data": dict(self.backup.certificates)}
+        self._ensure_certificates()
+
+    def _ensure_certificates(self) -> None:
+        """Give the vCluster the certificates of the backup, unless it has those or newer ones.
+
+        One that was given a new authority since keeps it: who has left stays out. The key of its
+        service accounts tells it from another vCluster.
+        """
+        name = f"{self.team}-certs"
+        found = self.host.api.find(f"{self.plane.path}/secrets/{name}") or {}
+        certificates = self.backup.certificates
+        if get(found, "data", _OWN_KEY) == certificates[_OWN_KEY]:
+            return
         as_vcluster_does = {"app": "vcluster", "vcluster-name": self.team}
-        self._ensure("secrets", f"{self.team}-certs", certificates, as_vcluster_does)
+        self._ensure("secrets", name, {"data": dict(certificates)}, as_vcluster_does)
 
     def _require_hold(self) -> None:
         """Refuse to go on if the host's guard does not know of restores. Raises UserError."""

@@ -12,6 +12,7 @@ from kai_fleet_cli.errors import UserError
 
 UID = "11111111-2222-3333-4444-555555555555"
 JOB = "aaaaaaaa-2222-3333-4444-555555555555"
+CERTIFICATES = {"ca.crt": "Q0E=", "sa.key": "S0VZ"}
 KEY = Identity.generate()
 STORE = {
     "/registry/namespaces/kube-system": b'k8s\0\n\x0bkube-system"\x24' + UID.encode(),
@@ -35,7 +36,7 @@ def archive(store):
 
 def taken(**more):
     snapshot = archive(STORE | more.pop("store", {}))
-    return backups.of_snapshot("ml", "team-ml", "0.36.1", snapshot, {"ca.crt": "Q0E="}, "a: 1\n")
+    return backups.of_snapshot("ml", "team-ml", "0.36.1", snapshot, CERTIFICATES, "a: 1\n")
 
 
 def test_it_is_read_as_it_was_written():

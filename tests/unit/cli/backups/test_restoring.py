@@ -19,7 +19,7 @@ from tests.unit.cli.backups.stopped_cluster import (
     KilledError,
     stateful_set,
 )
-from tests.unit.cli.backups.test_backup import taken
+from tests.unit.cli.backups.test_backup import CERTIFICATES, taken
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +44,25 @@ def test_a_lost_volume_gets_the_backup_before_the_control_plane_starts():
     claim = host.objects[CLAIM]
     assert claim["metadata"]["labels"] == {"app": "vcluster", "release": "ml"}
     assert claim["spec"] == {"size": "5Gi"}
-    assert host.objects[f"{NAMESPACE}/secrets/ml-certs"]["data"] == {"ca.crt": "Q0E="}
+    assert host.objects[f"{NAMESPACE}/secrets/ml-certs"]["data"] == CERTIFICATES
     assert HOLD not in host.objects and FILLER not in host.objects
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [
+        ({"ca.crt": "TkVX", "sa.key": CERTIFICATES["sa.key"]}, True),
+        ({"ca.crt": "TkVX", "sa.key": "T1RIRVI="}, False),
+        ({}, False),
+    ],
+)
+def test_a_newer_authority_of_the_same_vcluster_stays(found, kept):
+    """What ended somebody's kubeconfig since the backup is not undone."""
+    host = Host()
+    host.post(f"{NAMESPACE}/secrets", {"metadata": {"name": "ml-certs"}, "data": found})
+    restore(host)
+    data = host.objects[f"{NAMESPACE}/secrets/ml-certs"]["data"]
+    assert data == (found if kept else CERTIFICATES)
 
 
 def test_the_certificates_go_with_what_owns_the_other_secret():
