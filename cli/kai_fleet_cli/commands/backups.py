@@ -11,6 +11,7 @@ from pulumi import automation
 
 from kai_fleet.names import FLEET
 from kai_fleet.releases.chart_stores import ChartStore
+from kai_fleet.wording import listed
 from kai_fleet_cli import hosts
 from kai_fleet_cli.backups import backup as content
 from kai_fleet_cli.backups import files as backup_files
@@ -118,9 +119,15 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
     stores = _declared_stores(stack)
     opened = workspace.open_stack(stack, for_stack(stack).variables)
     before = workspace.last_state(opened).vclusters
+    installs = any(not restores[name].has_store(stores[name]) for name in restores)
+    unknown = listed(sorted(restores.keys() - before.keys()), "and")
+    if installs and unknown:
+        raise UserError(
+            f"the state of stack {stack} has no vCluster of {unknown}, so an update would make an"
+            " empty one: import the last export of the state first, as docs/lost-state.md says"
+        )
     for restore_one in restores.values():
         restore_one.hold()
-    installs = any(not restores[name].has_store(stores[name]) for name in restores)
     if installs:
         terminal.say("installing what is gone, or has another store; the control planes stay off")
         runs.install(opened, list(restores), command)
