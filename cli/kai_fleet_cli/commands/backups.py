@@ -42,6 +42,8 @@ Source = Annotated[Path | None, typer.Option("--from", help=_FROM)]
 _AT: Final = "The last one that is kept until this time, in UTC. Unset: the last one."
 Until = Annotated[datetime | None, typer.Option("--at", help=_AT)]
 
+_RESTORED: Final = ("embedded", "etcd")
+
 
 def backup(
     name: Name,
@@ -87,7 +89,8 @@ def restore(
             if not yes:
                 terminal.confirm_name(name, "restore it")
         _restore(host, stack, backups, command)
-    terminal.result("Done: " + ", ".join(_state_of(taken) for taken in backups.values()))
+    for name, taken in backups.items():
+        terminal.result(f"Done: team {name} is as it was at {taken.record['taken']}")
 
 
 def _kept(host: Host, stack: str, team: str, at: datetime | None) -> Backup:
@@ -105,11 +108,6 @@ def _kept(host: Host, stack: str, team: str, at: datetime | None) -> Backup:
     return Kept(host, team, declared.namespace).read(moment)
 
 
-def _state_of(taken: Backup) -> str:
-    """What a team has after a restore: `team ml is as it was at 2026-…`."""
-    return f"team {taken.record['team']} is as it was at {taken.record['taken']}"
-
-
 def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str) -> None:
     """Restore teams: no control plane starts before its store is whole.
 
@@ -120,6 +118,12 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
     opened = workspace.open_stack(stack, for_stack(stack).variables)
     before = workspace.last_state(opened).vclusters
     installs = any(not restores[name].has_store(stores[name]) for name in restores)
+    for name in restores:
+        if stores[name].type not in _RESTORED:
+            raise UserError(
+                f"the store of team {name} is {stores[name].type}, which is restored by its own"
+                f" means; fleet team restore is for {' and '.join(_RESTORED)}"
+            )
     unknown = listed(sorted(restores.keys() - before.keys()), "and")
     if installs and unknown:
         raise UserError(
