@@ -11,7 +11,7 @@ from tests.engine import sandbox_commands
 from tests.engine.product import copied
 from tests.engine.sandbox_commands import pulumi
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
 STACK = "upgraded"
 FILE = """\
