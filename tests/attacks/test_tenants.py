@@ -80,6 +80,7 @@ ELSEWHERE = (
     "is given devices by its status",
     "leave it to whoever operates",  # below
     "would delete every pod of the team",  # tests/faults/test_lost_volume.py
+    "is being restored to",  # tests/faults/test_restore.py
     "has no bounds of a team",  # tests/engine/test_guard_policies.py
 )
 

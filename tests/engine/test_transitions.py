@@ -4,6 +4,7 @@ The way of each switch is seen in the engine's steps and in the cluster. How lon
 a script with helm and kubectl: `make bench`.
 """
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -201,8 +202,12 @@ def renew_certificate(sandbox: Any, host: client.ApiClient) -> None:
     """Have the vCluster issue its administrator's certificate anew, as a restart of it does."""
     authority = Authority(vcluster.folder(sandbox.directory, "team-mover", "mover") / "certs")
     authority.path("admin").certificate.unlink()
-    authority.client("admin", "kubernetes-admin", "system:masters")
+    issued = authority.client("admin", "kubernetes-admin", "system:masters")
+    files = {"admin.crt": issued.certificate, "admin.key": issued.key}
+    data = {key: b64encode(file.read_bytes()).decode() for key, file in files.items()}
     core = client.CoreV1Api(host)
+    # vCluster takes what this Secret has before its own files.
+    core.patch_namespaced_secret("mover-certs", "team-mover", {"data": data})
     old = core.read_namespaced_secret("vc-mover", "team-mover").data["client-certificate"]
     restarted = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
     client.AppsV1Api(host).patch_namespaced_stateful_set(
