@@ -11,7 +11,14 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
-from kai_fleet.isolation.policies import HELD, RESTORING, VOLUMES, VOLUMES_LABEL, policy_name
+from kai_fleet.isolation.policies import (
+    HELD,
+    NO_LIMITS,
+    RESTORING,
+    VOLUMES,
+    VOLUMES_LABEL,
+    policy_name,
+)
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import get
 from kai_fleet_cli.backups.backup import Backup
@@ -72,7 +79,7 @@ class Restore:
                     "labels": VOLUMES_LABEL,
                     "annotations": {HELD: self.team, RESTORING: self.backup.record["taken"]},
                 },
-                "spec": {"limits": []},
+                "spec": NO_LIMITS,
             },
         )
         self._ensure_certificates()

@@ -46,6 +46,8 @@ _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"
 # The guard that keeps an empty store from starting, and the label of the LimitRanges that it reads.
 VOLUMES: Final = "volumes"
 VOLUMES_LABEL: Final = {"app": "kai-fleet-volumes"}
+# A LimitRange that limits nothing. Without an entry some clients cannot read it.
+NO_LIMITS: Final[Object] = {"limits": [{"type": "Container"}]}
 # Annotations of those: the claims of a store, its vCluster, and of a restore the backup's time.
 CLAIMS: Final = "kai-fleet/claims"
 HELD: Final = "kai-fleet/vcluster"

@@ -334,7 +334,7 @@ class VirtualCluster(ComponentResource):
                     _CLUSTER: self.cluster,
                 },
             },
-            spec={"limits": []},
+            spec={"limits": [{"type": "Container"}]},  # as NO_LIMITS
             opts=ResourceOptions.merge(opts, of_one_vcluster),
         )
 
