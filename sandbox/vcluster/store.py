@@ -13,9 +13,10 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from sandbox.control_plane.command_lines import ControlPlane
+from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import Ports
+from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
 
 _REGISTRY: Final = "/registry"
@@ -36,6 +37,8 @@ def main() -> None:
         print(f"Successfully backed up {len(keys)} etcd keys")
         return
     content = _keys(file.read_bytes())
+    # Its API server keeps what it has read. It starts again with the next pod.
+    Processes(Path(folder)).stop(map(plane.part_name, FLAGS))
     etcd.delete(plane.etcd_prefix)
     etcd.write(plane.etcd_prefix, content)
     print(f"Successfully restored {len(content)} etcd keys from snapshot")

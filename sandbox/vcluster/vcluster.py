@@ -26,6 +26,7 @@ from sandbox.vcluster.syncer import (
 )
 
 _ROUND_SECONDS: Final = 1.5
+_POD_SECONDS: Final = 10.0
 # After this long everything is synced again, changed or not.
 _RESYNC_SECONDS: Final = 30.0
 # Two cores start two API servers at a time about as fast as many at once, with less load.
@@ -47,6 +48,7 @@ class SandboxVcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._revision = ""
+        self._without_pod_since: float | None = None
         self._allowed_revision = ""
         self._published: object = None
         self._reported: set[str] = set()
@@ -116,10 +118,7 @@ class SandboxVcluster(threading.Thread):
         revision, version = self.host.started(self.namespace, self.vcluster)
         if not self._has_volume(plane):
             return
-        if not self.host.has_pod(self.namespace, self.vcluster):
-            if self._ready:
-                stop(self.host, self.namespace, self.vcluster)
-            self._ready = False
+        if not self._has_pod():
             return
         if plane != self._plane or revision != self._revision:
             metadata = {"name": f"{self.vcluster}-certs", **owned(config, service)}
@@ -141,6 +140,21 @@ class SandboxVcluster(threading.Thread):
         volumes.provide(api)
         kai_operator.play(api)
         binder.play()
+
+    def _has_pod(self) -> bool:
+        """Whether a pod of it runs. Without one for some seconds it is stopped.
+
+        A pod that another one replaces at once, as in a rollout, does not stop it.
+        """
+        if self.host.has_pod(self.namespace, self.vcluster):
+            self._without_pod_since = None
+            return True
+        now = time.monotonic()
+        self._without_pod_since = self._without_pod_since or now
+        if self._ready and now - self._without_pod_since > _POD_SECONDS:
+            stop(self.host, self.namespace, self.vcluster)
+            self._ready = False
+        return False
 
     def _has_volume(self, plane: ControlPlane) -> bool:
         """Whether the volume of its store, if it has one, is there. Another one is empty."""
