@@ -41,7 +41,7 @@ OF_KUBECONFIGS = {"kubectl delete secret", "kubectl rollout restart"}
 # tests/unit/cli/recovery/test_full_store.py and tests/attacks/test_hold_ups.py ran these.
 OF_STORES = {"kubectl patch pvc", "etcdctl() { | sed :"}
 # tests/faults/test_lost_volume.py runs it: the vCluster begins anew.
-OF_LOST_VOLUMES = {"kubectl delete configmap"}
+OF_LOST_VOLUMES = {"kubectl delete serviceaccount"}
 # These only look: they have to run.
 LOOK = {
     "kubectl get",

@@ -151,16 +151,40 @@ def test_without_a_teams_bounds_everything_is_denied_until_the_next_update(stack
     until(lambda: not refusal(core, "first", plain), 30)
 
 
+def made_anew(stack, core):
+    """Destroy the stack, and make it again in namespaces of its own."""
+    stack.destroy()
+    until(lambda: core.list_namespace(field_selector="metadata.name=up-first").items == [], 60)
+    stack.up(program=program())
+
+
 def test_guards_that_were_gone_hold_again(stack, core):
     """As of a platform that is destroyed and made anew. With parameters (paramKind) an API server
     that had no policy with them any more would deny everything until it is started anew.
     """
-    stack.destroy()
-    until(lambda: core.list_namespace(field_selector="metadata.name=up-first").items == [], 60)
-    stack.up(program=program())
+    made_anew(stack, core)
     until(lambda: "drop the variable" in refusal(core, "second", GREEDY), 30)
     plain = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     assert refusal(core, "second", plain) == ""
+
+
+def test_a_hold_is_seen_and_gone_after_the_guards_were_gone(stack, core):
+    """An API server goes on to watch what holds a control plane, as it does not with ConfigMaps."""
+    container = {"name": "syncer", "image": "x"}
+    labels = {"app": "vcluster", "release": "first"}
+    control_plane = {
+        "metadata": {"name": "p", "labels": labels},
+        "spec": {"containers": [container]},
+    }
+    annotations = {policies.HELD: "first", policies.RESTORING: "2026-11-29"}
+    metadata = {"name": "first-restore", "labels": policies.VOLUMES_LABEL}
+    for _ in range(2):
+        hold = {"metadata": metadata | {"annotations": annotations}}
+        core.create_namespaced_service_account("up-first", hold)
+        until(lambda: "is being restored to" in refusal(core, "first", control_plane), 30)
+        core.delete_namespaced_service_account("first-restore", "up-first")
+        until(lambda: "is being restored to" not in refusal(core, "first", control_plane), 30)
+        made_anew(stack, core)
 
 
 def test_the_api_server_finds_no_fault_with_any_expression(stack, core):

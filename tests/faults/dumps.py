@@ -30,6 +30,7 @@ CHANGING = {
     "healthCheckNodePort",
     "caBundle",
     "uid",
+    "kai-fleet/cluster",  # the UID of a vCluster, which begins anew in some cases
     "kubectl.kubernetes.io/restartedAt",  # what a printed `rollout restart` leaves
 }
 ANNOTATIONS = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/", "kwok.x-k8s.io/")

@@ -47,4 +47,6 @@ def test_it_begins_anew_only_by_the_printed_command(case, reference, foreign):
     assert refused.code == 1 and SAID in refused.reported
     assert case.typed(COMMAND).code == 0
     as_declared(case, reference)
-    assert core.read_namespaced_config_map(HOLD, NAMESPACE).data["cluster"] == uid(case)
+    assert core.read_namespaced_service_account(HOLD, NAMESPACE).metadata.annotations[
+        "kai-fleet/cluster"
+    ] == uid(case)

@@ -1,7 +1,8 @@
 """Restore a team's vCluster from a backup: each step looks at what is there, and may be repeated.
 
-While a ConfigMap of the host says that a vCluster is being restored, the host's guard `volumes`
-admits no pod of its control plane: no store starts that is not whole, whoever updates meanwhile.
+While a ServiceAccount of the host says that a vCluster is being restored, the guard `volumes` of
+the host admits no pod of its control plane: no store starts that is not whole, whoever updates
+meanwhile.
 """
 
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
-from kai_fleet.isolation.policies import RESTORING, VOLUMES, VOLUMES_LABEL, policy_name
+from kai_fleet.isolation.policies import HELD, RESTORING, VOLUMES, VOLUMES_LABEL, policy_name
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import get
 from kai_fleet_cli.backups.backup import Backup
@@ -52,8 +53,8 @@ class Restore:
 
     @property
     def _hold(self) -> str:
-        """The path of the ConfigMap that keeps the control plane stopped."""
-        return f"{self.plane.path}/configmaps/{self.team}-restore"
+        """The path of the ServiceAccount that keeps the control plane stopped."""
+        return f"{self.plane.path}/serviceaccounts/{self.team}-restore"
 
     def hold(self) -> None:
         """Keep the control plane from starting, and give it its certificates.
@@ -64,8 +65,17 @@ class Restore:
         path = self.plane.path
         if api.find(path) is None:
             api.post("/api/v1/namespaces", {"metadata": {"name": self.plane.namespace}})
-        data = {"vcluster": self.team, "claims": "", RESTORING: self.backup.record["taken"]}
-        self._ensure("configmaps", f"{self.team}-restore", {"data": data}, VOLUMES_LABEL)
+        self._ensure(
+            "serviceaccounts",
+            f"{self.team}-restore",
+            {
+                "metadata": {
+                    "labels": VOLUMES_LABEL,
+                    "annotations": {HELD: self.team, RESTORING: self.backup.record["taken"]},
+                },
+                "automountServiceAccountToken": False,
+            },
+        )
         self._ensure_certificates()
 
     def _ensure_certificates(self) -> None:
@@ -79,8 +89,9 @@ class Restore:
         certificates = self.backup.certificates
         if get(found, "data", _OWN_KEY) == certificates[_OWN_KEY]:
             return
-        as_vcluster_does = {"app": "vcluster", "vcluster-name": self.team}
-        self._ensure("secrets", name, {"data": dict(certificates)}, as_vcluster_does)
+        as_vcluster_does = {"labels": {"app": "vcluster", "vcluster-name": self.team}}
+        content = {"metadata": as_vcluster_does, "data": dict(certificates)}
+        self._ensure("secrets", name, content)
 
     def _require_hold(self) -> None:
         """Refuse to go on if the host's guard does not know of restores. Raises UserError."""
@@ -92,12 +103,12 @@ class Restore:
                 " with this version of kai-fleet first"
             )
 
-    def _ensure(self, kind: str, name: str, content: Object, labels: dict[str, str]) -> None:
+    def _ensure(self, kind: str, name: str, content: Object) -> None:
         """Create an object of the core API in the namespace, or replace its content."""
         path = f"{self.plane.path}/{kind}"
-        body = {"metadata": {"name": name, "labels": labels}, **content}
+        metadata = {**content["metadata"], "name": name}
         try:
-            self.host.api.post(path, body)
+            self.host.api.post(path, {**content, "metadata": metadata})
         except RefusedError as error:
             if error.status != 409:
                 raise

@@ -43,10 +43,13 @@ SYSTEM_SCOPE: Final[Object] = {
 # What a binding does with an object that its policy refuses, by mode. `audit` and `warn` admit it:
 # both warn the client, and `audit` also notes it in the audit log.
 _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
-# The guard that keeps an empty store from starting, and the label of the ConfigMaps that it reads.
+# The guard that keeps an empty store from starting, and the label of what it reads.
 VOLUMES: Final = "volumes"
 VOLUMES_LABEL: Final = {"app": "kai-fleet-volumes"}
-RESTORING: Final = "restoring"  # key of the one that a restore writes: to what time
+# Annotations of those: the claims of a store, its vCluster, and of a restore the backup's time.
+CLAIMS: Final = "kai-fleet/claims"
+HELD: Final = "kai-fleet/vcluster"
+RESTORING: Final = "kai-fleet/restoring"
 # The API server asks a policy once for each parameter. Without any it refuses nothing.
 _EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
 _EACH_VOLUME: Final = {**_EACH_PARAMETER, "selector": {"matchLabels": VOLUMES_LABEL}}

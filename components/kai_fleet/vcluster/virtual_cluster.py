@@ -24,7 +24,7 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.declaring.pull_secrets import registry_secrets
 from kai_fleet.helm_charts.chart_args import chart_args
 from kai_fleet.helm_charts.installed_chart import hold_to
-from kai_fleet.isolation.policies import VOLUMES_LABEL
+from kai_fleet.isolation.policies import CLAIMS, HELD, VOLUMES_LABEL
 from kai_fleet.isolation.team_namespace import TeamNamespace
 from kai_fleet.names import IDENTITY, TEAM_PULL_SECRET, VIRTUAL_CLUSTER
 from kai_fleet.ownership import deployed
@@ -44,6 +44,7 @@ from kai_fleet.vcluster.chart_values import (
 )
 from kai_fleet.vcluster.kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 
+_CLUSTER: Final = "kai-fleet/cluster"  # annotation: the UID of a vCluster
 ALLOWED: Final = Allowed(
     choices={
         "mode": ("virtual", "host", "default"),
@@ -309,28 +310,31 @@ class VirtualCluster(ComponentResource):
         )
 
     def _hold_volumes(self, name: str, opts: ResourceOptions) -> None:
-        """Declare the ConfigMap with the claims that Kubernetes must not create a second time.
+        """Declare the ServiceAccount with the claims that Kubernetes must not create a second time.
 
-        Once they have the vCluster's store, an empty one would have vCluster delete every pod of
-        the team: policy `volumes` of the host reads it. A store without a volume has none.
+        Nothing runs as it. Once the claims have the vCluster's store, an empty one would have
+        vCluster delete every pod of the team: policy `volumes` of the host reads its annotations.
+        A store without a volume has none.
         """
         if not _claims(name, self._values):
             return
         of_one_vcluster = ResourceOptions(
-            delete_before_replace=True, replace_on_changes=["data.cluster"]
+            delete_before_replace=True,
+            replace_on_changes=[f'metadata.annotations["{_CLUSTER}"]'],
         )
-        kubernetes.core.v1.ConfigMap(
+        kubernetes.core.v1.ServiceAccount(
             f"{name}-volumes",
             metadata={
                 "name": f"{name}-volumes",
                 "namespace": self._namespace,
                 "labels": VOLUMES_LABEL,
+                "annotations": {
+                    HELD: name,
+                    CLAIMS: resolved(partial(_claims, name), self._values),
+                    _CLUSTER: self.cluster,
+                },
             },
-            data={
-                "vcluster": name,
-                "claims": resolved(partial(_claims, name), self._values),
-                "cluster": self.cluster,
-            },
+            automount_service_account_token=False,
             opts=ResourceOptions.merge(opts, of_one_vcluster),
         )
 

@@ -6,7 +6,7 @@ from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
 
 NAMESPACE = "/api/v1/namespaces/team-ml"
 CLAIM = f"{NAMESPACE}/persistentvolumeclaims/data-ml-0"
-HOLD = f"{NAMESPACE}/configmaps/ml-restore"
+HOLD = f"{NAMESPACE}/serviceaccounts/ml-restore"
 POD = f"{NAMESPACE}/pods/ml-0"
 FILLER = f"{NAMESPACE}/pods/ml-restore-abcde"
 JOBS = "/apis/batch/v1/namespaces/team-ml/jobs"
@@ -52,7 +52,7 @@ class Host:
         self.objects = {NAMESPACE: {}, WORKLOAD: stateful_set(), f"{NAMESPACE}/pods/job": JOB}
         self.guarded = guarded
         if guarded:
-            rule = "!has(params.data.restoring)"
+            rule = "!('kai-fleet/restoring' in variables.noted)"
             self.objects[GUARD] = {"spec": {"validations": [{"expression": rule}]}}
         self.store = ""
         self.starts = []

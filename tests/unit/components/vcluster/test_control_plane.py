@@ -130,8 +130,8 @@ def test_a_drain_takes_one_pod_of_each_part_at_a_time():
 def test_the_claims_of_its_store_are_not_made_a_second_time(own, claims):
     args = arguments(stack(own)).vcluster("ml")
     created = declared(lambda: VirtualCluster("ml", {**args, "kubeconfig": KUBECONFIG}))
-    held = created.get("ConfigMap ml-volumes")
-    assert (held and held.inputs["data"]["claims"]) == claims
+    held = created.get("ServiceAccount ml-volumes")
+    assert (held and held.inputs["metadata"]["annotations"]["kai-fleet/claims"]) == claims
 
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
