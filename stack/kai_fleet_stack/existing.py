@@ -17,14 +17,13 @@ from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.queues import PATH, TREE
-from kai_fleet.isolation.bounds import KAI_PRIORITIES
 from kai_fleet.isolation.policies import policy_name
 from kai_fleet.isolation.team_namespace import USED, namespace_labels
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.ownership.deployed import Deployed
 from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
-from kai_fleet.releases.keys import CHART_QUEUES
+from kai_fleet.releases.keys import CHART_QUEUES, KAI_PRIORITIES
 from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import HIGH, MEMBERS

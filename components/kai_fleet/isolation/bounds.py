@@ -17,15 +17,17 @@ import pulumi
 from kai_fleet.declaring.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.isolation.namespace_args import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 from kai_fleet.isolation.policies import Object, binding, content, policy_name
-from kai_fleet.releases.keys import NO_GPU_CLASSES
+from kai_fleet.releases.keys import KAI_PRIORITIES, NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
+from kai_fleet.values import value_at
 
 Text = pulumi.Input[str]
 Bounds = dict[str, Text]  # by the name of the bound
 Labels = Mapping[str, Text]
 
-KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
+# A key of chart values.
+_CONTROL_PRIORITY: Final = "controlPlane.statefulSet.scheduling.priorityClassName"
 # Objects that name a node when they are created, before any scheduler sees them.
 _NAMING_A_NODE: Final = [
     {
@@ -152,13 +154,16 @@ def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
     """The KAI that schedules pods, and the queues and priority classes that pods may name.
 
     With the KAI of the host pods get GPUs only by its queues (`queuesOnly`), and `priorities` has
-    KAI's own classes first. Without it there are no `queues`.
+    KAI's own classes first. Without it there are no `queues`. Only the pods of the control plane
+    may name `controlPriority`, that of its chart values.
     """
     priorities = isolation(args).get("priority_classes", [])
+    control_priority = value_at(args.get("vcluster_values"), _CONTROL_PRIORITY)
     bounds: Bounds = {
         "kai": scheduler(args),
         "besideKai": _flag(args.get("host_kai")),
         "priorities": joined(",", priorities),
+        "controlPriority": control_priority or "",
         "queuePrefix": args.get("queue_prefix", ""),
         "foreignQueues": sorted_names(args.get("foreign_queues", [])),
     }

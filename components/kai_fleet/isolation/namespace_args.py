@@ -180,7 +180,9 @@ class TeamNamespaceArgs(TypedDict):
     vcluster_version: NotRequired[Input[str]]
     """Version of the vCluster, for its RBAC. Default: the rights that every version needs."""
     vcluster_values: NotRequired[Mapping[str, Any]]
-    """Chart values of the vCluster, for its RBAC. Default: none."""
+    """Chart values of the vCluster, for its RBAC and the PriorityClass of its control plane.
+    Default: none.
+    """
     account: NotRequired[bool]
     """Give the ServiceAccount of the team's own stack its rights in the namespace. Default: false.
     """

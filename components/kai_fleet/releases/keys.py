@@ -13,6 +13,8 @@ CHART_PARENT: Final = "default-parent-queue"
 CHART_LEAF: Final = "default-queue"
 CHART_QUEUES: Final = (CHART_PARENT, CHART_LEAF)
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
+# PriorityClasses of KAI's charts.
+KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 # RuntimeClasses without GPUs, as the installation guides of their runtimes call them.
 NO_GPU_CLASSES: Final = (
     "runc",

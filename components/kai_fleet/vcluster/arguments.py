@@ -103,6 +103,10 @@ class VirtualClusterArgs(TypedDict):
     spread over nodes and zones, with PodDisruptionBudgets. It cannot be changed later, as its store
     cannot. `single`: none of it. Default: `single`.
     """
+    priority_class_name: NotRequired[Input[str]]
+    """PriorityClass of the host for its control plane and the chart's etcd: a full node evicts pods
+    of lower classes first. None of Kubernetes' or KAI's own. Default: none.
+    """
     replicas: NotRequired[Input[float]]
     """Number of control plane pods. More than 1 needs a store that is not embedded. Default: 1."""
     store: NotRequired[StoreArgs]

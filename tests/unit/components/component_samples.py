@@ -42,6 +42,7 @@ VCLUSTER: dict[str, Any] = {
         "annotations": {"example.com/a": "b"},
         "load_balancer_source_ranges": ["10.0.0.0/8"],
     },
+    "priority_class_name": "control-planes",
     "replicas": 3,
     "store": {"type": "etcd", "replicas": 3},
     "storage_class": "slow",

@@ -193,7 +193,7 @@ CHECKS: Final = (
     Check("network-plugin", on_host(host.ports, host.network), before_update=True),
     Check(
         "classes",
-        of_teams(host.default_class, *(partial(host.classes, name) for name in host.CLASSES)),
+        of_teams(host.default_class, *(partial(host.classes, key) for key in host.CLASSES)),
         before_update=True,
     ),
     Check("kai-parts", in_kai_clusters(kai.parts, kai.killed, kai.conditions, kai.hooks)),
@@ -212,7 +212,13 @@ CHECKS: Final = (
 )
 # The resources of the host that the checks before an update need.
 RESOURCES_BEFORE_UPDATE: Final = frozenset(
-    {"nodes", "daemonsets", "services", host.GUARDS, *host.CLASSES}
+    {
+        "nodes",
+        "daemonsets",
+        "services",
+        host.GUARDS,
+        *(resource for _, resource in host.CLASSES.values()),
+    }
 )
 
 

@@ -34,12 +34,13 @@ _NETWORK_PLUGINS: Final = (
     "weave",
 )
 _AMAZON_FLAG: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
-# By resource: its kind, and the key of a team that names such objects.
+# By the key of a team that names such objects: their kind and resource.
 CLASSES: Final = {
-    "storageclasses": ("StorageClass", "vcluster.storageClass"),
-    "ingressclasses": ("IngressClass", "vcluster.access.class"),
-    "priorityclasses": ("PriorityClass", "isolation.priorityClasses"),
-    "runtimeclasses": ("RuntimeClass", "isolation.runtimeClasses"),
+    "vcluster.storageClass": ("StorageClass", "storageclasses"),
+    "vcluster.access.class": ("IngressClass", "ingressclasses"),
+    "vcluster.priorityClassName": ("PriorityClass", "priorityclasses"),
+    "isolation.priorityClasses": ("PriorityClass", "priorityclasses"),
+    "isolation.runtimeClasses": ("RuntimeClass", "runtimeclasses"),
 }
 GUARDS: Final = "validatingadmissionpolicies"
 _FAKE_NODE: Final = "kwok.x-k8s.io/node"
@@ -101,15 +102,15 @@ def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
         )
 
 
-def classes(resource: str, state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield classes of one kind that a team's keys name and the host does not have.
+def classes(key: str, state: TeamState, snapshot: Snapshot) -> Faults:
+    """Yield classes that one of a team's keys names and the host does not have.
 
-    That is broken if a key of `vcluster` names the class, else a warning. `resource` is a key of
-    CLASSES. The RuntimeClasses in NO_GPU_CLASSES need not exist. In a team's own stack only the
-    keys of its vCluster count: the platform's stack checks those of `isolation`.
+    That is broken if it is a key of `vcluster`, else a warning. `key` is one of CLASSES. The
+    RuntimeClasses in NO_GPU_CLASSES need not exist. In a team's own stack only the keys of its
+    vCluster count: the platform's stack checks those of `isolation`.
     """
     host = snapshot.host
-    kind, key = CLASSES[resource]
+    kind, resource = CLASSES[key]
     value = value_at(_keys_of(state, snapshot), key) or []
     names = {value} if isinstance(value, str) else {*value} - {*NO_GPU_CLASSES}
     if not names:

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
+from kai_fleet.releases.keys import KAI_PRIORITIES
 from kai_fleet_stack.settings.sections.access import Access
 from kai_fleet_stack.settings.sections.kubernetes import (
     Bytes,
@@ -102,6 +103,13 @@ class Oidc(Strict):
     """Scopes that kubectl requests besides openid, such as email for that claim. Default: none."""
 
 
+def _is_taken_class(name: str) -> bool:
+    return name.startswith("system-") or name in KAI_PRIORITIES
+
+
+_TAKEN_CLASS: Final = "is a class of Kubernetes' or of KAI's own pods; make another PriorityClass"
+
+
 class Vcluster(Strict):
     """The team's vCluster. Keys that a team leaves out are read from `kai-fleet:vcluster`."""
 
@@ -121,6 +129,7 @@ class Vcluster(Strict):
     storage_class: StorageClass | None = None
     size: Bytes | None = None
     availability: Literal["single", "high"] = "single"
+    priority_class_name: Annotated[ObjectName, refuse(_is_taken_class, _TAKEN_CLASS)] | None = None
     replicas: int = Field(default=1, ge=1, le=9)
     store: Store = Field(default_factory=Store)
     resources: dict[Literal["requests", "limits"], ResourceAmounts] = NO_KEYS

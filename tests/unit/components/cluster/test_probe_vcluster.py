@@ -247,9 +247,15 @@ def test_it_says_why_a_pod_does_not_start_and_the_key(
     assert capsys.readouterr().err.count("waiting for") == 1  # until a minute is over
 
 
-def test_it_says_who_refuses_the_pods(waits, monkeypatch):
+@pytest.mark.parametrize(
+    "denied",
+    [
+        'pods "ml-0" is forbidden: exceeded quota: small, requested: cpu=1, limited: cpu=0',
+        'pods "ml-0" is forbidden: no PriorityClass with name control-planes was found',
+    ],
+)
+def test_it_says_who_refuses_the_pods(waits, monkeypatch, denied):
     monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
-    denied = 'pods "ml-0" is forbidden: exceeded quota: small, requested: cpu=1, limited: cpu=0'
     event = {"message": f"create Pod ml-0 in StatefulSet ml failed error: {denied}"}
     with pytest.raises(NotReadyError, match=f"Missing: Secret vc-ml; {denied}. Look"):
         waits(Host(None, **{f"{HERE}/pods": [], f"{HERE}/events": [event, event]}))

@@ -6,6 +6,7 @@ import pytest
 
 from kai_fleet.isolation.bounds import pod_bounds
 from kai_fleet.isolation.queue_guard import queue_bounds
+from kai_fleet.releases.chart_values import nested
 from tests.attacks.objects import control_plane, fraction, pod, probing
 from tests.policy_evaluation import account, controller, creation, refusals
 from tests.unit.components.component_samples import NAMESPACE
@@ -54,6 +55,19 @@ def test_a_control_plane_is_on_others_nodes_only_where_the_platform_has_it(pool)
     assert (
         "write nodeSelector: {kai-fleet/pool: platform}" in reported(of_team, body, controller())[0]
     )
+
+
+def test_only_the_control_plane_has_the_priority_of_its_values():
+    values = nested("controlPlane.statefulSet.scheduling.priorityClassName", "control-planes")
+    of_team = bounds(vcluster_values=values)
+    plane = {"kind": "Pod", **control_plane("dev")}
+    plane["spec"] |= {"priorityClassName": "control-planes", "priority": 1000}
+    own = pod("dev", priorityClassName="control-planes", priority=1000)
+    assert reported(of_team, plane, controller()) == []
+    assert "which preempts the pods of other teams" in reported(DEV, plane, controller())[0]
+    assert "which preempts the pods of other teams" in reported(of_team, own)[0]
+    plane["spec"]["priorityClassName"] = "urgent"
+    assert "which preempts the pods of other teams" in reported(of_team, plane, controller())[0]
 
 
 def bound(name, taints):

@@ -95,6 +95,27 @@ def test_high_availability_is_three_of_each_on_nodes_of_their_own():
     assert "topologySpreadConstraints" not in single["scheduling"]
 
 
+@pytest.mark.parametrize("own", [HIGH, HA, {}])
+def test_a_priority_class_is_that_of_the_control_plane_and_of_its_etcds(own):
+    created = chart({**own, "priorityClassName": "control-planes"})["controlPlane"]
+    etcd = created["backingStore"]["etcd"]["deploy"]
+    for part in (created, etcd):
+        assert part["statefulSet"]["scheduling"]["priorityClassName"] == "control-planes"
+    assert "priorityClassName" not in json.dumps(chart(own))
+
+
+@pytest.mark.parametrize("name", ["system-cluster-critical", "train"])
+def test_a_priority_class_of_others_pods_is_refused(name):
+    message = reported({"priorityClassName": name})["priorityClassName"]
+    assert "is a class of Kubernetes' or of KAI's own pods; make another" in message
+
+
+def test_a_priority_class_in_the_charts_values_is_written_at_its_key():
+    values = nested("controlPlane.statefulSet.scheduling.priorityClassName", "urgent")
+    (message,) = reported({"values": values}).values()
+    assert "write priorityClassName in the stack file" in message
+
+
 def test_high_availability_keeps_the_store_and_the_numbers_that_are_written():
     store = {"type": "etcd", "replicas": 5}
     created = chart({**HIGH, "replicas": 2, "store": store})["controlPlane"]
