@@ -15,6 +15,7 @@ from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs, value_at
 from kai_fleet.wording import number_with_noun
+from kai_fleet_cli.plan.picture import cost_of
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.state import Resource, of_step, parent_of, provider_of
 from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
@@ -102,7 +103,8 @@ class Change:
     host. `fields` are empty if the resource is created or deleted; a replaced one may have none
     either.
     `top` is the URN of the outermost component of this project around the resource, or of the
-    resource itself if it is that; "" without one. `ends_gpu_pods`: it upgrades GPU drivers.
+    resource itself if it is that; "" without one. `ends_gpu_pods`: it upgrades GPU drivers. `cost`
+    is what a vCluster of high availability asks of the host; "" if that is as before.
     """
 
     kind: Kind
@@ -113,6 +115,7 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     top: str = ""
     ends_gpu_pods: bool = False
+    cost: str = ""
 
     @property
     def label(self) -> str:
@@ -179,8 +182,7 @@ def difference(
 ) -> list[Change]:
     """The changes from one list of resources to another, sorted by team and URN.
 
-    A queue tree counts as its queues. Resources that differ in no input have no change, unless the
-    engine replaces them.
+    A queue tree counts as its queues. What differs in no input has a change only if it is replaced.
 
     Args:
         base: The resources before.
@@ -213,9 +215,18 @@ def difference(
             fields=fields,
             top=_outermost_component(urn, parents),
             ends_gpu_pods=_upgrades_drivers(resource, fields),
+            cost=_new_cost(before.get(urn), resource),
         )
         changes.append(change)
     return sorted(changes, key=lambda change: (change.team, change.urn))
+
+
+def _new_cost(before: Registered | None, after: Registered) -> str:
+    """What `cost_of` says of a resource; "" if it said the same before."""
+    cost = cost_of(after)
+    if before is not None and cost_of(before) == cost:
+        return ""
+    return cost
 
 
 def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bool:
@@ -322,8 +333,8 @@ def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine]
     """The summary of these changes, with every section, empty ones too; `refused` are lines of it.
 
     The lines of a section are in the order of the changes; `granted` and `secret` get none here.
-    If a component of ours is created or deleted, one line stands for all its resources. Losses in
-    it still get lines: all of them, but of a deleted team only namespaces and releases.
+    If a component of ours is created or deleted, one line stands for all its resources. Costs and
+    losses in it still get lines: all losses, but of a deleted team only namespaces and releases.
     """
     changes = list(changes)
     resource_counts = Counter((change.top, change.kind) for change in changes)
@@ -337,6 +348,9 @@ def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine]
         component = (change.top, change.kind)
         if component in summarized and change.urn == change.top:
             summary["changed"].append(_component_line(change, resource_counts[component]))
+        if change.cost:
+            words = f"has {change.cost}"
+            summary["changed"].append(SummaryLine(change.team or HOST, change.label, words))
         if change.type.startswith(_OUR_TYPES):
             continue
         consequence = _consequence_of(change)

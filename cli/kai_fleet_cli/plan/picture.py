@@ -131,20 +131,28 @@ def _node_labels(team: TeamModel) -> str:
 
 
 def costs(resources: Iterable[recorder.Registered]) -> Iterator[str]:
-    """A sentence for each vCluster with several etcd members: what it asks of the host.
+    """A sentence for each vCluster with several etcd members: what it asks of the host."""
+    for resource in resources:
+        cost = cost_of(resource)
+        if cost:
+            yield f"vCluster {resource.inputs['name']}: {cost}"
+
+
+def cost_of(resource: recorder.Registered) -> str:
+    """What a vCluster's release with several etcd members asks of the host; "" for all else.
 
     What is not set is the chart's, the same from v0.27 to v0.36 (chart/values.yaml).
     """
-    for resource in resources:
-        values = resource.inputs.get("values")
-        store = store_of(values)
-        if store.members > 1:
-            yield (
-                f"vCluster {resource.inputs['name']}: {value_at(values, REPLICAS)} control planes"
-                f" that request {value_at(values, _REQUESTS) or '200m CPU and 256Mi'} each, and"
-                f" {store.members} etcd members that request 20m CPU and 150Mi, with a volume of"
-                f" {store.claim.get('size', '5Gi')} each"
-            )
+    values = resource.inputs.get("values")
+    store = store_of(values)
+    if store.members <= 1:
+        return ""
+    return (
+        f"{value_at(values, REPLICAS)} control planes"
+        f" that request {value_at(values, _REQUESTS) or '200m CPU and 256Mi'} each, and"
+        f" {store.members} etcd members that request 20m CPU and 150Mi, with a volume of"
+        f" {store.claim.get('size', '5Gi')} each"
+    )
 
 
 def as_declared(resources: Iterable[recorder.Registered]) -> list[DeclaredResource]:

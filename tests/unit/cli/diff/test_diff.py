@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kai_fleet.names import QUEUES, TEAM
+from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_cli.diff.changes import FieldChange, difference, summary_of_changes, summary_of_steps
 from kai_fleet_cli.diff.report import Base
 from kai_fleet_cli.diff.report import report as diff_report
@@ -201,6 +202,20 @@ def test_what_is_made_anew_with_the_same_inputs_has_words():
     items = [item for part in summary.values() for item in part]
     assert len(items) > 10 and all(item.words for item in items)
     assert "is replaced" in {item.words for item in summary["changed"]}
+
+
+def test_a_preview_says_what_high_availability_takes_where_that_is_new():
+    single = named(golden.record(), "research-release")
+    high = copy.deepcopy(single)
+    high["inputs"]["values"] = argument_values("research", {"availability": "high"})
+
+    def takes(*sides):
+        changed = summary_of_steps([step("update", *sides)])["changed"]
+        return [item.words for item in changed if "etcd members" in item.words]
+
+    (words,) = takes(single, high)
+    assert words.startswith("has 3 control planes that request 200m CPU and 256Mi each, and 3 etcd")
+    assert takes(high, single) == takes(high, high) == []
 
 
 TEAM_ML = {

@@ -94,6 +94,15 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited, old, new, says):
         assert text.index("The update refuses this") < text.index("-release")
 
 
+def test_a_diff_says_what_high_availability_takes(edited):
+    """In the sentence of a plan. The rule about its store refuses it, which is another line."""
+    takes = "has 3 control planes that request 200m CPU and 256Mi each, and 3 etcd members"
+    found = edited(GOOD.replace("v0.36.1}", "v0.36.1, availability: high}"))
+    assert f"ml: Release ml-release {takes}" in "\n".join(lines(found, "changed"))
+    found = edited(GOOD.replace("v0.36.1}", "v0.36.1, replicas: 1}"))
+    assert "control planes" not in "\n".join(lines(found, "changed"))
+
+
 def test_a_changed_tree_is_drawn_before_and_after(edited):
     page = as_markdown.diff_page(edited(GOOD.replace("beta:", "gamma:")))
     trees = page.partition("Queues of research, before and after")[2].partition("</details>")[0]
