@@ -116,8 +116,8 @@ class VirtualClusterArgs(TypedDict):
     `""`, the cluster's default class.
     """
     size: NotRequired[Input[str]]
-    """Size of the volume (with etcd: of each member's), in bytes: `20Gi`. Cannot be changed later.
-    Default: 5Gi.
+    """Size of the volume (with etcd: of each member's), in bytes: `20Gi`. It can only grow, where
+    the StorageClass allows that. Default: 5Gi.
     """
     resources: NotRequired[Mapping[str, Mapping[str, Input[str]]]]
     """Requests and limits of each control plane pod. Default: requests of 200m CPU, 256Mi of

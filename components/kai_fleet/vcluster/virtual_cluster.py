@@ -162,16 +162,23 @@ class VirtualCluster(ComponentResource):
 
     def _clean_up(self, name: str, opts: ResourceOptions) -> Resource:
         """Declare the command that at its deletion, after the release's, deletes what the release
-        leaves in the namespace.
+        leaves in the namespace. Before the release it lets volumes grow to a size that is written.
         """
+        environment: dict[str, Input[str]] = {
+            "PODS_NAMESPACE": self._namespace,
+            "PODS_VCLUSTER": name,
+        }
+        grow = None
+        claim = store_of(self._values).claim
+        if "size" in claim:
+            grow = probes.command("vcluster grow")
+            environment["PODS_CLAIMS"] = resolved(partial(_claims, name), self._values)
+            environment["PODS_SIZE"] = resolved(str, claim["size"])
         return Command(
             f"{name}-pods",
+            create=grow,
             delete=probes.command("vcluster clean-up"),
-            environment={
-                **self._host.environment(),
-                "PODS_NAMESPACE": self._namespace,
-                "PODS_VCLUSTER": name,
-            },
+            environment={**self._host.environment(), **environment},
             opts=opts,
         )
 

@@ -1,12 +1,10 @@
 """Rules about the store and the volume of a vCluster."""
 
-from decimal import Decimal
 from typing import Final
 
 from kai_fleet.releases import chart_stores as stores
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
-from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mandatory, require_known
 from kai_usage.quantities import parse_quantity
@@ -93,64 +91,37 @@ _VOLUME_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 @mandatory("vcluster-volume", "high", each_vcluster)
 def vcluster_volume(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Findings:
-    """The volume of a vCluster that runs keeps its storage class and size.
+    """The volume of a vCluster that runs keeps its storage class, and does not shrink.
 
-    Kubernetes changes no volume template of a StatefulSet: every update would fail, and with it
-    all its other changes.
+    Kubernetes changes no class of a claim and makes none smaller: every update would fail, and with
+    it all its other changes. To a larger size the update has the claims grow.
     """
     running = team.running_store
     if running is None or running.type != team.store.type:
         return  # not known, or vcluster-store says so
-    # A finding for each. Sizes are compared as amounts; any change is refused, also a larger size.
+    # A finding for each. Sizes are compared as amounts.
     for key, default in _VOLUME_DEFAULTS.items():
         before = running.claim.get(key) or default
         after = team.store.claim.get(key) or default
-        is_size = key == "size"
-        if before == after or (is_size and _bytes(before) == _bytes(after)):
+        if before == after or (key == "size" and _is_enough(after, before)):
             continue
         no_class = "the cluster's default class"
         kept = before or '""'
-        fix: Fix = (f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}",)
-        if is_size and _is_larger(after, before):
-            fix = _grow_volume(team, running, before, after)
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
         keys = ["values", stores.CLAIM, key] if in_values else [key]
         yield subject.at(*keys).refuse(
             f"changes from {before or no_class} to {after or no_class}, and the volume is made"
             " already",
-            *fix,
+            f"write {kept}. Another volume {_NEEDS_ANOTHER_VCLUSTER}",
         )
 
 
-def _bytes(quantity: str) -> Decimal | str:
-    """The quantity as a number, or the text unchanged if it is not one: the chart reports that."""
+def _is_enough(size: str, before: str) -> bool:
+    """Whether both sizes are quantities, and the first is as large or larger."""
     try:
-        return parse_quantity(quantity)
-    except ValueError:
-        return quantity
-
-
-def _is_larger(after: str, before: str) -> bool:
-    """Whether both sizes are quantities, and the first is the larger one."""
-    size = _bytes(after)
-    size_before = _bytes(before)
-    if isinstance(size, str) or isinstance(size_before, str):
+        return parse_quantity(size) >= parse_quantity(before)
+    except ValueError:  # the chart reports that
         return False
-    return size > size_before
-
-
-def _grow_volume(team: TeamModel, running: ChartStore, before: str, after: str) -> Fix:
-    """How to have larger volumes: by the claims of the running store, because the release keeps the
-    size before.
-
-    `before` and `after` are quantities; the command asks for `after`.
-    """
-    claims = " ".join(running.claims(str(team.name)))
-    patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
-    return (
-        f"write {before}, and have the volume itself grow where its class can: ",
-        Command(f"kubectl -n {team.namespace} patch pvc {claims} -p '{patch}'"),
-    )
 
 
 @mandatory("vcluster-storage-class", "medium", each_vcluster)

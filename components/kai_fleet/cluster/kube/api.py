@@ -180,10 +180,10 @@ class Api:
         """Patch an object; `kind` is the media type of the patch. An apply creates it if absent."""
         self._ask("PATCH", path, query, body, kind)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, **query: str) -> bool:
         """Delete an object without waiting until it is gone. Returns whether it existed."""
         with suppress(AbsentError):
-            self._ask("DELETE", path, {})
+            self._ask("DELETE", path, query)
             return True
         return False
 

@@ -39,6 +39,7 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "shards apply": lambda: kai.set_fields(cluster(), json.loads(variable("KAI_OBJECTS"))),
     "shards remove": kai.remove_fields,
     "vcluster clean-up": vcluster.clean_up,
+    "vcluster grow": vcluster.grow,
     "vcluster wait": vcluster.wait,
 }
 

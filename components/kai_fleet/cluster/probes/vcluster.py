@@ -1,7 +1,8 @@
-"""`fleet-probe vcluster wait|clean-up`, for one vCluster.
+"""`fleet-probe vcluster grow|wait|clean-up`, for one vCluster.
 
-wait: print its server and its identity once its API answers. clean-up: delete what Helm leaves in
-its namespace when the release is uninstalled, without waiting.
+grow: larger volumes for its store, before the release. wait: print its server and its identity once
+its API answers. clean-up: delete what Helm leaves in its namespace when the release is uninstalled,
+without waiting.
 """
 
 import json
@@ -30,11 +31,13 @@ from kai_fleet.cluster.probes.wait import (
     until_ready,
     variable,
 )
+from kai_fleet.cluster.store_use import size_of
 from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 from kai_fleet.releases import ETCD_RESOURCES
 from kai_fleet.values import get
 from kai_fleet.wording import listed
+from kai_usage.quantities import parse_quantity
 from kai_usage.scheduling import claims_of
 
 _CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
@@ -45,6 +48,7 @@ _SECRET_SECONDS: Final = 60.0
 _HOST_SECONDS: Final = 60.0
 _VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
 _INSIDE_SECONDS: Final = 5.0  # of one request to the vCluster's API server
+_ORPHANED_SECONDS: Final = 60.0  # the garbage collector needs about one
 
 
 class _Result(TypedDict, total=False):
@@ -338,6 +342,65 @@ def _require_class(api: Api, class_name: str, claim: str, setting: str) -> None:
         f"StorageClass {class_name}, which claim {claim} names, is not there (there are:"
         f" {listed(classes) or 'none'}). Make it, as {setting} names it, and run the update again"
     )
+
+
+def grow() -> None:
+    """Have each claim of PODS_CLAIMS request at least PODS_SIZE, then their StatefulSet, too.
+
+    Kubernetes lets claims grow, but changes no volume template of a StatefulSet. One whose template
+    requests less is deleted without its pods: the release, which follows, creates it around them.
+    Claims that do not exist yet are left to it. After an interruption it goes on when it runs
+    again.
+
+    Raises:
+        NotReadyError: The host does not let a claim grow, and the StatefulSet is as it was; or that
+            does not go; or a variable is not set.
+        KubeError: The host does not answer, or does not let them be read.
+        One of MALFORMED: A claim or the StatefulSet is malformed.
+    """
+    api = cluster()
+    namespace = variable("PODS_NAMESPACE")
+    claims = variable("PODS_CLAIMS").split(",")
+    for name in claims:
+        _grow_claim(api, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+    workload = claims[0].removeprefix("data-").rpartition("-")[0]
+    path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/{workload}"
+    stateful_set = KubeObject(api.find(path) or {})
+    for item in stateful_set.spec.get("volumeClaimTemplates") or ():
+        template = KubeObject(item)
+        if template.name == "data" and _is_small(template):
+            api.delete(path, propagationPolicy="Orphan")
+            until_ready(
+                api,
+                f"the deletion of StatefulSet {workload} without its pods",
+                lambda: ["the garbage collector"] if api.find(path) else [],
+                _ORPHANED_SECONDS,
+                f"kubectl -n {namespace} get statefulset {workload} -o yaml",
+            )
+
+
+def _grow_claim(api: Api, path: str) -> None:
+    """Have a claim request PODS_SIZE; one that is absent, or requests as much, is left as it is.
+
+    Raises as `grow` does. The host refuses it if its StorageClass lets no volume grow.
+    """
+    claim = api.find(path)
+    if claim is None or not _is_small(KubeObject(claim)):
+        return
+    size = variable("PODS_SIZE")
+    try:
+        api.patch(path, {"spec": {"resources": {"requests": {"storage": size}}}})
+    except RefusedError as error:
+        raise NotReadyError(
+            f"the store of vCluster {variable('PODS_VCLUSTER')} does not grow to {size}:"
+            f" {complaint(error)}. Write the size before at vcluster.size, or have the StorageClass"
+            " allow it (allowVolumeExpansion: true)"
+        ) from None
+
+
+def _is_small(claim: KubeObject) -> bool:
+    """Whether a claim, or a template of claims, requests less than PODS_SIZE."""
+    return size_of(claim) < parse_quantity(variable("PODS_SIZE"))
 
 
 def clean_up() -> None:

@@ -62,6 +62,7 @@ def lines(found, part):
         ("pool: ml}", "pool: big}", "restarted", "ml: Release ml-release restarts its API, values"),
         ("v0.16.8}", "v0.16.8, gpuSharing: false}", "restarted", "restarts KAI"),
         ("gpu: {quota: 3}", "gpu: {quota: 2}", "changed", "Queue alpha gpu.quota 3 → 2"),
+        ("v0.36.1}", "v0.36.1, size: 20Gi}", "restarted", "volumeClaim.size unset → 20Gi"),
         ("beta:", "gamma:", "lost", "research: Queue beta goes: pods that name it are no longer"),
         ("beta:", "gamma:", "changed", "ValidatingAdmissionPolicy research-guard-policy changes"),
         ("gpus: 4", "gpus: 5", "changed", "ResourceQuota ml-gpus hard.[requests.nvidia.com/gpu] 4"),
@@ -81,7 +82,7 @@ def test_what_follows_from_an_edit(edited, old, new, part, says):
     [
         ("v0.36.1", "v0.34.7", "v0.36.1 → v0.34.7 is a downgrade"),
         ("v0.36.1}", "v0.36.1, kubernetesVersion: v1.35.0}", "write v1.36.0"),
-        ("v0.36.1}", "v0.36.1, size: 20Gi}", "kubectl -n team-ml patch pvc data-ml-0"),
+        ("v0.36.1}", "v0.36.1, size: 4Gi}", "change from 5Gi to 4Gi, and the volume is made"),
         (GOOD, CUT, "kai-fleet:removed: [research]"),
     ],
 )

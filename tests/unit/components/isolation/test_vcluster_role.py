@@ -160,3 +160,5 @@ def test_a_team_stack_holds_no_right_only_to_pass_it_on():
     for kind in ("roles", "rolebindings"):
         assert {verb for _, item, verb, _ in held if item == kind} == {"delete", *READ}
     assert {verb for _, item, verb, _ in held if item == "pods"} == {"delete", *READ}
+    claims = {verb for _, item, verb, _ in held if item == "persistentvolumeclaims"}
+    assert claims == {"delete", "patch", *READ}, "volumes grow, and none is made"

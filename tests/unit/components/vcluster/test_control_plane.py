@@ -3,6 +3,7 @@
 import copy
 import json
 
+import pulumi
 import pytest
 
 from kai_fleet.isolation import rights
@@ -249,34 +250,35 @@ def test_what_means_the_same_volume_is_no_change(own, runs):
 
 
 @pytest.mark.parametrize(
-    ("own", "of_all", "key"),
+    ("own", "runs"), [({"size": "20Gi"}, {}), ({**ETCD, "size": "20Gi"}, ETCD)]
+)
+def test_a_volume_may_be_larger(own, runs):
+    assert reported(own, runs) == {}
+
+
+def command(size, **args):
+    """The command in front of a vCluster's release; `size` makes the argument."""
+    single = {key: value for key, value in VCLUSTER.items() if key not in ("size", "store")}
+    single |= {"availability": "single", "replicas": 1, **args}
+    created = declared(lambda: VirtualCluster("ml", {**single, **size()}))
+    return created["Command ml-pods"].inputs
+
+
+@pytest.mark.parametrize(
+    ("store", "claims"),
     [
-        ({"size": "20Gi"}, {}, "size"),
-        ({"values": nested(CLAIM, {"size": "20Gi"})}, {}, f"values.{CLAIM}.size"),
-        ({}, {"size": "20Gi"}, "kai-fleet:vcluster.size"),
+        ({}, "data-ml-0"),
+        ({"type": "etcd", "replicas": 3}, "data-ml-etcd-0,data-ml-etcd-1,data-ml-etcd-2"),
     ],
 )
-def test_a_larger_volume_is_refused_with_the_way_to_grow(own, of_all, key):
-    message = reported(own, {}, vcluster=of_all)[key]
-    assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in message
-    command = message.split("`")[1]
-    assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")
-    patch = json.loads(command.split("'")[1])
-    assert patch == {"spec": {"resources": {"requests": {"storage": "20Gi"}}}}
-
-
-def test_the_volumes_of_etcds_grow_by_their_claims():
-    message = reported({**ETCD, "size": "20Gi"}, ETCD)["size"]
-    assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
-
-
-def test_the_volumes_of_all_control_planes_with_an_etcd_inside_grow():
-    runs = {"licensed": True, "replicas": 3, "store": {"type": "embeddedEtcd"}}
-    message = reported({**runs, "size": "20Gi"}, runs)["size"]
-    assert "kubectl -n team-ml patch pvc data-ml-0 data-ml-1 data-ml-2 -p" in message
-    # Claims that are there: the number of control planes may change.
-    message = reported({**runs, "replicas": 1, "size": "20Gi"}, runs)["size"]
-    assert "kubectl -n team-ml patch pvc data-ml-0 data-ml-1 data-ml-2 -p" in message
+def test_a_size_that_is_written_is_that_of_each_claim_before_the_release(store, claims):
+    for as_input in (str, pulumi.Output.from_input):
+        inputs = command(lambda made=as_input: {"size": made("8Gi")}, store=store)
+        assert inputs["create"].endswith("fleet-probe vcluster grow")
+        assert inputs["environment"]["PODS_SIZE"] == "8Gi"
+        assert inputs["environment"]["PODS_CLAIMS"] == claims
+    without = command(dict, store=store)
+    assert "create" not in without and "PODS_SIZE" not in without["environment"]
 
 
 def test_another_class_needs_another_vcluster_and_no_volume_shrinks():
