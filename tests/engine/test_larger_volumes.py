@@ -1,4 +1,7 @@
-"""A larger size in the stack file: the volumes of a vCluster's store grow, and its pods stay."""
+"""A larger size in the stack file: the volumes of a vCluster's store grow, and its pods stay.
+
+Its control planes have a PriorityClass, which the guard of pods admits for them.
+"""
 
 import pytest
 from kubernetes import client
@@ -8,6 +11,7 @@ from tests.engine.product import Product, project
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 CLASS = "sandbox"
+PRIORITY_CLASS = {"metadata": {"name": "control-planes"}, "value": 1000}
 NAMES = {"dev": "dev-etcd", "ml": "ml"}  # by team: the StatefulSet of its store
 CLAIMS = {
     "dev": {f"data-dev-etcd-{number}" for number in range(3)},
@@ -21,7 +25,7 @@ def two_teams(config):
     config.pop("kai-fleet:teamStacks")
     teams["ml"]["scheduler"] = {"mode": "default"}
     del teams["ml"]["queues"]
-    config["kai-fleet:vcluster"]["size"] = "1Gi"
+    config["kai-fleet:vcluster"] |= {"size": "1Gi", "priorityClassName": "control-planes"}
     teams["dev"]["vcluster"] = {"store": {"type": "etcd", "replicas": 3}}
 
 
@@ -51,6 +55,20 @@ class Stores:
         pods = self.core.list_namespaced_pod("team-dev", label_selector="app=vcluster-etcd").items
         return {pod.metadata.uid: pod.metadata.owner_references[0].uid for pod in pods}
 
+    def priorities(self, team):
+        """Those of the pods of the control plane and of its etcd."""
+        labels = f"app in (vcluster,vcluster-etcd),release={team}"
+        pods = self.core.list_namespaced_pod(f"team-{team}", label_selector=labels).items
+        return [pod.spec.priority for pod in pods]
+
+
+@pytest.fixture
+def priority_class(host):
+    api = client.SchedulingV1Api(host)
+    api.create_priority_class(PRIORITY_CLASS)
+    yield
+    api.delete_priority_class("control-planes")
+
 
 @pytest.fixture
 def may_expand(host):
@@ -64,7 +82,9 @@ def may_expand(host):
     allow(None)
 
 
-def test_a_larger_size_grows_the_volumes_of_a_store(sandbox, host, may_expand, tmp_path):
+def test_a_larger_size_grows_the_volumes_of_a_store(
+    sandbox, host, may_expand, priority_class, tmp_path
+):
     product = Product.of("sandbox", sandbox, project(tmp_path / "project"))
     product.edit(two_teams)
     product.up()
@@ -72,6 +92,8 @@ def test_a_larger_size_grows_the_volumes_of_a_store(sandbox, host, may_expand, t
     before = {team: stores.stateful_set(team).metadata.uid for team in NAMES}
     etcds = stores.etcds()
     assert len(etcds) == 3
+    assert stores.priorities("ml") == [1000]
+    assert stores.priorities("dev") == [1000] * 4
     product.edit(larger)
 
     with pytest.raises(Exception, match="does not grow to 2Gi") as refused:
