@@ -70,9 +70,9 @@ def first(product):
     return product.up()
 
 
-def switched(product, version):
+def switched(product, version, **more):
     def edit(config):
-        config["kai-fleet:teams"]["mover"]["scheduler"]["version"] = version
+        config["kai-fleet:teams"]["mover"]["scheduler"].update(version=version, **more)
 
     product.edit(edit)
     return product.up()
@@ -152,7 +152,7 @@ def test_a_newer_version_is_an_upgrade_in_place(first, product):
 
 def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product):
     before, neighbour = uids(inside(first)), revisions(inside(first, "neighbour"))
-    run = switched(product, OTHER)
+    run = switched(product, OTHER, verify=True)
     only_mover(run)
     assert f"→ {OTHER}: helm cannot downgrade" in run.printed
     cleaned = at(run, "delete-replaced", "Command mover-kai-clean-up")
@@ -166,6 +166,22 @@ def test_a_downgrade_replaces_the_release_after_its_clean_up(first, product):
     )
     assert uids(inside(run)) == before
     assert revisions(inside(run, "neighbour")) == neighbour
+    assert f"KAI {OTHER} with a gang of pods is ready" in run.printed
+    assert "no share of a GPU is verified" not in run.printed, "two GPUs are free"
+    assert placed(inside(run)) == []
+
+
+def placed(cluster) -> list[str]:
+    """What is left of the pods that a wait places."""
+    groups = client.CustomObjectsApi(cluster).list_namespaced_custom_object(
+        "scheduling.run.ai", "v2alpha2", "default", "podgroups"
+    )
+    pods = client.CoreV1Api(cluster).list_namespaced_pod("default").items
+    return [pod.metadata.name for pod in pods] + [
+        group["metadata"]["name"]
+        for group in groups["items"]
+        if group["metadata"]["name"].startswith("kai-fleet")
+    ]
 
 
 def replaced(run: Run) -> set[str]:

@@ -91,6 +91,11 @@ class KaiArgs(TypedDict):
     """What others own, used and not declared: `namespace`, `clusterPolicyCrd`, `priorityClasses`.
     Default: none.
     """
+    verify: NotRequired[bool]
+    """Whether the wait after a change places a gang of two pods and one with a share of a GPU, and
+    removes them: a KAI may be Ready and schedule no gangs. Nothing is placed before there are
+    queues, and no share where no GPU is free. Default: false.
+    """
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until KAI is ready. Default: 300."""
     probe_environment: NotRequired[Input[Mapping[str, Input[str]]]]

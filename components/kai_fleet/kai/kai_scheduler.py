@@ -228,21 +228,20 @@ class KaiScheduler(ComponentResource):
         environment: Environment,
         opts: ResourceOptions,
         *,
-        create: str | None = None,
-        update: str | None = None,
+        run: str | None = None,
         delete: str | None = None,
         rerun: Sequence[str] = (),
     ) -> Command:
         """Declare a command that runs these probes on KAI's cluster.
 
-        `environment` has the variables beside those by which they reach it. `create`, `update` and
-        `delete` name the probe of that step, as in `kai wait`; None: none. The command is replaced
-        with the release, and if `rerun` changes.
+        `environment` has the variables beside those by which they reach it. `run`, of creation and
+        update, and `delete` name the probe of that step, as in `kai wait`; None: none. The command
+        is replaced with the release, and if `rerun` changes.
         """
         return Command(
             name,
-            create=create and probes.command(create),
-            update=update and probes.command(update),
+            create=run and probes.command(run),
+            update=run and probes.command(run),
             delete=delete and probes.command(delete),
             environment=_joined_environment(self._environment, environment),
             triggers=[helm.id, *rerun],
@@ -264,7 +263,8 @@ class KaiScheduler(ComponentResource):
 
         A finished release is not a ready KAI (K16): its operator creates the other parts, and the
         queue webhook refuses every Queue until they run. The wait runs again with another version,
-        chart or timeout, with a replaced release, and with one that was uninstalled by hand.
+        chart, timeout or `verify`, with a replaced release, and with one that was uninstalled by
+        hand.
         """
         environment: Environment = {
             "KAI_VERSION": self._kai.version,
@@ -273,14 +273,16 @@ class KaiScheduler(ComponentResource):
             "KAI_CONDITIONS": ",".join(self._kai.ready_conditions),
             "KAI_TIMEOUT": str(self._timeout_seconds),
         }
+        if self._args.get("verify"):
+            shared = self._args.get("gpu_sharing", True)
+            environment = {**environment, "KAI_VERIFY": "share" if shared else "gang"}
         number = deployed.read().next_wait_number(KAI_SCHEDULER, self._prefix)
         return self._probe(
             f"{self._prefix}-ready",
             helm,
             environment,
             step,
-            create="kai wait",
-            update="kai wait",
+            run="kai wait",
             rerun=[str(number)] if number else [],
         )
 
@@ -305,8 +307,7 @@ class KaiScheduler(ComponentResource):
             helm,
             environment,
             opts,
-            create="shards apply",
-            update="shards apply",
+            run="shards apply",
             delete="shards remove",
         )
 

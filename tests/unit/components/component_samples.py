@@ -103,6 +103,7 @@ KAI: dict[str, Any] = {
         "prometheus": "http://prometheus.monitoring:9090",
     },
     "topologies": {"racks": ["cloud.example/rack", "kubernetes.io/hostname"]},
+    "verify": True,
     "ready_timeout": 100,
     "probe_environment": {"PROBE_CONTEXT": "lab", "PROBE_SECRET": "team-ml/vc-ml"},
     "kubeconfig": KUBECONFIG,

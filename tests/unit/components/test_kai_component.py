@@ -97,3 +97,19 @@ def test_a_release_that_was_uninstalled_by_hand_is_waited_for_again():
 def test_no_tenant_keeps_a_removal_waiting_for_its_namespace():
     inside = requests({"version": "v0.16.8", **INSIDE})["ml-kai-namespace"]
     assert inside.customTimeouts.delete == "2m"
+
+
+@pytest.mark.parametrize(
+    ("more", "verified"),
+    [
+        ({}, None),
+        ({"verify": False}, None),
+        ({"verify": True}, "share"),
+        ({"verify": True, "gpu_sharing": False}, "gang"),
+    ],
+)
+def test_the_wait_places_pods_where_it_is_asked_for(more, verified):
+    """Without it the variable is absent, so that no wait of an older state runs again."""
+    wait = requests({"version": "v0.16.8", **more})["ml-kai-ready"]
+    environment = dict(wait.object["environment"])
+    assert environment.get("KAI_VERIFY") == verified

@@ -114,6 +114,14 @@ def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
     assert [name for kind, name in host if kind == "Queues"] == ["host-queues"]
 
 
+def test_a_key_has_the_wait_for_kai_place_a_gang():
+    scheduler = {**ML["scheduler"], "verify": True, "gpuSharing": False}
+    inside = declared(teams={"ml": {**ML, "scheduler": scheduler}})
+    on_host = declared(**{**HOST, "kai": {**HOST["kai"], "verify": True}})
+    waits = inside[("Command", "ml-kai-ready")], on_host[("Command", "host-kai-ready")]
+    assert [wait.inputs["environment"]["KAI_VERIFY"] for wait in waits] == ["gang", "share"]
+
+
 def test_a_queue_of_the_host_fails_the_team_that_uses_it_and_nobody_else(host):
     checks = {name: item for (kind, name), item in host.items() if kind == "QueueCheck"}
     assert checks.keys() == {"nlp-queue", "host-queues-unused"}

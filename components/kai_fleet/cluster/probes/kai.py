@@ -1,13 +1,17 @@
 """`fleet-probe kai wait|clean-up` and `fleet-probe shards apply|remove`, for one KAI release.
 
-wait: until all deployments of that version are rolled out, its objects are Ready, and a Queue is
-accepted. clean-up: delete what would be in the way after that version is uninstalled. shards: set
-the fields in KAI_OBJECTS of KAI's SchedulingShards and Config, or drop them.
+wait: until all deployments of that version are rolled out, its objects are Ready, a Queue is
+accepted and, if asked for, a gang of pods is placed. clean-up: delete what would be in the way
+after that version is uninstalled. shards: set the fields in KAI_OBJECTS of KAI's SchedulingShards
+and Config, or drop them.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import yaml
 
 from kai_fleet.cluster import queues
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
@@ -18,12 +22,15 @@ from kai_fleet.cluster.probes.wait import (
     client_for_removal,
     cluster,
     require_release,
+    say,
     until_ready,
     variable,
 )
 from kai_fleet.releases import kai
 from kai_fleet.values import get
+from kai_usage.cluster_usage import count
 from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.scheduling import meaning_of_messages
 
 MANAGER: Final = "kai-fleet-shards"
 _SECONDS_A_KIND: Final = 60.0  # for all requests about the objects of one kind
@@ -58,10 +65,10 @@ def wait() -> None:
 
     KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready.
 
-    KAI_CHART is compared without regard to a `v`. Raises UnusableKubeconfigError,
-    UnknownVersionError, one of MALFORMED, and NotReadyError if the chart in KAI_CHART is for
-    another version, if KAI_TIMEOUT seconds are over, if KAI or a ConfigMap of its pods is gone, if
-    a variable is not set, or as `cluster` does.
+    KAI_CHART is compared without regard to a `v`. With KAI_VERIFY pods are placed, as `_verify`
+    says. Raises UnusableKubeconfigError, UnknownVersionError, one of MALFORMED, and NotReadyError
+    if the chart in KAI_CHART is for another version, if KAI_TIMEOUT seconds are over, if KAI or a
+    ConfigMap of its pods is gone, if a variable is not set, or as `cluster` and `_verify` do.
     """
     version = variable("KAI_VERSION")
     chart = os.environ.get("KAI_CHART")
@@ -98,6 +105,57 @@ def wait() -> None:
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
         why,
     )
+    if "KAI_VERIFY" in os.environ:
+        _verify(api)
+
+
+def _verify(api: Api) -> None:
+    """Place the pods of verification.yaml, wait until each has a node, and remove them.
+
+    A KAI may be Ready and schedule no gangs. Nothing is placed without queues of this program in
+    the default shard, and no share of a GPU if KAI_VERIFY is `gang` or no GPU is free: KAI could
+    evict a pod for it. Raises NotReadyError after two minutes, KubeError.
+    """
+    shard = "labelSelector=!kai.scheduler/node-pool"
+    nodes = [node for node in api.list(f"/api/v1/nodes?{shard}") if KubeObject(node).takes_pods]
+    found = api.list(f"{queues.PATH}?{shard},{queues.TREE}")
+    usage = count({"nodes": nodes, "pods": api.list("/api/v1/pods"), "queues": found})
+    leaves = [queue.name for queue in usage.queues.values() if not queue.children]
+    if not leaves:
+        return
+    text = Path(__file__).with_name("verification.yaml").read_text()
+    # Any pod of KAI has an image that is there, and tolerations: Kubernetes adds two.
+    objects = yaml.safe_load(text.format(queue=leaves[0], kai=api.list(_PODS)[0]["spec"]))
+    if variable("KAI_VERIFY") == "gang" or not any(node.free for node in usage.nodes.values()):
+        say("warning: no share of a GPU is verified: GPU sharing is off, or no GPU is free")
+        objects.popitem()
+    try:
+        for path, body in objects.items():
+            api.delete(path)  # what a run left that was killed
+            api.patch(path, body, APPLY_PATCH, fieldManager="kai-fleet-verify")
+        until_ready(
+            api,
+            f"KAI {variable('KAI_VERSION')} with a gang of pods",
+            lambda: _unplaced(api, objects),
+            120.0,
+            f"kubectl -n {KAI_NAMESPACE} get pods; or write the version before at"
+            f" {_keys().values.removesuffix('values')}version, or verify: false beside it",
+        )
+    finally:
+        for path in objects:
+            api.delete(path)
+
+
+def _unplaced(api: Api, paths: Iterable[str]) -> list[str]:
+    """A phrase for the first pod that has no node, though there may be room. Raises KubeError."""
+    for path in paths:
+        pod = KubeObject(api.get(path))
+        known = meaning_of_messages([pod.unscheduled], "operator")
+        if known and known.row.name in ("no-room", "too-many-pods", "queue-full"):
+            say(f"warning: no room for pod {pod.name}, and none is waited for: {pod.unscheduled}")
+        elif "nodeName" not in pod.spec and "minMember" not in pod.spec:
+            return [f"a node for pod {pod.name}: {pod.unscheduled or 'KAI says nothing about it'}"]
+    return []
 
 
 def _names(variable: str) -> list[str]:

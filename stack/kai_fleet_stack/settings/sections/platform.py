@@ -220,6 +220,7 @@ class KaiRelease(Strict):
     or false: pods get whole GPUs.
     """
     untested: bool = False
+    verify: bool = False
     chart: OtherChart = None
     values: Values = NO_KEYS
 
