@@ -87,6 +87,9 @@ def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, 
         step = steps[0]
         keys = ("config", *step["key"].split("."))
         file.write_text(with_value(file.read_text(), keys, step["after"], file.name))
+        if "verify" in step:
+            keys = ("config", *step["verify"].removesuffix(": true").split("."))
+            file.write_text(with_value(file.read_text(), keys, True, file.name))
         _, *words = step["command"].removesuffix(f" --stack {STACK}").split()
         fleet(*words, *(["--yes"] if words[0] == "team" else []))
         taken.append((step["part"], step["team"], step["after"]))

@@ -74,6 +74,10 @@ def test_the_steps_can_be_taken_one_after_another_until_nothing_is_left(lab):
         assert upgrade(lab) == first[number:], "a step that is taken is none any more"
         keys = ("config", *step["key"].split("."))
         file.write_text(with_value(file.read_text(), keys, step["after"], file.name))
+        if step["part"] == "KAI":
+            assert step["verify"] == "kai-fleet:teams.ml.scheduler.verify: true"
+            keys = ("config", *step["verify"].removesuffix(": true").split("."))
+            file.write_text(with_value(file.read_text(), keys, True, file.name))
         assert offline.plan_settings(parse(file.read_text(), file.name)).ok
     ran = lab.run("upgrade", "--stack", "lab")
     assert (ran.code, ran.out) == (0, "stack lab: nothing to do\n")
@@ -143,4 +147,5 @@ def test_what_cannot_be_is_refused_in_the_words_of_the_rules(lab, options, texts
 def test_a_team_with_a_stack_of_its_own_edits_that_file(with_own):
     ran = with_own.run("upgrade", "--stack", "lab-vision", "--kai", "v0.16.8")
     assert "write kai-fleet:team.scheduler.version: v0.16.8" in ran.out
+    assert "write kai-fleet:team.scheduler.verify: true" in ran.out
     assert "fleet team switch vision v0.16.8 --stack lab-vision" in ran.out
