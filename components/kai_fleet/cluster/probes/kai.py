@@ -63,12 +63,10 @@ class _Keys(NamedTuple):
 def wait() -> None:
     """Wait until KAI is ready: a pod with a GPU fraction created earlier would stay Pending.
 
-    KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready.
-
-    KAI_CHART is compared without regard to a `v`. With KAI_VERIFY pods are placed, as `_verify`
-    says. Raises UnusableKubeconfigError, UnknownVersionError, one of MALFORMED, and NotReadyError
-    if the chart in KAI_CHART is for another version, if KAI_TIMEOUT seconds are over, if KAI or a
-    ConfigMap of its pods is gone, if a variable is not set, or as `cluster` and `_verify` do.
+    KAI_VERSION, KAI_DEPLOYMENTS and KAI_CONDITIONS say what has to be ready. KAI_VERIFY has
+    `_verify` called after that. Raises UnusableKubeconfigError, UnknownVersionError, one of
+    MALFORMED, and NotReadyError if KAI_CHART, without regard to a `v`, is of another version, KAI
+    or a ConfigMap of its pods is gone, KAI_TIMEOUT seconds are over, or as `cluster`, `_verify`.
     """
     version = variable("KAI_VERSION")
     chart = os.environ.get("KAI_CHART")
@@ -114,7 +112,8 @@ def _verify(api: Api) -> None:
 
     A KAI may be Ready and schedule no gangs. Nothing is placed without queues of this program in
     the default shard, and no share of a GPU if KAI_VERIFY is `gang` or no GPU is free: KAI could
-    evict a pod for it. Raises NotReadyError after two minutes, KubeError.
+    evict a pod for it. Raises NotReadyError after two minutes or if a variable is not set;
+    KubeError.
     """
     shard = "labelSelector=!kai.scheduler/node-pool"
     nodes = [node for node in api.list(f"/api/v1/nodes?{shard}") if KubeObject(node).takes_pods]
