@@ -107,6 +107,8 @@ def test_a_gang_and_a_share_are_placed_and_nothing_is_left(cluster, capsys):
     kai.wait()
     assert [*cluster.placed] == [GROUP, GANG, f"{PODS}/kai-fleet-gang-2", SHARE]
     assert cluster.objects == {}
+    for path, body in cluster.placed.items():
+        assert body["metadata"]["name"] == path.rpartition("/")[2]
     assert cluster.placed[GROUP]["spec"] == {"minMember": 2, "queue": "train"}
     for path in (GANG, SHARE):
         pod = cluster.placed[path]
