@@ -122,9 +122,14 @@ def _verify(api: Api) -> None:
     leaves = [queue.name for queue in usage.queues.values() if not queue.children]
     if not leaves:
         return
-    text = Path(__file__).with_name("verification.yaml").read_text()
-    # Any pod of KAI has an image that is there, and tolerations: Kubernetes adds two.
-    objects = yaml.safe_load(text.format(queue=leaves[0], kai=api.list(_PODS)[0]["spec"]))
+    objects = yaml.safe_load(Path(__file__).with_name("verification.yaml").read_text())
+    group, pod, *_ = objects.values()  # the other pods have the same labels and spec as the first
+    group["spec"]["queue"] = leaves[0]
+    pod["metadata"]["labels"]["kai.scheduler/queue"] = leaves[0]
+    # Any pod of KAI has an image that is there, and tolerations.
+    of_kai = api.list(_PODS)[0]["spec"]
+    pod["spec"]["tolerations"] = of_kai["tolerations"]
+    pod["spec"]["containers"][0]["image"] = of_kai["containers"][0]["image"]
     if variable("KAI_VERIFY") == "gang" or not any(node.free for node in usage.nodes.values()):
         say("warning: no share of a GPU is verified: GPU sharing is off, or no GPU is free")
         objects.popitem()
