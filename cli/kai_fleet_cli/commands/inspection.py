@@ -65,7 +65,7 @@ def plan(
         case "markdown":
             sys.stdout.write(as_markdown.plan_page(planned))
         case "text":
-            as_text.show_plan(planned, Console())
+            as_text.show_plan(planned)
     raise typer.Exit(planned.exit_code)
 
 
@@ -89,7 +89,7 @@ def diff(
         case "markdown":
             sys.stdout.write(as_markdown.diff_page(comparison))
         case "text":
-            as_text.show_diff(comparison, Console())
+            as_text.show_diff(comparison)
     raise typer.Exit(comparison.exit_code)
 
 
@@ -170,7 +170,7 @@ def doctor(
     if as_json:
         print_json(diagnosis.record())
     else:
-        show(diagnosis, Console())
+        show(diagnosis)
     raise typer.Exit(diagnosis.exit_code)
 
 

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from kai_fleet.backup.arguments import BACKUP, VERIFY
 from kai_fleet.names import FLEET
@@ -218,6 +217,6 @@ def teams(stack: options.StackFile = "sandbox", as_json: options.AsJson = False)
     if as_json:
         options.print_json({"teams": records, "notes": notes})
         return
-    print_table(Console(), columns, rows)
+    print_table(columns, rows)
     for note in notes:
         result(f"- {note}")

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import StackFile, Sure
@@ -25,8 +24,6 @@ from kai_fleet_policies.finding import report as finding_report
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import preview_command, update_command
-
-out: Final = Console()  # rich leaves colours out for a pipe and for NO_COLOR
 
 Refresh = Annotated[
     bool,
@@ -68,8 +65,8 @@ def up(
     for state in states_before:
         refilled = lost_vclusters.refilled_contents(state, ran.steps)
         summary["lost"][:0] = lost_vclusters.summary_lines(refilled, advice="")
-    as_text.show_summary(summary, out)
-    report.show_teams(stack, ran, environment.standins, out, compared=refresh)
+    as_text.show_summary(summary)
+    report.show_teams(stack, ran, environment.standins, compared=refresh)
 
 
 def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:
@@ -97,7 +94,7 @@ def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) ->
         Others as `offline.plan`.
     """
     if not state.resources:
-        print_missing_prerequisites(stack, out)
+        print_missing_prerequisites(stack)
         return list(agreed)
     if unread := reading.esc_finding(reading.path_of(stack)):
         terminal.say(f"what this update loses may not be known: {unread}")
@@ -157,7 +154,7 @@ def without_undecided(
             teams that are asked for another loss.
     """
     undecided = [item for item in vclusters if not {stack, item.team} & set(decided)]
-    as_text.show_summary({"lost": undecided}, out)
+    as_text.show_summary({"lost": undecided})
     for item in undecided:
         command = f"{FLEET} up --stack {stack} --yes {item.team}"
         terminal.say(
@@ -196,7 +193,7 @@ def confirm(
     needed = [stack] if HOST in losers else losers
     to_ask = [name for name in needed if not {stack, name} & set(agreed)]
     if to_ask:
-        as_text.show_summary({"lost": with_live_counts(stack, items, out)}, out)
+        as_text.show_summary({"lost": with_live_counts(stack, items)})
         if not terminal.can_ask():
             raise UserError(
                 "this would be lost, and there is no terminal to ask at; put it back, or run:"
@@ -215,10 +212,10 @@ def preview(
 ) -> None:
     """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     opened = workspace.open_stack(stack, for_stack(stack).variables)
-    ran = runs.preview(opened, lambda: print_missing_prerequisites(stack, out), details=details)
+    ran = runs.preview(opened, lambda: print_missing_prerequisites(stack), details=details)
     summary = summary_of_steps(ran.steps)
-    summary["lost"] = with_live_counts(stack, summary["lost"], out)
-    as_text.show_summary(summary, out)
+    summary["lost"] = with_live_counts(stack, summary["lost"])
+    as_text.show_summary(summary)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")
     elif not details:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich import box
@@ -23,7 +23,7 @@ from kai_fleet_cli.errors import UserError
 _PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 
 
-def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
+def _print_line(console: Console, parts: Iterable[str | tuple[str, str]]) -> None:
     """Print the parts as one text, without control characters. A part may be (text, rich's style).
 
     Line breaks and tabs in it stay; a text is never read as rich's markup.
@@ -40,12 +40,15 @@ def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
 
 def say(text: str) -> None:
     """Print a line of progress on stderr, without control characters."""
-    print_line(Console(stderr=True), text)
+    _print_line(Console(stderr=True), [text])
 
 
-def result(text: str) -> None:
-    """Print a line of a command's result on stdout, without control characters."""
-    print_line(Console(), text)
+def result(*parts: str | tuple[str, str]) -> None:
+    """Print a line of a command's result on stdout, without control characters.
+
+    The parts are one text, without line breaks between them. A part may be (text, rich's style).
+    """
+    _print_line(Console(), parts)
 
 
 def pulumi_first(text: str) -> str:
@@ -61,13 +64,14 @@ def pulumi_first(text: str) -> str:
     )
 
 
-def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows below headings, without control characters. Each row has a cell for each heading:
     raises ValueError for another number of cells.
 
-    No cell is broken, so a table may be wider than the console. Only cells of the last column may
+    No cell is broken, so a table may be wider than the terminal. Only cells of the last column may
     take several lines, broken between words.
     """
+    console = Console()
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     columns = list(zip(headings, *rows, strict=True))
     table_width = 0

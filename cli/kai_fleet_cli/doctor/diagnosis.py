@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, TypedDict
 
-from rich.console import Console
-
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
 from kai_fleet.wording import listed, number_with_noun
 from kai_fleet_cli.diff.changes import UPGRADES_DRIVERS, SummaryLine
-from kai_fleet_cli.display.terminal import print_line, pulumi_first
+from kai_fleet_cli.display.terminal import pulumi_first, result
 from kai_fleet_cli.doctor.checks import RESOURCES_BEFORE_UPDATE, examine
 from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, UnreadError
@@ -149,23 +147,23 @@ def _unread_clusters(snapshot: Snapshot) -> list[str]:
     return names
 
 
-def show(diagnosis: Diagnosis, console: Console) -> None:
+def show(diagnosis: Diagnosis) -> None:
     """Print each cause with its fix, what is broken first, and a summary with what is well.
 
     Then the command that shows other differences, and how to get `pulumi` if it is not on the PATH;
     not if the host did not answer.
     """
-    _print_causes(diagnosis.findings, console)
-    print_line(console, _summary(diagnosis))
+    _print_causes(diagnosis.findings)
+    result(_summary(diagnosis))
     if diagnosis.blind:
         return
     refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
-    print_line(console, f"other differences from what is declared: `{refresh}`")
+    result(f"other differences from what is declared: `{refresh}`")
     if first := pulumi_first(refresh):
-        print_line(console, first)
+        result(first)
 
 
-def print_missing_prerequisites(stack: str, console: Console) -> None:
+def print_missing_prerequisites(stack: str) -> None:
     """Print what the host lacks before an update, nothing if it lacks nothing.
 
     If it cannot be read, print why in one line; so too for a team's own stack whose platform has no
@@ -175,14 +173,12 @@ def print_missing_prerequisites(stack: str, console: Console) -> None:
         if is_elsewhere(platform_of(reading.read(reading.path_of(stack)))):
             raise UserError("the file of its platform's stack is not in this folder")
         snapshot = read_clusters(source_of_stack(stack), RESOURCES_BEFORE_UPDATE)
-        _print_causes(examine(snapshot), console)
+        _print_causes(examine(snapshot))
     except (UserError, UnreachableError) as error:
-        print_line(console, f"the host cluster is not looked at: {error}")
+        result(f"the host cluster is not looked at: {error}")
 
 
-def with_live_counts(
-    stack: str, losses: Sequence[SummaryLine], console: Console
-) -> list[SummaryLine]:
+def with_live_counts(stack: str, losses: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Return the losses, each with what runs there now appended to its words, by `_live_counts`.
 
     If the clusters cannot be read print why in one line, and return the losses as they are. Reads
@@ -196,7 +192,7 @@ def with_live_counts(
         source = replace(source_of_stack(stack), team=None if other_teams else team)
         snapshot = read_clusters(source)
     except (UnreachableError, UserError) as why:
-        print_line(console, f"pods and volumes in what is lost are not counted: {why}")
+        result(f"pods and volumes in what is lost are not counted: {why}")
         return list(losses)
     return [replace(item, words=item.words + _live_counts(snapshot, item)) for item in losses]
 
@@ -266,17 +262,17 @@ def _pods_and_volumes(host: Cluster, namespace: str) -> str:
     return f"; {pod_count} and {volume_count} {listed(volumes, 'and')}".rstrip()
 
 
-def _print_causes(findings: Iterable[Finding], console: Console) -> None:
+def _print_causes(findings: Iterable[Finding]) -> None:
     """Print all findings but those of level `ok`, in the order of WORDS, and an empty line."""
     causes = [finding for finding in findings if finding.level is not Level.OK]
     for finding in sorted(causes, key=lambda finding: [*WORDS].index(finding.level)):
         word = (WORDS[finding.level], _STYLES[finding.level])
-        print_line(console, word, f" {finding.path}: {finding.subject}")
-        print_line(console, f"    {finding.cause}")
+        result(word, f" {finding.path}: {finding.subject}")
+        result(f"    {finding.cause}")
         if finding.fix:
-            print_line(console, f"  → {finding.fix}")
+            result(f"  → {finding.fix}")
     if causes:
-        console.print()
+        result("")
 
 
 def _summary(diagnosis: Diagnosis) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from pulumi import automation
-from rich.console import Console
 
 from kai_fleet.marks import SECRET_MARK
 from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import number_with_noun
-from kai_fleet_cli.display.terminal import print_line, print_table, pulumi_first
+from kai_fleet_cli.display.terminal import print_table, pulumi_first, result
 from kai_fleet_cli.recovery.state import Resource, of_step
 from kai_fleet_stack.project import preview_command
 
@@ -159,7 +158,6 @@ def show_teams(
     name: str,
     report: Report,
     standins: Sequence[str],
-    console: Console,
     *,
     compared: bool,
 ) -> None:
@@ -170,25 +168,23 @@ def show_teams(
         name: The stack.
         report: The report of the update's last run.
         standins: Names of what the sandbox simulates; empty for a stack on your cluster.
-        console: Where to print.
         compared: The update refreshed the state from the clusters first.
 
     Raises:
         KeyError: A team in the outputs lacks a field that is always there.
     """
     teams: Mapping[str, TeamOutput] = report.outputs.get("teams", {})
-    print_line(console, f"Stack {name}")
+    result(f"Stack {name}")
     rows = [_cells(team, about) for team, about in teams.items()]
-    print_table(console, _HEADINGS, rows)
+    print_table(_HEADINGS, rows)
     if not report.began:
-        _show_unchanged(name, report, console, compared=compared)
+        _show_unchanged(name, report, compared=compared)
     if standins:
-        print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
+        result(f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
     team = _first_new_team(report, teams)
     if team is None:
         return
-    print_line(
-        console,
+    result(
         f"Next:\n{_SANDBOX_TOOLS if standins else ''}"
         f"  {FLEET} team kubeconfig {team} --stack {name} --output {team}.kubeconfig\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get nodes\n"
@@ -215,7 +211,6 @@ def _first_new_team(report: Report, teams: Mapping[str, TeamOutput]) -> str | No
 def _show_unchanged(
     name: str,
     report: Report,
-    console: Console,
     *,
     compared: bool,
 ) -> None:
@@ -223,12 +218,12 @@ def _show_unchanged(
     unchanged = sum(step.op == "same" for step in report.steps)
     as_declared = f"Nothing changed: {number_with_noun(unchanged, 'resource', 'is')} as declared"
     if compared:
-        print_line(console, f"{as_declared}.")
+        result(f"{as_declared}.")
         return
     comparison = compare_command(name)
-    print_line(console, f"{as_declared} since the last update. {comparison}")
+    result(f"{as_declared} since the last update. {comparison}")
     if first := pulumi_first(comparison):
-        print_line(console, first)
+        result(first)
 
 
 def _cells(team: str, about: TeamOutput) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
 from rich.prompt import Confirm
 
 from kai_fleet.names import FLEET
@@ -396,19 +395,18 @@ def _judge(change: Change) -> None:
     stack = change.file.stack
     verdict = validation.validate(raw, facts_of=facts_of, stack=stack)
     if verdict.refused:
-        as_text.show_problems(verdict.refused, Console())
+        as_text.show_problems(verdict.refused)
         raise UserError("the rules refuse this; nothing is written")
     before = validation.validate(change.file.raw, facts_of=facts_of, stack=stack).problems
     new = [problem for problem in verdict.problems if problem not in before]
-    as_text.show_problems(new, Console())
+    as_text.show_problems(new)
 
 
 def _show(change: Change) -> None:
     """Print on stdout the lines that change, and what that means."""
-    console = Console()
     for line in change.lines():
         colour = "green" if line.startswith("+") else "red"
-        terminal.print_line(console, (f"  {line}", colour))
+        terminal.result((f"  {line}", colour))
     terminal.result(change.sentence)
 
 

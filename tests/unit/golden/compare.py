@@ -3,9 +3,9 @@
 import io
 import json
 import os
+from contextlib import redirect_stdout
 from pathlib import Path
-
-from rich.console import Console
+from unittest import mock
 
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.recorder import Registered
@@ -43,7 +43,7 @@ def plan_of(record):
 
 
 def shown(show, what):
-    """What a function prints on a rich console of 100 columns."""
-    out = io.StringIO()
-    show(what, Console(file=out, width=100))
+    """What a function prints where a line has 100 columns."""
+    with redirect_stdout(io.StringIO()) as out, mock.patch.dict(os.environ, COLUMNS="100"):
+        show(what)
     return out.getvalue()

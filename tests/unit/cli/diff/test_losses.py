@@ -5,7 +5,6 @@ import copy
 
 import pytest
 import yaml
-from rich.console import Console
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet_cli.commands import updates
@@ -105,7 +104,7 @@ def lab(monkeypatch):
 
 
 def counts(items):
-    found = diagnosis.with_live_counts("lab", items, Console(width=500))
+    found = diagnosis.with_live_counts("lab", items)
     return {item.subject: item.words.rpartition("; ")[2] for item in found}
 
 
@@ -125,7 +124,7 @@ def test_what_cannot_be_counted_is_one_line(known, lab, monkeypatch, capsys):
         raise UnreachableError("it cannot be connected to")
 
     monkeypatch.setattr(diagnosis, "read_clusters", refuse)
-    assert diagnosis.with_live_counts("lab", items, Console(width=500)) == items
+    assert diagnosis.with_live_counts("lab", items) == items
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("in what is lost are not counted: it cannot be connected to")
 

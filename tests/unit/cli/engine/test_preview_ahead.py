@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.doctor import diagnosis
@@ -137,13 +136,13 @@ def test_a_preview_and_a_first_update_look_at_the_host_first(command, project, e
 
 def test_a_host_that_does_not_answer_is_one_line_and_no_error(project, tmp_path, capsys):
     (tmp_path / "kubeconfig").write_text(kubeconfig("http://127.0.0.1:1"))
-    diagnosis.print_missing_prerequisites("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab")
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("the host cluster is not looked at: it cannot be connected to")
     team = {"name": "ml", "scheduler": {"mode": "default"}}
     keys = {"kai-fleet:platform": {"stack": "org/other/prod"}, "kai-fleet:team": team}
     (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps({"config": keys}))
-    diagnosis.print_missing_prerequisites("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab")
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("the file of its platform's stack is not in this folder")
 
@@ -165,7 +164,7 @@ def test_each_cause_for_which_the_host_is_not_looked_at_is_said(
     file = tmp_path / "Pulumi.lab.yaml"
     file.unlink() if text is None else file.write_text(text)
     monkeypatch.setattr(lifecycle, "find", lambda: None)
-    diagnosis.print_missing_prerequisites("lab", Console(width=500))
+    diagnosis.print_missing_prerequisites("lab")
     said = capsys.readouterr().out
     assert said.startswith("the host cluster is not looked at: ")
     assert says in said

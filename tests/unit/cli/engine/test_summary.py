@@ -1,23 +1,21 @@
 """The end of an update on a screen."""
 
 import io
+from contextlib import redirect_stdout
 from types import SimpleNamespace
-
-from rich.console import Console
 
 from kai_fleet.names import TEAM
 from kai_fleet_cli.display.terminal import pulumi_first
 from kai_fleet_cli.engine.report import Report, show_teams
 
 
-def test_on_80_columns_no_name_and_no_address_is_broken():
+def test_on_80_columns_no_name_and_no_address_is_broken(capsys):
     team, server = "research-and-development-of-models", "https://a-long-name.example.org:31000"
     about = {"mode": "virtual", "scheduler": "v0.16.8", "gpus": 8, "server": server}
     queues = [f"department-{number}-of-the-laboratory" for number in range(4)]
-    console = Console(width=80, file=io.StringIO())
     report = Report(outputs={"teams": {team: {**about, "queues": queues}}})
-    show_teams("lab", report, ("nodes",), console, compared=False)
-    text = console.file.getvalue()
+    show_teams("lab", report, ("nodes",), compared=False)
+    text = capsys.readouterr().out
     assert all(word in text for word in (team, server, "KAI v0.16.8", *queues))
 
 
@@ -26,11 +24,11 @@ def end_of(steps, monkeypatch, tools=""):
     monkeypatch.setenv("PATH", str(tools))
     about = {"mode": "virtual", "scheduler": "v0.16.8", "gpus": 8, "server": "https://a:1"}
     teams = {"ml": {**about, "queues": []}, "nlp": {**about, "queues": []}}
-    console = Console(width=80, file=io.StringIO())
     report = Report(outputs={"teams": teams})
     report.steps = [step(*each) for each in steps]
-    show_teams("lab", report, (), console, compared=False)
-    return console.file.getvalue()
+    with redirect_stdout(io.StringIO()) as out:
+        show_teams("lab", report, (), compared=False)
+    return out.getvalue()
 
 
 def step(name, op, kind=TEAM):

@@ -291,7 +291,7 @@ def test_a_file_that_goes_while_the_question_is_open_stays_away(
 ):
     at_a_terminal(answer)
     file = project.root / "Pulumi.lab.yaml"
-    monkeypatch.setattr(terminal, "result", lambda _: file.unlink())
+    monkeypatch.setattr(terminal, "result", lambda *_: file.unlink(missing_ok=True))
     ran = project.run(*arguments)
     assert "Pulumi.lab.yaml was changed or deleted by something else" in ran.refusal
     assert (project.files(), project.engine.asked) == ({}, [])
