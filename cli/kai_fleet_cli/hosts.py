@@ -2,15 +2,18 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from pulumi import automation
 
 from kai_fleet.cluster.kube.answer_limits import OPERATOR_BYTES
-from kai_fleet.cluster.kube.api import Api, Limits
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
+from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet_cli.display.terminal import say
@@ -41,8 +44,7 @@ def host_of_stack(stack: str) -> Api:
             no use, or its sandbox does not run.
     """
     try:
-        settings = reading.usable_settings_of(stack)
-        return host_opener(stack, settings, context_of(settings))()
+        return host_address(stack, reading.usable_settings_of(stack)).open()
     except UserError as error:
         raise UnreachableError(str(error)) from None
 
@@ -70,53 +72,68 @@ def cluster_of_stack(stack: automation.Stack, team: str = "") -> Api:
     return host_of_stack(stack.name)
 
 
-def context_of(settings: Settings, chosen: str | None = None) -> str | None:
-    """The context of the host in your kubeconfig: the first of the `chosen` one (None and "" for
-    none), the file's or for a team stack its platform's, and that of the file's kind cluster.
+@dataclass(frozen=True)
+class HostAddress:
+    """How the host of a stack is reached.
 
-    None if there is none of these: the stack file has a kubeconfig then, unless a key is wrong.
+    Attributes:
+        stack: The stack.
+        context: A context of the sandbox's kubeconfig if the stack is in the sandbox, else of
+            yours. None for the kubeconfig in the stack file, unless a key there is wrong.
+        variables: The variables by which Pulumi's CLI finds the stack's state in the sandbox, and
+            KUBECONFIG; empty elsewhere.
+    """
+
+    stack: str
+    context: str | None
+    variables: Mapping[str, str]
+
+    @cached_property
+    def kubeconfig(self) -> str | None:
+        """The kubeconfig that the stack file has encrypted, in clear; None with a context.
+
+        Raises UnreachableError if Pulumi's CLI is missing, fails, as without that key in the file,
+        or takes longer than 30 seconds.
+        """
+        if self.context:
+            return None
+        command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
+        try:
+            return pulumi_output(self.stack, self.variables, *command)
+        except (OSError, subprocess.SubprocessError):
+            raise UnreachableError(
+                "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi"
+                " login`, or give --context"
+            ) from None
+
+    def open(self, total_seconds: float | None = SECONDS) -> Api:
+        """The API server, whose answers have OPERATOR_BYTES; the caller closes it.
+
+        All its requests have `total_seconds` together; None bounds each alone. Raises
+        UnreachableError if the kubeconfig cannot be read or is of no use.
+        """
+        file = self.variables.get("KUBECONFIG")
+        target = connection(self.kubeconfig, context=self.context, file=file)
+        return Api(target, total_seconds=total_seconds, most_bytes=OPERATOR_BYTES)
+
+
+def host_address(stack: str, settings: Settings, chosen: str | None = None) -> HostAddress:
+    """The address of a stack's host: by the first of the `chosen` context (None and "" for none),
+    the file's or for a team stack its platform's, and that of the file's kind cluster.
+
+    The state of a team stack is where its platform's is, whatever its context.
+
+    Raises UserError if the stack is in the sandbox, which does not run or is not installed.
     """
     cluster = settings.cluster
     of_kind = f"kind-{cluster.name}" if cluster.kind else None
-    return chosen or cluster.context or of_kind
-
-
-def variables_of(settings: Settings, context: str | None) -> dict[str, str]:
-    """The variables by which Pulumi's CLI finds a stack's state in the sandbox; empty elsewhere.
-
-    KUBECONFIG is one of them. Without a context the one of a team stack's platform counts: the
-    state of both is in the same place.
-
-    Raises UserError if the stack is in the sandbox, which does not run or is not installed.
-    """
+    context = chosen or cluster.context or of_kind
     facts = settings.platform_facts
     platform_context = facts.context if facts else None
+    variables: Mapping[str, str] = {}
     if (context or platform_context) == SANDBOX_CONTEXT:
-        return running_sandbox().env()
-    return {}
-
-
-def host_opener(stack: str, settings: Settings, context: str | None) -> Callable[[], Api]:
-    """A function that opens the API server of a stack's host: by a context, or for None and "" by
-    the kubeconfig that the stack file has encrypted.
-
-    The context is one of the sandbox's kubeconfig if the stack is in the sandbox, else of yours.
-    The function raises UnreachableError if the kubeconfig cannot be read or is of no use. Its
-    caller closes what it opens. All requests to that have SECONDS together, and all answers
-    OPERATOR_BYTES.
-
-    Raises UserError if the stack is in the sandbox, which does not run or is not installed.
-    """
-    variables = variables_of(settings, context)
-    limits: Limits = {"total_seconds": SECONDS, "most_bytes": OPERATOR_BYTES}
-
-    def open_host() -> Api:
-        if context:
-            file = variables.get("KUBECONFIG")
-            return Api.of_kubeconfig(context=context, file=file, **limits)
-        return Api.of_kubeconfig(secret_kubeconfig(stack, variables), **limits)
-
-    return open_host
+        variables = running_sandbox().env()
+    return HostAddress(stack, context, variables)
 
 
 def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> str:
@@ -138,19 +155,3 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
         timeout=_PULUMI_SECONDS,
     )
     return done.stdout
-
-
-def secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
-    """The host's kubeconfig in clear, which the stack file has encrypted.
-
-    `variables` are those of `variables_of`. Raises UnreachableError if Pulumi's CLI is missing,
-    fails, as without that key in the file, or takes longer than 30 seconds.
-    """
-    command = ("config", "get", "--path", "kai-fleet:cluster.kubeconfig")
-    try:
-        return pulumi_output(stack, variables, *command)
-    except (OSError, subprocess.SubprocessError):
-        raise UnreachableError(
-            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
-            " give --context"
-        ) from None

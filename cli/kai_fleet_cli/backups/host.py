@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.cluster.kube.answer_limits import OPERATOR_BYTES
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.wording import short_line
@@ -82,25 +81,19 @@ def host_of(stack: str) -> Iterator[Host]:
     Raises UserError if the stack's file, its sandbox or its kubeconfig is of no use, or for a
     KubeError in the block.
     """
-    settings = reading.usable_settings_of(stack)
-    context = hosts.context_of(settings)
-    variables = hosts.variables_of(settings, context)
+    address = hosts.host_address(stack, reading.usable_settings_of(stack))
+    environment = {**os.environ, **address.variables}
+    words = [environment.get(_KUBECTL, "kubectl")]
+    if address.context:
+        words += ["--context", address.context]
     with tempfile.TemporaryDirectory(prefix="kai-fleet-host-") as folder:
-        file = variables.get("KUBECONFIG")
-        environment = {**os.environ, **variables}
-        words = [environment.get(_KUBECTL, "kubectl")]
-        if context:
-            words += ["--context", context]
-        else:
-            kubeconfig = Path(folder, "kubeconfig")
-            kubeconfig.touch(mode=0o600)
-            kubeconfig.write_text(hosts.secret_kubeconfig(stack, variables))
-            file = str(kubeconfig)
-        if file:
-            environment["KUBECONFIG"] = file
         try:
-            opened = Api.of_kubeconfig(context=context, file=file, most_bytes=OPERATOR_BYTES)
-            with closing(opened) as api:
+            if address.kubeconfig:
+                kubeconfig = Path(folder, "kubeconfig")
+                kubeconfig.touch(mode=0o600)
+                kubeconfig.write_text(address.kubeconfig)
+                environment["KUBECONFIG"] = str(kubeconfig)
+            with closing(address.open(None)) as api:
                 yield Host(api, tuple(words), environment)
         except KubeError as error:
             raise UserError(f"the host of stack {stack}: {complaint(error)}") from None

@@ -36,7 +36,7 @@ from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import UPDATE, Cluster, Snapshot, TeamState, UnreadError
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.hosts import SECONDS, context_of, host_opener, pulumi_output, variables_of
+from kai_fleet_cli.hosts import SECONDS, HostAddress, host_address, pulumi_output
 from kai_fleet_cli.recovery.state import KnownVcluster, State, of_export
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.finding import Command
@@ -98,17 +98,16 @@ def source_of_stack(stack: str, team: str | None = None, context: str | None = N
     if team not in (None, *teams):
         names = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {names}")
-    host_context = context_of(settings, context)
-    variables = variables_of(settings, host_context)
+    address = host_address(stack, settings, context)
     # The stack of the platform declares the host, for a team's own stack, too.
     platform = settings.platform_stack.rpartition("/")[2] or stack
     flag = "--kubeconfig <the host's>"
-    if host_context:
-        flag = f"--context {shlex.quote(host_context)}"
+    if address.context:
+        flag = f"--context {shlex.quote(address.context)}"
     return Source(
         settings=settings,
-        host=host_opener(stack, settings, host_context),
-        read_state=partial(_state, stack, variables),
+        host=address.open,
+        read_state=partial(_state, address),
         team=team,
         kubectl=f"kubectl {flag}",
         update_command=_update_command(platform),
@@ -121,13 +120,14 @@ def _update_command(stack: str) -> Command:
     return Command(f".venv/bin/fleet up --refresh --stack {stack}")
 
 
-def _state(stack: str, variables: Mapping[str, str]) -> State:
+def _state(address: HostAddress) -> State:
     """Return the stack's state, which Pulumi exports; an empty one if it cannot be read.
 
-    So it is for JSON of another form. `variables` are those of `variables_of`.
+    So it is for JSON of another form.
     """
     try:
-        return of_export(json.loads(pulumi_output(stack, variables, "stack", "export")))
+        exported = pulumi_output(address.stack, address.variables, "stack", "export")
+        return of_export(json.loads(exported))
     except (OSError, subprocess.SubprocessError, *MALFORMED):
         return State()
 
@@ -217,10 +217,9 @@ def _read_host(
     A team's own stack reads what it may not list everywhere in the team's namespace. Raises
     UnreachableError as `_read`.
     """
-    settings = source.settings
     namespace = None
-    if settings.platform_stack:
-        namespace = f"team-{next(iter(settings.teams))}"
+    if source.settings.platform_stack:
+        namespace = str(declared.teams[0].namespace)
     blank = Cluster(
         name=HOST,
         desired=declared,

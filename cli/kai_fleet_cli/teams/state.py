@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import re
 import subprocess
 from contextlib import closing
@@ -20,9 +19,8 @@ from kai_fleet.isolation.policies import ACCOUNTS
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.hosts import host_of_stack
+from kai_fleet_cli.hosts import host_of_stack, pulumi_output
 from kai_fleet_cli.report.page import age
-from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.changes import DeclaredTeam, StackFile
 from kai_fleet_stack.project import update_command
 from kai_fleet_stack.settings.sections.vcluster import Oidc
@@ -87,18 +85,16 @@ def stack_command_json(stack: str, *arguments: str) -> Any:
         UserError: The stack was never updated, its state cannot be read, or `for_stack` refuses it.
         ValueError: The command prints no JSON.
     """
-    command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
-    variables = {**os.environ, **for_stack(stack, validated=False).variables}
+    variables = for_stack(stack, validated=False).variables
     try:
-        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
-    except OSError as error:
-        raise UserError(f"the state of stack {stack} cannot be read: {error}") from None
-    if done.returncode == 0:
-        return json.loads(done.stdout)
-    if "no stack named" in done.stderr:
-        raise UserError(f"stack {stack} was never updated")
-    lines = done.stderr.strip().splitlines() or ["no reason given"]
-    reason = lines[-1].removeprefix("error:").strip()
+        return json.loads(pulumi_output(stack, variables, "stack", *arguments))
+    except subprocess.CalledProcessError as error:
+        if "no stack named" in error.stderr:
+            raise UserError(f"stack {stack} was never updated") from None
+        lines = error.stderr.strip().splitlines() or ["no reason given"]
+        reason = lines[-1].removeprefix("error:").strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = str(error)
     raise UserError(f"the state of stack {stack} cannot be read: {reason}")
 
 

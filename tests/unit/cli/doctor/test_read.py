@@ -11,6 +11,7 @@ from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import READS, Source, read_clusters
+from kai_fleet_cli.hosts import HostAddress
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_policies.finding import Level
 from kai_fleet_stack.settings.loading import load
@@ -38,7 +39,7 @@ def seen(url):
 @pytest.mark.parametrize("text", ["", "[]", "3", '{"deployment": {"resources": [{}]}}'])
 def test_a_state_of_another_form_is_an_empty_one(text, monkeypatch):
     monkeypatch.setattr(read, "pulumi_output", lambda *_: text)
-    assert read._state("lab", {}) == State()
+    assert read._state(HostAddress("lab", None, {})) == State()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "clusters: 3"])

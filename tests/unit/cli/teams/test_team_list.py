@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -106,8 +105,10 @@ def test_outputs_that_cannot_be_read_are_one_sentence(monkeypatch):
     monkeypatch.setattr(state, "for_stack", lambda *_, **__: Environment())
 
     def failing(stderr):
-        done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
-        monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+        def run(*_, **__):
+            raise subprocess.CalledProcessError(255, "pulumi", "", stderr)
+
+        monkeypatch.setattr(subprocess, "run", run)
         with pytest.raises(UserError) as why:
             state.read("lab")
         return str(why.value)
