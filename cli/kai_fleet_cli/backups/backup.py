@@ -79,7 +79,7 @@ class Backup:
 
     def newer_than_in(self, earlier: "Backup") -> Counter[str]:
         """How many objects it has that an earlier backup has not, by resource."""
-        new = self.store.keys() - earlier.store.keys()
+        new = sorted(self.store.keys() - earlier.store.keys())
         return Counter(_resource(key) for key in new if _is_lasting(key))
 
 
@@ -201,10 +201,9 @@ def _files(data: bytes) -> dict[str, bytes]:
     return {name: contents[name] for name in _FILES}
 
 
-def counted(resources: Mapping[str, int]) -> str:
+def counted(resources: Counter[str]) -> str:
     """Numbers by resource as a phrase, the largest first: `12 pods, 3 secrets`."""
-    largest_first = sorted(resources.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{number} {resource}" for resource, number in largest_first)
+    return ", ".join(f"{number} {resource}" for resource, number in resources.most_common())
 
 
 def pods_that_would_go(backup: Backup, on_host: Mapping[str, str]) -> list[str]:

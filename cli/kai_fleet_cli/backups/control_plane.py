@@ -1,6 +1,5 @@
 """The control plane of a team's vCluster on the host: its workload, its pods, its store."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,11 +8,11 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.values import get
 
 CONTAINER: Final = "syncer"
-# Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
 # Annotations by which vCluster notes on a host pod which one inside it stands for.
 _NAMESPACE: Final = "vcluster.loft.sh/object-namespace"
 _NAME: Final = "vcluster.loft.sh/object-name"
 _UID: Final = "vcluster.loft.sh/object-uid"
+# Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
 _WORKLOADS: Final = ("statefulsets", "deployments")
 
 
@@ -78,7 +77,11 @@ class ControlPlane:
 
     def pods(self) -> list[KubeObject]:
         """Its pods, those of the workload alone: a tenant's pod may have the same labels."""
-        controllers = set(self._controllers())
+        workload = self.workload()
+        if workload is None:
+            return []
+        makers = [workload, *self.replica_sets(workload)]
+        controllers = {str(maker["metadata"]["uid"]) for maker in makers}
         pods = map(KubeObject, self.api.list(f"{self.path}/pods"))
         return [pod for pod in pods if _controller(pod) in controllers]
 
@@ -95,21 +98,18 @@ class ControlPlane:
                 uids[f"{noted[_NAMESPACE]}/{noted[_NAME]}"] = noted[_UID]
         return uids
 
-    def _controllers(self) -> Iterator[str]:
-        """The UIDs of what makes its pods: the StatefulSet, or ReplicaSets of the Deployment."""
-        workload = self.workload()
-        if workload is None:
-            return
-        uid = str(get(workload, "metadata", "uid"))
-        yield uid
-        for replica_set in self.replica_sets():
-            yield str(get(replica_set, "metadata", "uid"))
-
-    def replica_sets(self) -> list[Object]:
-        """The ReplicaSets of its Deployment."""
-        uid = get(self.workload() or {}, "metadata", "uid")
+    def replica_sets(self, workload: Object) -> list[Object]:
+        """The ReplicaSets of its workload; empty for a StatefulSet."""
+        if workload["kind"] != "Deployment":
+            return []
         sets = self.api.list(f"{self.apps}/replicasets")
-        return [each for each in sets if uid and _controller(each) == uid]
+        return [each for each in sets if _controller(each) == workload["metadata"]["uid"]]
+
+
+def chart_version(workload: Object) -> str:
+    """The version in the label `chart` of a workload, as `vcluster-0.36.1`; "" without one."""
+    chart = str(get(workload, "metadata", "labels", "chart") or "")
+    return chart.rpartition("vcluster-")[2]
 
 
 def _controller(item: Object) -> str:

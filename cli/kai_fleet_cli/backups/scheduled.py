@@ -41,7 +41,7 @@ class Kept:
         return f"restore-{self.team}"
 
     @property
-    def _path(self) -> str:
+    def _pods(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
     def read(self, at: datetime | None) -> Backup:
@@ -79,9 +79,9 @@ class Kept:
                 f" --archive tar latest / > {self.team}.backup, and give it: --from"
                 f" {self.team}.backup"
             )
-        self.host.api.delete(f"{self._path}/{self._pod}")
+        self._delete()
         until(lambda: not self._phase(), _START_SECONDS, f"pod {self._pod} does not end")
-        self.host.api.post(self._path, self._pod_of(cron_job))
+        self.host.api.post(self._pods, self._pod_of(cron_job))
         try:
             until(
                 lambda: self._phase() == "Running",
@@ -91,11 +91,15 @@ class Kept:
             )
             yield
         finally:
-            self.host.api.delete(f"{self._path}/{self._pod}")
+            self._delete()
+
+    def _delete(self) -> None:
+        self.host.api.delete(f"{self._pods}/{self._pod}")
 
     def _phase(self) -> str:
         """The phase of the pod; "" without one."""
-        return str(get(self.host.api.find(f"{self._path}/{self._pod}"), "status", "phase") or "")
+        pod = self.host.api.find(f"{self._pods}/{self._pod}")
+        return str(get(pod, "status", "phase") or "")
 
     def _pod_of(self, cron_job: Object) -> Object:
         """A pod as the CronJob makes it, which waits in place of keeping a backup."""

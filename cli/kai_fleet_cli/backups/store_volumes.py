@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
-from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.values import get
 from kai_fleet_cli.backups.control_plane import ControlPlane
 from kai_fleet_cli.backups.host import until
 from kai_fleet_cli.display.terminal import say
@@ -48,35 +48,31 @@ class StoreVolumes:
             missing = list(claims)
         labels = keeper["spec"]["selector"]["matchLabels"]
         for name in missing:
-            self._create(name, labels, claims[name]["spec"])
+            say(f"creating claim {name}, which is gone")
+            metadata = {"name": name, "labels": labels}
+            body = {"metadata": metadata, "spec": claims[name]["spec"]}
+            self.plane.api.post(self._claims, body)
 
-    def _create(self, name: str, labels: Object, spec: Object) -> None:
-        """Create a claim as its StatefulSet does."""
-        say(f"creating claim {name}, which is gone")
-        self.plane.api.post(
-            f"{self.plane.path}/persistentvolumeclaims",
-            {
-                "metadata": {"name": name, "labels": labels},
-                "spec": spec,
-            },
-        )
+    @property
+    def _claims(self) -> str:
+        """The path of the claims in the namespace."""
+        return f"{self.plane.path}/persistentvolumeclaims"
 
-    def _find(self, name: str) -> KubeObject | None:
-        found = self.plane.api.find(f"{self.plane.path}/persistentvolumeclaims/{name}")
-        return None if found is None else KubeObject(found)
-
-    def _is_being_deleted(self, name: str) -> bool:
-        found = self._find(name)
-        return found is not None and found.is_being_deleted
+    def _find(self, name: str) -> Object | None:
+        return self.plane.api.find(f"{self._claims}/{name}")
 
     def _wait_while_deleted(self, name: str) -> None:
         late = f"claim {name} is being deleted, and a pod still uses it"
-        until(lambda: not self._is_being_deleted(name), _STOP_SECONDS, late)
+
+        def is_settled() -> bool:
+            return not get(self._find(name), "metadata", "deletionTimestamp")
+
+        until(is_settled, _STOP_SECONDS, late)
 
     def _delete(self, keeper: Object, names: list[str]) -> None:
         """Delete claims, and the pods that use them, and wait until the claims are gone."""
         for number, name in enumerate(names):
-            self.plane.api.delete(f"{self.plane.path}/persistentvolumeclaims/{name}")
+            self.plane.api.delete(f"{self._claims}/{name}")
             pod = f"{keeper['metadata']['name']}-{number}"
             self.plane.api.delete(f"{self.plane.path}/pods/{pod}")
         for name in names:

@@ -6,11 +6,10 @@ import secrets
 from importlib.resources import files
 from typing import Final
 
-from kai_fleet.cluster.kube.api import Object
 from kai_fleet.values import get
 from kai_fleet_cli.backups import backup
 from kai_fleet_cli.backups.backup import Backup
-from kai_fleet_cli.backups.control_plane import ControlPlane
+from kai_fleet_cli.backups.control_plane import ControlPlane, chart_version
 from kai_fleet_cli.backups.host import Host
 from kai_fleet_cli.errors import UserError
 
@@ -39,7 +38,7 @@ def take(host: Host, team: str) -> Backup:
     return backup.of_snapshot(
         team,
         plane.namespace,
-        _chart_version(plane.workload() or {}),
+        chart_version(plane.workload() or {}),
         _snapshot(host, plane, pod),
         certificates,
         base64.b64decode(config).decode(),
@@ -61,9 +60,3 @@ def _secret(plane: ControlPlane, name: str) -> dict[str, str]:
     """The data of a Secret in the team's namespace, base64. Raises KubeError without it."""
     data: dict[str, str] = get(plane.api.get(f"{plane.path}/secrets/{name}"), "data") or {}
     return data
-
-
-def _chart_version(workload: Object) -> str:
-    """The version in the label `chart` of a workload, as `vcluster-0.36.1`; "" without one."""
-    chart = str(get(workload, "metadata", "labels", "chart") or "")
-    return chart.rpartition("vcluster-")[2]

@@ -10,7 +10,6 @@ import typer
 from pulumi import automation
 
 from kai_fleet.names import FLEET
-from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.wording import listed
 from kai_fleet_cli import hosts
 from kai_fleet_cli.backups import backup as content
@@ -29,7 +28,7 @@ from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_cli.teams import changes
-from kai_fleet_stack.declared import clusters_of
+from kai_fleet_stack import declared
 
 KEY: Final = "KAI_FLEET_BACKUP_KEY"
 _KEY_FILE: Final = Path("~/.config/kai-fleet/backup.key")
@@ -98,14 +97,14 @@ def _kept(host: Host, stack: str, team: str, at: datetime | None) -> Backup:
 
     Raises UserError if the team has none, or as Kept.read.
     """
-    declared = settings_of(stack).teams[team].backup
-    if not declared:
+    keeps = settings_of(stack).teams[team].backup
+    if not keeps:
         raise UserError(
             f"kai-fleet:backup of Pulumi.{stack}.yaml keeps nothing of team {team}; give a file of"
             f" fleet team backup: --from {team}.backup"
         )
     moment = at.replace(tzinfo=UTC) if at else None
-    return Kept(host, team, declared.namespace).read(moment)
+    return Kept(host, team, keeps.namespace).read(moment)
 
 
 def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str) -> None:
@@ -114,7 +113,7 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
     `command` goes on after an interruption. Raises as the steps of Restore and an update do.
     """
     restores = {name: Restore(host, taken) for name, taken in backups.items()}
-    stores = _declared_stores(stack)
+    stores = {team.name: team.store for team in declared.host_of(settings_of(stack)).teams}
     opened = workspace.open_stack(stack, for_stack(stack).variables)
     before = workspace.last_state(opened).vclusters
     installs = any(not restores[name].has_store(stores[name]) for name in restores)
@@ -147,12 +146,6 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
         if name in before and before[name].server != after[name].server:
             fetch = f"{FLEET} team kubeconfig {name} --stack {stack}"
             terminal.result(f"{name} has another address now; hand kubeconfigs out anew: {fetch}")
-
-
-def _declared_stores(stack: str) -> dict[str, ChartStore]:
-    """The stores of vClusters by team, as the stack's file has them."""
-    host, *_ = clusters_of(settings_of(stack))
-    return {str(team.name): team.store for team in host.teams}
 
 
 def _schedule_lost_pods(host: Host, opened: automation.Stack, team: str) -> None:

@@ -13,6 +13,7 @@ from kai_fleet.cluster.probes import wait
 from kai_fleet.cluster.tenant_kubeconfig import pieces, stored_pieces
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.values import get
+from kai_fleet_cli.backups.control_plane import ControlPlane, chart_version
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import host_of_stack
 
@@ -51,12 +52,12 @@ def _renew(api: Api, team: str, kubeconfig: str) -> None:
     Raises KubeError, AbsentError if a part is not there; NotReadyError if its version cannot do it
     or it does not start; one of MALFORMED for another Secret.
     """
-    namespace = f"team-{team}"
+    control_plane = ControlPlane(api, team)
+    namespace = control_plane.namespace
     kind = wait.control_plane(api, team, namespace)
-    plane = f"/apis/apps/v1/namespaces/{namespace}/{kind}s/{team}"
-    secrets = f"/api/v1/namespaces/{namespace}/secrets"
-    chart = KubeObject(api.get(plane)).labels.get("chart", "")
-    release = VCLUSTER.get(f"v{chart.removeprefix('vcluster-')}")
+    plane = f"{control_plane.apps}/{kind}s/{team}"
+    secrets = f"{control_plane.path}/secrets"
+    release = VCLUSTER.get(f"v{chart_version(api.get(plane))}")
     if release and not release.splits_authorities:
         raise wait.NotReadyError(
             f"{release.version} has one authority for its clients and its server. Raise"

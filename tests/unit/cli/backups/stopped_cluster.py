@@ -11,7 +11,10 @@ POD = f"{NAMESPACE}/pods/ml-0"
 FILLER = f"{NAMESPACE}/pods/ml-restore-abcde"
 JOBS = "/apis/batch/v1/namespaces/team-ml/jobs"
 GUARD = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kai-fleet-volumes"
-WORKLOAD = "/apis/apps/v1/namespaces/team-ml/statefulsets/ml"
+APPS = "/apis/apps/v1/namespaces/team-ml"
+WORKLOAD = f"{APPS}/statefulsets/ml"
+DEPLOYMENT = f"{APPS}/deployments/ml"
+REPLICA_SETS = f"{APPS}/replicasets"
 CONTROLLER = {"uid": "u1", "controller": True}
 JOB = {
     "metadata": {
@@ -41,6 +44,12 @@ def stateful_set(name="ml", replicas=1):
     }
 
 
+def owned(name, uid, controller):
+    """An object that the one with this UID makes."""
+    owner = {"uid": controller, "controller": True}
+    return {"metadata": {"name": name, "uid": uid, "ownerReferences": [owner]}}
+
+
 class KilledError(Exception):
     """The command was killed before a write."""
 
@@ -63,7 +72,23 @@ class Host:
         self.says = "Successfully restored 5 etcd keys from snapshot"
         self.ends = "Succeeded"
         self.writes_left = 1000
+        self.read = []
         self.api = self
+
+    def run_without_volume(self):
+        """Have a Deployment in place of the StatefulSet, with ReplicaSets and a tenant's pod."""
+        workload = stateful_set() | {"kind": "Deployment"}
+        workload["spec"].pop("volumeClaimTemplates")
+        del self.objects[WORKLOAD]
+        self.objects[DEPLOYMENT] = workload
+        for name, uid, controller in (
+            ("ml-old", "r1", "u1"),
+            ("ml-new", "r2", "u1"),
+            ("other", "r3", "u9"),
+        ):
+            self.objects[f"{REPLICA_SETS}/{name}"] = owned(name, uid, controller)
+        for name, controller in (("ml-a", "r1"), ("ml-b", "r2"), ("others", "r3"), ("own", "t1")):
+            self.objects[f"{NAMESPACE}/pods/{name}"] = owned(name, f"p-{name}", controller)
 
     def _write(self):
         self.writes_left -= 1
@@ -82,6 +107,7 @@ class Host:
             self.starts.append(self.store)
 
     def find(self, path):
+        self.read.append(path)
         return self.objects.get(path)
 
     def get(self, path):
@@ -90,6 +116,7 @@ class Host:
         return self.objects[path]
 
     def list(self, path, **query):
+        self.read.append(path)
         below = [found for found in self.objects if found.rpartition("/")[0] == path]
         of_job = query == {"labelSelector": "job-name=ml-restore"}
         return [

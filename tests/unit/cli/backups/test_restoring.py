@@ -10,10 +10,12 @@ from kai_fleet_cli.errors import UserError
 from tests.unit.cli.backups.stopped_cluster import (
     CLAIM,
     CONTROLLER,
+    DEPLOYMENT,
     FILLER,
     HOLD,
     NAMESPACE,
     POD,
+    REPLICA_SETS,
     WORKLOAD,
     Host,
     KilledError,
@@ -155,6 +157,34 @@ def test_the_pod_that_restores_is_the_control_planes_with_another_command():
     claims = [volume.get("persistentVolumeClaim") for volume in spec["volumes"]]
     assert {"claimName": "data-ml-0"} in claims
     assert host.objects[FILLER]["metadata"]["labels"]["app"] != "vcluster"
+
+
+def test_a_control_plane_without_a_volume_has_the_pods_of_its_replica_sets():
+    host = Host()
+    host.run_without_volume()
+    host.read.clear()
+    pods = Restore(host, taken()).plane.pods()
+    assert [pod.name for pod in pods] == ["ml-a", "ml-b"]
+    assert host.read.count(DEPLOYMENT) == host.read.count(REPLICA_SETS) == 1
+
+
+def test_a_control_plane_with_a_volume_has_no_replica_sets():
+    host = Host()
+    Restore(host, taken()).plane.pods()
+    assert REPLICA_SETS not in host.read
+
+
+def test_the_controllers_of_a_control_plane_without_a_volume_try_at_once():
+    host = Host()
+    host.run_without_volume()
+    host.objects[f"{NAMESPACE}/secrets/vc-ml"] = {"metadata": {}}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    host.objects[f"{NAMESPACE}/pods/ml-b"]["status"] = ready
+    steps = Restore(host, taken())
+    steps.hold()
+    steps.start()
+    tried = {path for path in host.patched if path.startswith(REPLICA_SETS)}
+    assert tried == {f"{REPLICA_SETS}/ml-old", f"{REPLICA_SETS}/ml-new"}
 
 
 @pytest.fixture
