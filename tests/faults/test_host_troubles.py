@@ -188,7 +188,8 @@ def test_the_host_is_gone_for_good(case, tmp_path):
     converge(case)
     folder, file = case.state.parent, case.file.read_text()
     kept = shutil.copytree(folder, tmp_path / "state")
-    said = failures.removal_repair("no such host", STACK, "fleet destroy --refresh")
+    run = failures.Run(STACK, "fleet destroy --refresh")
+    said = failures.cause_and_repair("no such host", run, section=failures.Section.REMOVAL)
     try:
         forgotten = case.typed(said.rpartition("forgets the stack: ")[2])
         assert forgotten.code == 0, forgotten.reported

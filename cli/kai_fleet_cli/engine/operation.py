@@ -18,7 +18,7 @@ from kai_fleet_cli.engine.output import Output
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state
 from kai_fleet_cli.recovery import failures, held_up, resume
-from kai_fleet_cli.recovery.state import Resource, Resources, State
+from kai_fleet_cli.recovery.state import Errors, Resource, Resources, State
 from kai_fleet_policies import policy_pack_program
 
 POLICY_PACK: Final = str(policy_pack_program())
@@ -76,7 +76,17 @@ class Operation:
     parents: dict[str, str] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
 
-    def update(self, left_out: Mapping[str, str]) -> None:
+    @property
+    def run(self) -> failures.Run:
+        """The operation, as sentences about its failure name it."""
+        return failures.Run(
+            self.stack.name,
+            self.resume_command,
+            self.stack.workspace.env_vars,
+            self.refreshed,
+        )
+
+    def update(self, left_out: Errors) -> None:
         """Update the stack but for the resources in `left_out`, and all in the same vClusters.
 
         `left_out` are errors by URN, whose texts do not count; without any nothing is left out.
@@ -116,7 +126,7 @@ class Operation:
                 self.failed |= self.report.failed
                 self.parents |= self.report.parents
 
-    def blocking_errors(self) -> dict[str, str]:
+    def blocking_errors(self) -> Errors:
         """The errors of the last run, by URN, after which the engine does not go on.
 
         Either it waits for a resource that is stuck, or it ended at once because it could not
@@ -137,10 +147,7 @@ class Operation:
         try:
             return last_state(self.stack)
         except automation.errors.CommandError as error:
-            variables = self.stack.workspace.env_vars
-            sentence = failures.explain(
-                "reading the state", self.stack.name, error, variables, self.resume_command
-            )
+            sentence = failures.explain("reading the state", self.run, error)
             if sentence not in self.warned:
                 self.warned.add(sentence)
                 say(sentence)
@@ -161,8 +168,8 @@ class Operation:
     def failed_teams(
         self,
         error: automation.errors.CommandError,
-        earlier_errors: Mapping[str, str] | None = None,
-    ) -> dict[str, dict[str, str]]:
+        earlier_errors: Errors | None = None,
+    ) -> Mapping[str, Errors]:
         """The errors of each team, by URN, after a run failed with `error`.
 
         Empty if anything outside a team, or the host's API server, failed as well, if no resource

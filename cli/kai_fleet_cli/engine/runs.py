@@ -22,7 +22,7 @@ from kai_fleet_cli.engine.refresh import refresh as refresh_state
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.workspace import last_state, variables_set
 from kai_fleet_cli.recovery import failures, held_up, resume
-from kai_fleet_cli.recovery.state import State
+from kai_fleet_cli.recovery.state import Errors, State
 
 # The SDK warns of a log of events that ends in the middle, after a kill: our message explains it.
 warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
@@ -254,30 +254,17 @@ def _explain(action: Action, operation: Operation, error: automation.errors.Comm
     """
     causes = operation.report.causes()
     if action is Action.REMOVAL:
-        repair = failures.removal_repair(
-            "\n".join([str(error), *causes.values()]),
-            operation.stack.name,
-            operation.resume_command,
-            refreshed=operation.refreshed,
-        )
+        text = "\n".join([str(error), *causes.values()])
+        repair = failures.cause_and_repair(text, operation.run, section=failures.Section.REMOVAL)
         if repair:
             return f"{action} failed: {repair}"
     teams = operation.failed_teams(error)
     if teams:
         return _explain_teams(operation, f"{action} failed for", teams)
-    return failures.explain(
-        action,
-        operation.stack.name,
-        error,
-        operation.stack.workspace.env_vars,
-        operation.resume_command,
-        causes,
-        operation.report.failed,
-        refreshed=operation.refreshed,
-    )
+    return failures.explain(action, operation.run, error, causes, operation.report.failed)
 
 
-def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Mapping[str, str]]) -> str:
+def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Errors]) -> str:
     """A line for each error of a team: the cause and the repair. `teams` has its errors by URN.
 
     `lead` and the names of the teams are the line before them.
@@ -286,8 +273,7 @@ def _explain_teams(operation: Operation, lead: str, teams: Mapping[str, Mapping[
     return held_up.explain(
         lead,
         operation.stack,
-        operation.resume_command,
+        operation.run,
         teams,
         {**failed, **operation.known_state().resources},
-        refreshed=operation.refreshed,
     )

@@ -79,10 +79,8 @@ def open_stack(
         stack = automation.Stack.create_or_select(name, workspace)
         workspace.env_vars = {**variables, **serving.result()}
     except automation.errors.CommandError as error:
-        resume_command = resume.up_command(name)
-        message = failures.explain(
-            f"opening stack {name}", name, error, environment, resume_command
-        )
+        run = failures.Run(name, resume.up_command(name), environment)
+        message = failures.explain(f"opening stack {name}", run, error)
         raise EngineError(message, began=False) from None
     except (automation.errors.InvalidVersionError, OSError, CalledProcessError) as error:
         message = f"Pulumi's CLI cannot be used: {error}; install another: {INSTALL_PAGE}"

@@ -4,19 +4,19 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import yaml
 from pulumi import automation
 
 from kai_fleet.names import RELEASE
 from kai_fleet.wording import without_controls
-from kai_fleet_cli.recovery.state import Resources
+from kai_fleet_cli.recovery.state import Errors, Resources
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from kai_usage.keys import KAI_NAMESPACE
 
@@ -31,6 +31,23 @@ LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling appl
 _ERROR: Final = re.compile(
     r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", re.MULTILINE
 )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the engine, as sentences about its failure name it.
+
+    Attributes:
+        stack: The stack.
+        resume_command: The command that refreshes, then updates or removes.
+        environment: Variables that the engine had besides those of this process.
+        refreshed: The run had refreshed the state.
+    """
+
+    stack: str
+    resume_command: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    refreshed: bool = False
 
 
 class Section(StrEnum):
@@ -162,24 +179,18 @@ def table() -> dict[Section, list[Failure]]:
     The file is read once; every call returns the same lists.
     """
     text = Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8")
-    rows = yaml.safe_load(text)
-    return {section: _failures(rows[section]) for section in Section}
-
-
-def _failures(rows: list[dict[str, Any]]) -> list[Failure]:
-    return [Failure(**row) for row in rows]
+    rows: dict[Section, list[Failure]] = {}
+    for section, fields in yaml.safe_load(text).items():
+        rows[Section(section)] = [Failure(**row) for row in fields]
+    return rows
 
 
 def explain(
     what: str,
-    stack: str,
+    run: Run,
     error: automation.errors.CommandError,
-    environment: Mapping[str, str],
-    resume_command: str,
-    failed: Mapping[str, str] | None = None,
+    failed: Errors | None = None,
     resources: Resources | None = None,
-    *,
-    refreshed: bool = False,
 ) -> str:
     """Why an operation failed and what to do, as a sentence.
 
@@ -188,23 +199,17 @@ def explain(
 
     Args:
         what: The operation, such as "the update".
-        stack: The stack.
+        run: The run.
         error: The failure of the CLI.
-        environment: Variables that the engine had besides those of this process.
-        resume_command: The command that refreshes, then updates or removes.
-        failed: Errors of resources by URN. If there are any, they stand for the CLI's standard
-            output; its exit code and standard error count as well.
+        failed: Errors of resources. If there are any, they stand for the CLI's standard output; its
+            exit code and standard error count as well.
         resources: The resources whose step failed, by URN. Rows about a Helm release count only if
             exactly one is among them.
-        refreshed: The run had refreshed the state.
     """
     text = str(error)
     if failed:  # the standard output may have errors of a wait that passed
         text = _without_stdout(text, failed)
-    release = _only_release(resources or {})
-    sentence = cause_and_repair(
-        text, stack, resume_command, environment, release, refreshed=refreshed
-    )
+    sentence = cause_and_repair(text, run, _only_release(resources or {}))
     if sentence:
         return f"{what} failed: {sentence}"
     error_line = _last_error(text)
@@ -213,7 +218,7 @@ def explain(
     return f"{what} failed; the lines above say where and why"
 
 
-def _without_stdout(text: str, failed: Mapping[str, str]) -> str:
+def _without_stdout(text: str, failed: Errors) -> str:
     """A CommandError's text with errors of resources in place of its standard output."""
     code = text.partition(" stdout: ")[0]
     stderr = text.rpartition(" stderr: ")[2]
@@ -242,24 +247,10 @@ def _last_error(text: str) -> str:
     return ""
 
 
-def removal_repair(text: str, stack: str, resume_command: str, *, refreshed: bool = False) -> str:
-    """Cause and repair of a removal for which a cluster does not answer; "" for another failure.
-
-    The arguments are those of `cause_and_repair`, which looks in section REMOVAL.
-    """
-    return cause_and_repair(
-        text, stack, resume_command, {}, section=Section.REMOVAL, refreshed=refreshed
-    )
-
-
 def cause_and_repair(
     text: str,
-    stack: str,
-    resume_command: str,
-    environment: Mapping[str, str],
+    run: Run,
     release: Mapping[str, object] = MappingProxyType({}),
-    *,
-    refreshed: bool = False,
     section: Section = Section.STACK,
 ) -> str:
     """Cause and repair by the first row of a section that matches; "" if none does.
@@ -268,13 +259,10 @@ def cause_and_repair(
 
     Args:
         text: The engine's output; `\\"` in it counts as a quote.
-        stack: The stack.
-        resume_command: The command that refreshes, then updates or removes.
-        environment: Variables that the engine had besides those of this process.
+        run: The run.
         release: The inputs of the Helm release that failed; empty if not exactly one did. Rows
             about a release match only with one.
-        refreshed: The run had refreshed the state.
-        section: Where to look.
+        section: Where to look. A row of REMOVAL matches if a cluster does not answer.
     """
     unescaped = text.replace(f"\\{QUOTE}", QUOTE)
     for row in table()[section]:
@@ -283,14 +271,14 @@ def cause_and_repair(
         groups = row.match(unescaped)
         if groups is not None:
             fields = {
-                "stack": stack,
-                "again": resume_command,
-                "cancel": f"pulumi cancel --yes --stack {stack}",
+                "stack": run.stack,
+                "again": run.resume_command,
+                "cancel": f"pulumi cancel --yes --stack {run.stack}",
                 **release_fields(release),
-                **_backend_fields(stack, environment),
+                **_backend_fields(run),
                 **with_object(groups),
             }
-            return row.sentence(fields, refreshed=refreshed)
+            return row.sentence(fields, refreshed=run.refreshed)
     return ""
 
 
@@ -305,20 +293,20 @@ def is_of_api(text: str) -> bool:
     return False
 
 
-def _backend_fields(stack: str, environment: Mapping[str, str]) -> dict[str, str]:
+def _backend_fields(run: Run) -> dict[str, str]:
     """`restore`, the command that restores the state before the engine's last write, and `folder`
     of a file backend as a shell takes it, "" for others.
 
-    The backend is PULUMI_BACKEND_URL in `environment`, else in this process. For another backend
+    The backend is PULUMI_BACKEND_URL of the run, else of this process. For another backend
     than a file one the user fills in `<number>` in `restore`.
     """
-    url = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
+    url = {**os.environ, **run.environment}.get("PULUMI_BACKEND_URL", "")
     if not url.startswith("file://"):
-        export = f"pulumi stack export --stack {stack} --version <number>"
-        return {"folder": "", "restore": f"{export} | pulumi stack import --stack {stack}"}
+        export = f"pulumi stack export --stack {run.stack} --version <number>"
+        return {"folder": "", "restore": f"{export} | pulumi stack import --stack {run.stack}"}
     path = Path(url.removeprefix("file://").partition("?")[0]).expanduser()
     folder = ROOT / path  # the engine runs in ROOT
-    state = folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
+    state = folder / ".pulumi" / "stacks" / PROJECT / f"{run.stack}.json"
     return {
         "folder": shlex.quote(str(state.parents[2])),
         "restore": f"cp {shlex.quote(f'{state}.bak')} {shlex.quote(str(state))}",

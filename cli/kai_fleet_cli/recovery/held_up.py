@@ -29,7 +29,13 @@ from kai_fleet.wording import beginning_and_end, listed
 from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
 from kai_fleet_cli.recovery import failures, full_store, helm_record
 from kai_fleet_cli.recovery.failures import repaired
-from kai_fleet_cli.recovery.state import Resource, Resources, clusters_of, urns_within
+from kai_fleet_cli.recovery.state import (
+    Errors,
+    Resource,
+    Resources,
+    clusters_of,
+    urns_within,
+)
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.times import moment
 
@@ -40,10 +46,10 @@ _TERMINATING: Final = re.compile("is being deleted|being terminated")
 
 
 def by_team(
-    errors: Mapping[str, str],
+    errors: Errors,
     parents: Mapping[str, str],
     resources: Resources,
-) -> dict[str, dict[str, str]]:
+) -> Mapping[str, Errors]:
     """Errors grouped by team, each group by URN.
 
     Empty if anything outside a team, or the host's API server, failed as well. Errors of the stack
@@ -113,21 +119,19 @@ class _Error:
 
     Attributes:
         stack: The stack.
-        resume_command: The command that refreshes, then updates or removes.
+        run: The run.
         team: The team.
         urn: The URN of the resource.
         message: The error.
         resources: The resources of the stack by URN.
-        refreshed: The run had refreshed the state.
     """
 
     stack: automation.Stack
-    resume_command: str
+    run: failures.Run
     team: str
     urn: str
     message: str
     resources: Resources
-    refreshed: bool
 
     @property
     def resource(self) -> Resource:
@@ -177,7 +181,7 @@ class _Error:
         """
         fields = {
             "team": self.team,
-            "again": self.resume_command,
+            "again": self.run.resume_command,
             "login": self.login,
             "kubectl": self.vcluster_kubectl,
         }
@@ -208,11 +212,9 @@ class _Error:
 def explain(
     lead: str,
     stack: automation.Stack,
-    resume_command: str,
-    teams: Mapping[str, Mapping[str, str]],
+    run: failures.Run,
+    teams: Mapping[str, Errors],
     resources: Resources,
-    *,
-    refreshed: bool = False,
 ) -> str:
     """The lead with the teams' names, and a line for each error: team, cause and repair.
 
@@ -221,16 +223,15 @@ def explain(
     Args:
         lead: The words before the names of the teams, on the first line.
         stack: The stack.
-        resume_command: The command that refreshes, then updates or removes.
-        teams: The errors of each team, by URN.
+        run: The run.
+        teams: The errors of each team.
         resources: The resources of the stack by URN.
-        refreshed: The run had refreshed the state.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
     lines = [f"{lead} {names}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
-            error = _Error(stack, resume_command, team, urn, message, resources, refreshed)
+            error = _Error(stack, run, team, urn, message, resources)
             line = f"team {team}: {_cause_and_repair(error)}"
             if line not in lines:
                 lines.append(line)
@@ -261,14 +262,7 @@ def _cause_and_repair(error: _Error) -> str:
             return _row_sentence(row, error, groups)
     if is_on_host:
         release = error.inputs if error.resource.get("type") == RELEASE else {}
-        of_run = failures.cause_and_repair(
-            error.message,
-            error.stack.name,
-            error.resume_command,
-            environment={},
-            release=release,
-            refreshed=error.refreshed,
-        )
+        of_run = failures.cause_and_repair(error.message, error.run, release)
         if of_run:
             return of_run
     name = read_urn(error.urn).name
@@ -299,7 +293,7 @@ def _row_sentence(
     if row.anew and creates_kai and error.created_kai:
         cause = row.cause.format(**fields)
         return f"{cause}: {row.text(row.anew, fields)}, then run the same command again"
-    return row.sentence(fields, command, refreshed=error.refreshed)
+    return row.sentence(fields, command, refreshed=error.run.refreshed)
 
 
 def _held_objects(error: _Error, queues: str) -> str:
@@ -366,10 +360,10 @@ def _find_release(error: _Error) -> str:
     with closing(error.open_cluster()) as api:
         if api.find(f"/api/v1/namespaces/{name}") is not None:
             raise KeyError(name)
-    if error.refreshed:
+    if error.run.refreshed:
         return repaired(f"somebody deleted namespace {name} while this ran. See who deletes it")
     cause = f"somebody deleted namespace {name}, and the state still has it"
-    return repaired(cause, error.resume_command)
+    return repaired(cause, error.run.resume_command)
 
 
 def _find_record(error: _Error) -> str:

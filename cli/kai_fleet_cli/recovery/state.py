@@ -16,6 +16,8 @@ from kai_fleet.values import get
 Resource = Mapping[str, Any]
 # Resources by URN.
 Resources = Mapping[str, Resource]
+# Errors by the URN of their resource.
+Errors = Mapping[str, str]
 
 
 @dataclass(frozen=True)

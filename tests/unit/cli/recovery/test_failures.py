@@ -7,6 +7,7 @@ import pytest
 from pulumi.automation import CommandResult, errors
 
 from kai_fleet_cli.recovery import failures
+from kai_fleet_cli.recovery.failures import Run
 
 pytestmark = pytest.mark.texts("failures")
 
@@ -24,7 +25,8 @@ def failed(stdout="", stderr="", code=255):
 
 
 def explained(what="the update", environment=None, again=AGAIN, errors=None, **printed):
-    return failures.explain(what, "dev", failed(**printed), environment or {}, again, errors)
+    run = Run("dev", again, environment or {})
+    return failures.explain(what, run, failed(**printed), errors)
 
 
 WITHOUT_PASSPHRASE = (
@@ -180,9 +182,9 @@ def test_row_that_makes_kai_anew_says_what_a_second_run_says(part, row):
     ],
 )
 def test_explain_a_second_refresh_says_what_is_left(message):
-    why, about = failed(stderr=f"error: {message}"), ({}, AGAIN)
-    assert AGAIN in failures.explain("the update", "dev", why, *about)
-    second = failures.explain("the update", "dev", why, *about, refreshed=True)
+    why = failed(stderr=f"error: {message}")
+    assert AGAIN in failures.explain("the update", Run("dev", AGAIN), why)
+    second = failures.explain("the update", Run("dev", AGAIN, refreshed=True), why)
     assert "--refresh" not in second
     assert second.endswith("run the same command again")
 
@@ -202,9 +204,9 @@ KAI |= {"inputs": {"name": "kai-scheduler", "namespace": "kai-scheduler"}}
 def test_explain_hooks_of_a_killed_release_go_with_its_record(message, texts):
     errors = {"urn": f"Helm Release kai-scheduler/kai-scheduler: {message}"}
     why = failed(stderr="error: update failed")
-    reported = failures.explain("the update", "dev", why, {}, AGAIN, errors, {"urn": KAI})
+    reported = failures.explain("the update", Run("dev", AGAIN), why, errors, {"urn": KAI})
     assert "kubectl -n kai-scheduler delete secret -l owner=helm,name=kai-scheduler" in reported
     assert reported.endswith(f" && {AGAIN}{DONE}")
-    of_no_release = failures.explain("the update", "dev", why, {}, AGAIN, errors)
+    of_no_release = failures.explain("the update", Run("dev", AGAIN), why, errors)
     assert "delete" not in of_no_release
     texts(reported, of_no_release)

@@ -18,6 +18,7 @@ from kai_fleet_cli.engine.deletions import Deletions
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.engine.operation import Operation
 from kai_fleet_cli.recovery import held_up, state
+from kai_fleet_cli.recovery.failures import Run
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.recovery.state import PendingOperation, State
 from tests.unit.components.cluster import vcluster_secrets
@@ -54,9 +55,8 @@ def explained(message, urn, *resources, url="http://127.0.0.1:1", host=None, ref
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
         patch.setattr(hosts, "host_of_stack", lambda _: Api.of_kubeconfig(kubeconfig(host or url)))
         teams = {"ml": {urn: message}}
-        return held_up.explain(
-            "done, but for", stack, AGAIN, teams, known.resources, refreshed=refreshed
-        )
+        run = Run("prod", AGAIN, refreshed=refreshed)
+        return held_up.explain("done, but for", stack, run, teams, known.resources)
 
 
 def known_of(*resources):

@@ -7,6 +7,7 @@ import pytest
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes import reasons
 from kai_fleet_cli.recovery import failures
+from kai_fleet_cli.recovery.failures import Run, Section
 from tests.unit.cli.doctor.doctor_samples import (
     Lab,
     daemon_set,
@@ -164,18 +165,23 @@ def test_a_webhook_of_others_is_named_with_its_service_and_its_object():
 @pytest.mark.parametrize("escaped", [False, True])
 def test_a_failed_update_does_not_look_for_it_in_the_namespace_of_kai(escaped):
     text = AWAY.replace('"', '\\"') if escaped else AWAY
-    sentence = failures.cause_and_repair(text, "lab", "again", {})
+    sentence = failures.cause_and_repair(text, Run("lab", "again"))
     assert "Service policy-svc of namespace corp-policy" in sentence
     assert "kubectl -n corp-policy get services,endpointslices,pods" in sentence
     assert "kai-scheduler" not in sentence
     own = AWAY.replace("policy-svc.corp-policy", "queue-controller.kai-scheduler")
-    assert "kubectl -n kai-scheduler get pods" in failures.cause_and_repair(own, "lab", "again", {})
+    assert "kubectl -n kai-scheduler get pods" in failures.cause_and_repair(
+        own, Run("lab", "again")
+    )
+
+
+GONE = Run("lab", "fleet destroy --refresh --stack lab")
 
 
 def test_a_removal_whose_host_is_gone_names_what_forgets_the_stack_last():
     text = "error: configured Kubernetes cluster is unreachable: dial tcp: no such host"
-    sentence = failures.removal_repair(text, "lab", "fleet destroy --refresh --stack lab")
+    sentence = failures.cause_and_repair(text, GONE, section=Section.REMOVAL)
     first, last = sentence.split("Only where the host itself is gone for good")
     assert "kubectl get nodes" in first
     assert last.endswith("pulumi stack rm --force --preserve-config --yes --stack lab")
-    assert failures.removal_repair("error: no space left", "lab", "again") == ""
+    assert failures.cause_and_repair("error: no space left", GONE, section=Section.REMOVAL) == ""
