@@ -204,41 +204,34 @@ def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
     counted, the words say so. Raises one of MALFORMED.
     """
     kind, _, name = item.subject.partition(" ")
-    if item.words.startswith(UPGRADES_DRIVERS.words):
-        return _pods_on_gpus(snapshot.host)
-    if kind == "Queue":
-        return _pods_in_queue(snapshot, item.team, name)
-    if name == f"{item.team}-namespace":
-        return _pods_and_volumes(snapshot.host, f"team-{item.team}")
+    clusters = {cluster.name: cluster for cluster in snapshot.clusters}
+    try:
+        if item.words.startswith(UPGRADES_DRIVERS.words):
+            return _pods_on_gpus(snapshot.host)
+        if kind == "Queue":
+            return _pods_in_queue(clusters[item.team], name)
+        if name == f"{item.team}-namespace":
+            return _pods_and_volumes(snapshot.host, f"team-{item.team}")
+    except (UnreadError, KeyError):  # a vCluster that was not read is none of the clusters
+        return "; its pods could not be counted"
     return ""
 
 
 def _pods_on_gpus(host: Cluster) -> str:
     """Count the pods with GPUs that have a node, in words to append; MIG and shares count, too.
 
-    Without pods that have ended, and those in RESERVED.
+    Without pods that have ended, and those in RESERVED. Raises UnreadError.
     """
-    try:
-        running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
-    except UnreadError:
-        return "; they could not be counted"
+    running = [pod for pod in host.usage.pods if pod.gpu_amount and not pod.waits]
     return f"; {number_with_noun(len(running), 'such pod', 'runs')} now"
 
 
-def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
+def _pods_in_queue(cluster: Cluster, queue: str) -> str:
     """Count a queue's pods, in words to append: those with a node, and those without.
 
-    Pods of queues below it do not count, nor do pods that have ended. `team` is the one whose
-    vCluster has the queue, or `host`.
+    Pods of queues below it do not count, nor do pods that have ended. Raises UnreadError.
     """
-    clusters = {cluster.name: cluster for cluster in snapshot.clusters}
-    unknown = "; its pods could not be counted"
-    if team not in clusters:
-        return unknown
-    try:
-        waits = [pod.waits for pod in clusters[team].usage.pods if pod.queue == queue]
-    except UnreadError:
-        return unknown
+    waits = [pod.waits for pod in cluster.usage.pods if pod.queue == queue]
     running = number_with_noun(waits.count(False), "pod", "runs")
     waiting = number_with_noun(waits.count(True), "pod", "waits")
     return f"; {running} and {waiting}"
@@ -247,13 +240,10 @@ def _pods_in_queue(snapshot: Snapshot, team: str, queue: str) -> str:
 def _pods_and_volumes(host: Cluster, namespace: str) -> str:
     """Count a namespace's pods and claims, in words to append; of each claim name and size.
 
-    Pods that have ended count as well.
+    Pods that have ended count as well. Raises UnreadError.
     """
-    try:
-        pods = list(host.within("pods", namespace))
-        claims = list(host.within("persistentvolumeclaims", namespace))
-    except UnreadError:
-        return "; its pods and volumes could not be counted"
+    pods = list(host.within("pods", namespace))
+    claims = list(host.within("persistentvolumeclaims", namespace))
     volumes = [
         f"{claim.name} {get(claim.spec, 'resources', 'requests', 'storage')}" for claim in claims
     ]

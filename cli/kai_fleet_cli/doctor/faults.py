@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partialmethod
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
@@ -91,22 +92,6 @@ class Affected:
     kind: str
     name: str
 
-    def broken(
-        self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
-    ) -> Fault:
-        """The object does not work: level `mandatory`."""
-        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
-
-    def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
-        """The object works, and something is wrong: level `advisory`."""
-        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
-
-    def tenants_fault(
-        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
-    ) -> Fault:
-        """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
-        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
-
     def at_level(
         self,
         level: Level,
@@ -130,6 +115,13 @@ class Affected:
             key=key,
             effect_of=effect_of,
         )
+
+    # The object does not work.
+    broken = partialmethod(at_level, Level.MANDATORY)
+    # The object works, and something is wrong.
+    warning = partialmethod(at_level, Level.ADVISORY)
+    # A tenant is the cause; the host has no tenants.
+    tenants_fault = partialmethod(at_level, Level.INFO)
 
 
 def being_deleted(
