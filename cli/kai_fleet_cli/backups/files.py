@@ -5,8 +5,7 @@ from pathlib import Path
 import pyrage
 from pyrage.x25519 import Identity
 
-from kai_fleet_cli.backups import backup
-from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.backups.backup import Backup, is_encrypted, packed, unpacked
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
@@ -16,8 +15,7 @@ def write(taken: Backup, file: Path, key: Path) -> None:
 
     Raises UserError if a file cannot be written, or the key's has no key.
     """
-    packed = backup.packed(taken, _identity(key, makes=True))
-    _write_private(file, packed)
+    _write_private(file, packed(taken, _identity(key, makes=True)))
 
 
 def read(team: str, source: Path, key: Path) -> Backup:
@@ -30,8 +28,8 @@ def read(team: str, source: Path, key: Path) -> Backup:
         data = file.read_bytes()
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
-    identity = _identity(key, makes=False) if backup.is_encrypted(data) else None
-    taken = backup.unpacked(data, str(file), identity)
+    identity = _identity(key, makes=False) if is_encrypted(data) else None
+    taken = unpacked(data, str(file), identity)
     if taken.record["team"] != team:
         raise UserError(f"{file} is a backup of team {taken.record['team']}, not of {team}")
     return taken

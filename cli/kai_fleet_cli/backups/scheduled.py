@@ -11,8 +11,7 @@ from typing import Final
 from kai_fleet.backup.arguments import BACKUP
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.values import get
-from kai_fleet_cli.backups import backup
-from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.backups.backup import Backup, unpacked
 from kai_fleet_cli.backups.host import Host, until
 from kai_fleet_cli.errors import UserError
 
@@ -60,7 +59,7 @@ class Kept:
                 raise UserError(f"team {self.team} has no backup of that time{first}")
             taken = max(fitting)
             archive = self._run("dump", "--archive", "tar", times[taken], "/")
-        return backup.unpacked(archive, f"the backup of {taken:%Y-%m-%d %H:%M}")
+        return unpacked(archive, f"the backup of {taken:%Y-%m-%d %H:%M}")
 
     def _run(self, *command: str) -> bytes:
         in_pod = ["exec", "-i", "-n", self.namespace, self._pod, "-c", _CONTAINER, "--"]

@@ -7,8 +7,7 @@ from importlib.resources import files
 from typing import Final
 
 from kai_fleet.values import get
-from kai_fleet_cli.backups import backup
-from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.backups.backup import Backup, of_snapshot
 from kai_fleet_cli.backups.control_plane import ControlPlane, chart_version
 from kai_fleet_cli.backups.host import Host
 from kai_fleet_cli.errors import UserError
@@ -35,7 +34,7 @@ def take(host: Host, team: str) -> Backup:
         )
     certificates = _secret(plane, f"{team}-certs")
     config = _secret(plane, f"vc-config-{team}")["config.yaml"]
-    return backup.of_snapshot(
+    return of_snapshot(
         team,
         plane.namespace,
         chart_version(plane.workload() or {}),

@@ -12,10 +12,8 @@ from pulumi import automation
 from kai_fleet.names import FLEET
 from kai_fleet.wording import listed
 from kai_fleet_cli import hosts
-from kai_fleet_cli.backups import backup as content
-from kai_fleet_cli.backups import files as backup_files
-from kai_fleet_cli.backups import lost_pods, taking
-from kai_fleet_cli.backups.backup import Backup
+from kai_fleet_cli.backups import files, lost_pods, taking
+from kai_fleet_cli.backups.backup import Backup, counted, pods_that_would_go
 from kai_fleet_cli.backups.control_plane import ControlPlane
 from kai_fleet_cli.backups.host import Host, host_of
 from kai_fleet_cli.backups.restoring import Restore
@@ -79,7 +77,7 @@ def restore(
     loss = f"{' and '.join(names)} would lose what is newer than the backup"
     terminal.require_answer(command, loss, yes=yes)
     teams = [file.team(name).name for name in names]
-    backups = {name: backup_files.read(name, source, key) for name in teams if source}
+    backups = {name: files.read(name, source, key) for name in teams if source}
     with host_of(stack) as host:
         if source is None:
             backups = {name: _kept(host, stack, name, at) for name in teams}
@@ -114,7 +112,8 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
     """
     restores = {name: Restore(host, taken) for name, taken in backups.items()}
     stores = {team.name: team.store for team in declared.host_of(settings_of(stack)).teams}
-    opened = workspace.open_stack(stack, for_stack(stack).variables)
+    environment = for_stack(stack)
+    opened = workspace.open_stack(stack, environment.variables)
     before = workspace.last_state(opened).vclusters
     installs = any(not restores[name].has_store(stores[name]) for name in restores)
     for name in restores:
@@ -139,7 +138,7 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
         restore_one.provide_store()
         restore_one.fill()
         restore_one.start()
-    updates.up(stack=stack, refresh=installs, yes=True)
+    updates.update(opened, environment.standins, refresh=installs)
     after = workspace.last_state(opened).vclusters
     for name in restores:
         _schedule_lost_pods(host, opened, name)
@@ -160,7 +159,7 @@ def _schedule_lost_pods(host: Host, opened: automation.Stack, team: str) -> None
 def _write(host: Host, team: str, file: Path, key: Path) -> Backup:
     """Take a backup, write it into a file that only you can read, and return it."""
     taken = taking.take(host, team)
-    backup_files.write(taken, file, key)
+    files.write(taken, file, key)
     keys = taken.record["keys"]
     terminal.result(f"{file}: {keys} keys of team {team} at {taken.record['taken']}")
     return taken
@@ -174,7 +173,7 @@ def _show_losses(host: Host, earlier: Backup, source: Path, key: Path) -> None:
     plane = ControlPlane(host.api, earlier.record["team"])
     terminal.result(f"the backup of team {plane.team} is of {earlier.record['taken']}")
     synced = plane.synced_pods() if host.api.find(plane.path) else {}
-    gone = content.pods_that_would_go(earlier, synced)
+    gone = pods_that_would_go(earlier, synced)
     terminal.result(f"{len(synced) - len(gone)} pods on the host stay as they are")
     for pod in gone:
         terminal.result(f"  pod {pod} is not in the backup and would be deleted")
@@ -188,5 +187,5 @@ def _show_losses(host: Host, earlier: Backup, source: Path, key: Path) -> None:
     except UserError as error:
         terminal.say(f"what is newer than the backup is not known, and not kept: {error}")
         return
-    newer = content.counted(now.newer_than_in(earlier))
+    newer = counted(now.newer_than_in(earlier))
     terminal.result(f"newer than the backup, and lost: {newer or 'nothing'}")

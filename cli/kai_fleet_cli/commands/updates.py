@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import typer
+from pulumi import automation
 
 from kai_fleet.names import FLEET
 from kai_fleet_cli.commands.options import StackFile, Sure
@@ -51,6 +52,29 @@ def up(
             f"an update is of all teams of stack {stack}, not of {' '.join(agreed)} alone. Run"
             f" {update_command(stack)}: it shows what would be lost, and asks for it by name"
         )
+    environment = for_stack(stack)
+    opened = workspace.open_stack(stack, environment.variables)
+    update(opened, environment.standins, agreed, refresh=refresh)
+
+
+def update(
+    opened: automation.Stack,
+    standins: Sequence[str],
+    agreed: Sequence[str] = (),
+    *,
+    refresh: bool,
+) -> None:
+    """Update an opened stack, after it was asked for what would be lost; print what changed.
+
+    Args:
+        opened: The stack.
+        standins: Names of what is simulated where its engine runs.
+        agreed: What may be lost: teams, or the stack for all.
+        refresh: Refresh the state first.
+
+    Raises as `_agree` and `runs.up`.
+    """
+    stack = opened.name
     states_before: list[State] = []
 
     def agree(state: State) -> list[str]:
@@ -58,15 +82,13 @@ def up(
         states_before.append(state)
         return _agree(stack, state, agreed, refresh=refresh)
 
-    environment = for_stack(stack)
-    opened = workspace.open_stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=agreed, agree=agree)
     summary = summary_of_steps(ran.steps)
     for state in states_before:
         refilled = lost_vclusters.refilled_contents(state, ran.steps)
         summary["lost"][:0] = lost_vclusters.summary_lines(refilled, advice="")
     as_text.show_summary(summary)
-    report.show_teams(stack, ran, environment.standins, compared=refresh)
+    report.show_teams(stack, ran, standins, compared=refresh)
 
 
 def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:

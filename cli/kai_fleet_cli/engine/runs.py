@@ -61,9 +61,7 @@ def up(
         if names:
             operation.resume_command = resume.up_command(stack.name, names)
             # Until `_running` ends: for the program, in this process, and for the engine's.
-            allowed = {REMOVE_VARIABLE: ",".join(names)}
-            stack.workspace.env_vars = {**stack.workspace.env_vars, **allowed}
-            os.environ.update(allowed)
+            os.environ[REMOVE_VARIABLE] = ",".join(names)
         _update(operation)
         return operation.report
 
@@ -86,9 +84,7 @@ def install(stack: automation.Stack, teams: Sequence[str], resume_command: str) 
         _prepare(operation, refresh=True)
         names = {f"{team}-ready" for team in teams}
         waits = operation.known_state().urns_of(COMMAND, names)
-        allowed = {RESTORE_VARIABLE: ",".join(teams)}
-        stack.workspace.env_vars = {**stack.workspace.env_vars, **allowed}
-        os.environ.update(allowed)
+        os.environ[RESTORE_VARIABLE] = ",".join(teams)
         operation.update(dict.fromkeys(waits, ""))
 
 

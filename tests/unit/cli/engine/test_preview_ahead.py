@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,7 +111,7 @@ def engine(monkeypatch):
     ran, known = [], State()
     opened = environment.Environment()
     monkeypatch.setattr(updates, "for_stack", lambda *_: opened)
-    monkeypatch.setattr(workspace, "open_stack", lambda *_: None)
+    monkeypatch.setattr(workspace, "open_stack", lambda name, _: SimpleNamespace(name=name))
 
     def run(_, before=None, *, agree=None, **more):
         if before or not ran:
