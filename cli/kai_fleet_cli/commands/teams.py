@@ -25,7 +25,6 @@ app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
 NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 
 
@@ -43,7 +42,7 @@ def add(
         list[str] | None,
         typer.Option(help="NAME=GPUS: a queue of its own; repeatable. Mode host: NAME, its leaf."),
     ] = None,
-    yes: Yes = False,
+    yes: options.Sure = False,
     no_up: NoUp = False,
 ) -> None:
     """Add a team."""
@@ -69,7 +68,7 @@ def switch(
     name: Name,
     version: Version,
     stack: options.StackFile = "sandbox",
-    yes: Yes = False,
+    yes: options.Sure = False,
     no_up: NoUp = False,
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
@@ -79,7 +78,7 @@ def switch(
 
 @app.command()
 def rollback(
-    name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
+    name: Name, stack: options.StackFile = "sandbox", yes: options.Sure = False, no_up: NoUp = False
 ) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     file = changes.stack_file(stack)
@@ -96,7 +95,7 @@ def rollback(
 
 @app.command()
 def remove(
-    name: Name, stack: options.StackFile = "sandbox", yes: Yes = False, no_up: NoUp = False
+    name: Name, stack: options.StackFile = "sandbox", yes: options.Sure = False, no_up: NoUp = False
 ) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     file = changes.stack_file(stack)
@@ -104,7 +103,7 @@ def remove(
 
 
 @app.command()
-def renew(name: Name, stack: options.StackFile = "sandbox", yes: Yes = False) -> None:
+def renew(name: Name, stack: options.StackFile = "sandbox", yes: options.Sure = False) -> None:
     """End every kubeconfig of a team that was handed out, as after somebody left; pods go on.
 
     Its vCluster gets a new authority and restarts, and an update writes new kubeconfigs. The name
