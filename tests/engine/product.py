@@ -42,6 +42,13 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+def project_with(folder: Path, stack: str, content: str) -> Path:
+    """A copy of the project in a folder, with one stack file."""
+    project = copied(folder / "project")
+    (project / f"Pulumi.{stack}.yaml").write_text(content)
+    return project
+
+
 @dataclass
 class Run:
     """What an update did: operation by resource name, each step's end in order, what it printed."""

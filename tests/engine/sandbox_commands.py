@@ -70,6 +70,20 @@ def fleet(
     )
 
 
+def fleet_on(sandbox: Sandbox, folder: Path, stack: str) -> Callable[..., str]:
+    """A function that runs a `fleet` command on a stack, which has to end well.
+
+    With `fails` it has to fail. It returns what the command prints on stdout, else on stderr.
+    """
+
+    def run(*arguments: str, fails: bool = False) -> str:
+        ran = fleet(sandbox, folder, *arguments, stack=stack)
+        assert bool(ran.returncode) == fails, ran.stdout + ran.stderr
+        return ran.stderr if fails else ran.stdout
+
+    return run
+
+
 def pulumi(sandbox: Sandbox, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run plain `pulumi` in a folder, with the programs of this checkout on PATH."""
     path = os.pathsep.join([sandbox.env()["PATH"], str(ROOT / ".venv" / "bin")])

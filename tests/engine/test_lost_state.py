@@ -7,8 +7,8 @@ import pytest
 from kubernetes import client
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.engine.product import api, copied, queues
-from tests.engine.sandbox_commands import fleet, pulumi, typed, until
+from tests.engine.product import api, project_with, queues
+from tests.engine.sandbox_commands import fleet, fleet_on, pulumi, typed, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -50,19 +50,12 @@ def commands(heading):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = copied(tmp_path_factory.mktemp("lost") / "project")
-    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE)
-    return folder
+    return project_with(tmp_path_factory.mktemp("lost"), STACK, FILE)
 
 
 @pytest.fixture(scope="module")
 def run(sandbox, folder):
-    def run(*arguments, fails=False):
-        ran = fleet(sandbox, folder, *arguments, stack=STACK)
-        assert bool(ran.returncode) == fails, ran.stdout + ran.stderr
-        return ran.stdout + ran.stderr
-
-    return run
+    return fleet_on(sandbox, folder, STACK)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.engine.product import api, copied
-from tests.engine.sandbox_commands import completed, fleet, pulumi, until
+from tests.engine.product import api, project_with
+from tests.engine.sandbox_commands import completed, fleet_on, pulumi, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -40,19 +40,12 @@ POD = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = copied(tmp_path_factory.mktemp("leave") / "project")
-    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE)
-    return folder
+    return project_with(tmp_path_factory.mktemp("leave"), STACK, FILE)
 
 
 @pytest.fixture(scope="module")
 def run(sandbox, folder):
-    def run(*arguments, fails=False):
-        ran = fleet(sandbox, folder, *arguments, stack=STACK)
-        assert bool(ran.returncode) == fails, ran.stdout + ran.stderr
-        return ran.stderr if fails else ran.stdout
-
-    return run
+    return fleet_on(sandbox, folder, STACK)
 
 
 @pytest.fixture(scope="module")

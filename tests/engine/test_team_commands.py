@@ -10,9 +10,8 @@ import yaml
 from kubernetes import client
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.engine import sandbox_commands
-from tests.engine.product import api, copied, deployments, namespaces, queues
-from tests.engine.sandbox_commands import pulumi
+from tests.engine.product import api, deployments, namespaces, project_with, queues
+from tests.engine.sandbox_commands import fleet_on, pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -40,19 +39,12 @@ ADD = ("--mode", "virtual", "--version", "v0.9.3", "--pool", "kai-fleet/pool=vis
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = copied(tmp_path_factory.mktemp("commands") / "project")
-    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
-    return folder
+    return project_with(tmp_path_factory.mktemp("commands"), STACK, FILE + SALT)
 
 
 @pytest.fixture(scope="module")
 def fleet(sandbox, folder):
-    def run(*arguments):
-        ran = sandbox_commands.fleet(sandbox, folder, *arguments, stack=STACK)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
-
-    return run
+    return fleet_on(sandbox, folder, STACK)
 
 
 def inside(fleet, team, known={}):  # noqa: B006 - it stays the same, and asking takes long

@@ -8,8 +8,8 @@ from kubernetes import client
 from kai_fleet_cli.stack_file.edit import with_value
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine import sandbox_commands
-from tests.engine.product import copied
-from tests.engine.sandbox_commands import pulumi
+from tests.engine.product import project_with
+from tests.engine.sandbox_commands import fleet_on, pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -41,19 +41,12 @@ SALT = next(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = copied(tmp_path_factory.mktemp("upgraded") / "project")
-    (folder / f"Pulumi.{STACK}.yaml").write_text(FILE + SALT)
-    return folder
+    return project_with(tmp_path_factory.mktemp("upgraded"), STACK, FILE + SALT)
 
 
 @pytest.fixture(scope="module")
 def fleet(sandbox, folder):
-    def run(*arguments):
-        ran = sandbox_commands.fleet(sandbox, folder, *arguments, stack=STACK)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
-
-    return run
+    return fleet_on(sandbox, folder, STACK)
 
 
 def control_planes(host):
