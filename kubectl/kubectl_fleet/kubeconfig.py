@@ -27,12 +27,13 @@ class UserError(Exception):
 
 
 class _Kubeconfig:
-    """The entries of one or several files by name, and the current context; "" without one."""
+    """The entries of one or several files by kind and name, and the current context.
+
+    The kinds are `context`, `cluster` and `user`. The current context is "" without one.
+    """
 
     def __init__(self) -> None:
-        self.contexts: dict[str, Entry] = {}
-        self.clusters: dict[str, Entry] = {}
-        self.users: dict[str, Entry] = {}
+        self.entries = {kind: dict[str, Entry]() for kind in ("context", "cluster", "user")}
         self.current = ""
 
     def add(self, document: Entry, folder: Path) -> None:
@@ -42,12 +43,7 @@ class _Kubeconfig:
         AttributeError for what is no kubeconfig, as an empty file (None).
         """
         self.current = self.current or document.get("current-context") or ""
-        entries_by_kind = {
-            "context": self.contexts,
-            "cluster": self.clusters,
-            "user": self.users,
-        }
-        for kind, entries in entries_by_kind.items():
+        for kind, entries in self.entries.items():
             for item in document.get(f"{kind}s") or []:
                 entries.setdefault(item["name"], _entry(item.get(kind), folder))
 
@@ -85,10 +81,11 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
 def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
     """The name of the context to use. Raises ConfigError if there is none, or none of that name."""
     name = context or kubeconfig.current
-    names = ", ".join(kubeconfig.contexts)
+    contexts = kubeconfig.entries["context"]
+    names = ", ".join(contexts)
     if not name:
         raise ConfigError(f"it has no current-context; write --context with one of: {names}")
-    if name not in kubeconfig.contexts:
+    if name not in contexts:
         raise ConfigError(f"it has no context {name}; write --context with one of: {names}")
     return name
 
@@ -96,13 +93,14 @@ def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
 def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTransport]:
     """The client for a context, and its transport. A context without a user sends no credentials.
 
-    `name` is one of `contexts`. Raises ConfigError if lightkube cannot use it as kubectl does, or
+    `name` is one of its contexts. Raises ConfigError if lightkube cannot use it as kubectl does, or
     if it names what is not there; OSError and ValueError for certificates that cannot be read;
     ValueError, TypeError, KeyError, AttributeError or httpx2.InvalidURL for a malformed entry.
     """
-    context = kubeconfig.contexts[name]
-    cluster = kubeconfig.clusters.get(context.get("cluster", ""))
-    user = kubeconfig.users.get(context["user"]) if "user" in context else {}
+    entries = kubeconfig.entries
+    context = entries["context"][name]
+    cluster = entries["cluster"].get(context.get("cluster", ""))
+    user = entries["user"].get(context["user"]) if "user" in context else {}
     if cluster is None or user is None:
         raise ConfigError(f"context {name} names a cluster or a user that is not there")
     for key in _UNSUPPORTED:
@@ -110,12 +108,12 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
             raise ConfigError(f"context {name} has {key}, which works with kubectl only")
     user = _with_known_plugin(user)
     context = {**context, "cluster": name, "user": name}
-    entries = {
+    document = {
         "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": context}],
     }
-    config = KubeConfig.from_dict(entries).get(name)
+    config = KubeConfig.from_dict(document).get(name)
     if config is None or config.user is None:
         raise ConfigError(f"context {name} names a cluster or a user that is not there")
     timeout = httpx2.Timeout(_ANSWER_SECONDS)

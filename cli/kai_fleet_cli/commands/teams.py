@@ -8,8 +8,7 @@ from kai_fleet.backup.arguments import BACKUP, VERIFY
 from kai_fleet.names import FLEET
 from kai_fleet.values import get, value_at
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display import terminal
-from kai_fleet_cli.display.terminal import print_table, result
+from kai_fleet_cli.display.terminal import confirm_name, print_table, require_answer, result
 from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -109,14 +108,14 @@ def renew(name: Name, stack: options.StackFile = "sandbox", yes: options.Sure = 
     Its vCluster gets a new authority and restarts, and an update writes new kubeconfigs. The name
     has to be typed, or --yes given. After a run that was cut off, the same command goes on.
     """
-    terminal.require_answer(
+    require_answer(
         f"{FLEET} team renew {name} --stack {stack}",
         f"every kubeconfig of team {name} would end",
         yes=yes,
     )
     old = state.kubeconfig_of(changes.stack_file(stack), name)
     if not yes:
-        terminal.confirm_name(name, "end every kubeconfig of it")
+        confirm_name(name, "end every kubeconfig of it")
     renewal.renew(stack, name, old)
     runs.up(workspace.open_stack(stack, for_stack(stack).variables))
     result(
