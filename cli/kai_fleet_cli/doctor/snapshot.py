@@ -393,6 +393,13 @@ class Snapshot:
     before_update: bool = False
 
     @property
+    def sees_whole_host(self) -> bool:
+        """Whether it has all of the host: a team's own stack sees its namespace there, and the
+        nodes of its pool.
+        """
+        return not self.settings.platform_stack
+
+    @property
     def insides(self) -> list[Cluster]:
         """The clusters in the vClusters that answered, and whose answers were taken."""
         return [state.inside for state in self.teams.values() if state.inside is not None]

@@ -28,19 +28,10 @@ def read_report(stack: str) -> Report:
         UnreachableError, one of MALFORMED: As `read_clusters`.
     """
     snapshot = read_clusters(source_of_stack(stack))
-    # A team's own stack sees its namespace on the host, and the nodes of its pool.
-    whole_host = not snapshot.settings.platform_stack
-    findings = examine(snapshot, without="pending")
-    return build_report(stack, snapshot, findings, whole_host=whole_host)
+    return build_report(stack, snapshot, examine(snapshot, without="pending"))
 
 
-def build_report(
-    stack: str,
-    snapshot: Snapshot,
-    findings: Sequence[Finding],
-    *,
-    whole_host: bool = True,
-) -> Report:
+def build_report(stack: str, snapshot: Snapshot, findings: Sequence[Finding]) -> Report:
     """Return the report on a snapshot.
 
     Waits are sorted by GPUs, most first, then by pods. Raises one of MALFORMED.
@@ -49,14 +40,12 @@ def build_report(
         stack: Name of the stack.
         snapshot: What was read of its clusters.
         findings: Those of `examine`, without the check `pending`.
-        whole_host: It is about the whole host, with other nodes as a pool, and with what was not
-            read of it. Not so for a team's own stack.
     """
     host = snapshot.host
     waits = sorted(waits_in(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
     pools: list[Pool] | None = None
     if not host.unread("nodes", "pods"):
-        pools = list(node_pools(snapshot, whole_host=whole_host))
+        pools = list(node_pools(snapshot))
     return Report(
         stack=stack,
         time=host.now,
@@ -65,11 +54,11 @@ def build_report(
         pools=pools,
         waits=waits,
         findings=findings,
-        missing=_missing(snapshot, whole_host=whole_host),
+        missing=_missing(snapshot),
     )
 
 
-def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
+def _missing(snapshot: Snapshot) -> list[str]:
     """Return clauses about what was not read: vClusters, lists in them, lists of the host.
 
     Of each cluster only the first list that lacks is named, of the host for a whole host only.
@@ -82,7 +71,7 @@ def _missing(snapshot: Snapshot, *, whole_host: bool) -> list[str]:
         if unread := cluster.unread(*COUNTED):
             missing.append(f"team {cluster.name}: {unread}")
     unread = snapshot.host.unread("nodes", "pods", *COUNTED)
-    if unread and whole_host:
+    if unread and snapshot.sees_whole_host:
         missing.append(f"host: {unread}")
     return missing
 

@@ -11,12 +11,12 @@ from kai_usage.objects import has_labels
 from kai_usage.requests import requests_of, whole_gpus
 
 
-def node_pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
-    """Yield the teams' pools, and for a whole host all other nodes with GPUs as one pool.
+def node_pools(snapshot: Snapshot) -> Iterator[Pool]:
+    """Yield the teams' pools, and of a whole host all other nodes with GPUs as one pool.
 
     A node that two pools select is in the first, in the order of teams. Teams with the same labels
     share a pool. Teams without labels have the pool "", of all other nodes with GPUs; without
-    `whole_host` it is empty. Raises UnreadError if the host's nodes or pods were not read in all
+    a whole host it is empty. Raises UnreadError if the host's nodes or pods were not read in all
     namespaces, and one of MALFORMED.
     """
     host = snapshot.host
@@ -31,7 +31,7 @@ def node_pools(snapshot: Snapshot, *, whole_host: bool) -> Iterator[Pool]:
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
         labels = _pool_of(node, selectors)
-        if labels or (whole_host and gpus_of(node)):
+        if labels or (snapshot.sees_whole_host and gpus_of(node)):
             nodes[labels].append(node)
     gpus_by_node = _gpus_by_node(host)
     for labels in {**teams, **nodes}:

@@ -16,6 +16,7 @@ from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import gpus, page
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.finding import Level
+from kai_fleet_stack.settings import Settings
 from tests.unit.cli.doctor.doctor_samples import NOW, Lab, in_host_mode, node, pod
 from tests.unit.cli.report.report_samples import busy
 
@@ -23,9 +24,9 @@ GPU = "nvidia.com/gpu"
 FORBIDDEN = {"pods": "403 Forbidden"}
 
 
-def report(lab, **more):
+def report(lab):
     snapshot = lab.look()
-    return build.build_report("lab", snapshot, examine(snapshot, without="pending"), **more)
+    return build.build_report("lab", snapshot, examine(snapshot, without="pending"))
 
 
 def running(name, queue="train", gpus="1", **more):
@@ -136,12 +137,18 @@ def test_what_may_not_be_listed_is_not_zero():
     assert found.missing == ["host: this user may not list pods there (403 Forbidden)"]
     assert (found.pools, found.figures["free"], found.teams[0].in_use) == (None, None, None)
     assert found.exit_code == ExitCode.UNREAD
-    assert build.build_report("lab", no_host, [], whole_host=False).exit_code == ExitCode.HEALTHY
     team = snapshot.teams["ml"]
     closed = replace(team, inside=replace(team.inside, unreadable=FORBIDDEN))
     found = build.build_report("lab", replace(snapshot, teams={"ml": closed}), [])
     assert found.missing == ["team ml: this user may not list pods there (403 Forbidden)"]
     assert (found.queues, found.teams[0].waiting, found.exit_code) == ({}, None, ExitCode.UNREAD)
+
+
+def test_a_teams_own_stack_does_not_miss_what_it_may_not_list(monkeypatch):
+    monkeypatch.setattr(Settings, "platform_stack", "prod")
+    snapshot = Lab().look()
+    no_host = replace(snapshot, host=replace(snapshot.host, unreadable=FORBIDDEN))
+    assert build.build_report("lab", no_host, []).exit_code == ExitCode.HEALTHY
 
 
 def test_an_api_server_that_starts_is_no_missing_right():
@@ -154,12 +161,13 @@ def test_an_api_server_that_starts_is_no_missing_right():
     assert "is put off (429" in found.cause and found.fix == "run the doctor again in a minute"
 
 
-def test_a_teams_own_stack_is_about_its_own_nodes():
+def test_a_teams_own_stack_is_about_its_own_nodes(monkeypatch):
     lab = Lab()
     lab.host["nodes"].append(node("other", "8"))
     lab.host["nodes"][1]["metadata"]["labels"]["kai-fleet/pool"] = "other"
     assert [pool.gpus for pool in report(lab).pools] == [4, 8]
-    assert [pool.gpus for pool in report(lab, whole_host=False).pools] == [4]
+    monkeypatch.setattr(Settings, "platform_stack", "prod")
+    assert [pool.gpus for pool in report(lab).pools] == [4]
 
 
 def test_a_page_is_one_file_that_loads_nothing():
