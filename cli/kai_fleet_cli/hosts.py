@@ -136,14 +136,19 @@ def host_address(stack: str, settings: Settings, chosen: str | None = None) -> H
     return HostAddress(stack, context, variables)
 
 
-def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> str:
+def pulumi_output(
+    stack: str,
+    variables: Mapping[str, str],
+    *command: str,
+    seconds: float | None = _PULUMI_SECONDS,
+) -> str:
     """The standard output of a command of Pulumi's CLI about a stack, run in the project's folder.
 
     `variables` count before those of this process.
 
     Raises:
         OSError: The CLI is missing, or cannot be started.
-        SubprocessError: It failed, or took longer than 30 seconds.
+        SubprocessError: It failed, or took longer than `seconds`; None is no bound.
     """
     done = subprocess.run(
         ["pulumi", *command, "--stack", stack, "--non-interactive"],
@@ -152,6 +157,6 @@ def pulumi_output(stack: str, variables: Mapping[str, str], *command: str) -> st
         capture_output=True,
         text=True,
         check=True,
-        timeout=_PULUMI_SECONDS,
+        timeout=seconds,
     )
     return done.stdout

@@ -33,7 +33,7 @@ def main() -> None:
     plane = ControlPlane(f"{namespace}.{name}", Path(folder), "127.0.0.1", 0, etcd)
     if command == "snapshot":
         keys = etcd.read(plane.etcd_prefix)
-        file.write_bytes(_archive({f"{_REGISTRY}{key}": keys[key] for key in keys}))
+        file.write_bytes(archive({f"{_REGISTRY}{key}": keys[key] for key in keys}))
         print(f"Successfully backed up {len(keys)} etcd keys")
         return
     content = _keys(file.read_bytes())
@@ -44,7 +44,8 @@ def main() -> None:
     print(f"Successfully restored {len(content)} etcd keys from snapshot")
 
 
-def _archive(keys: dict[str, bytes]) -> bytes:
+def archive(keys: dict[str, bytes]) -> bytes:
+    """The keys of a store as vCluster's snapshot has them."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w:gz") as archive:
         for key, value in keys.items():

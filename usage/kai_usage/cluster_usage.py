@@ -1,7 +1,7 @@
 """Who holds what of a cluster, and who waits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kai_usage.deployments import kai_version
 from kai_usage.nodes import Node, add_pods, read_nodes
@@ -25,11 +25,11 @@ class ClusterUsage:
             and wait for, as `count_pods` gives them; without tree and quotas.
     """
 
-    version: str | None = None
-    pods: Sequence[Pod] = ()
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    queues: Mapping[str, Queue] = field(default_factory=dict)
-    queues_of_pods: Mapping[str, Queue] = field(default_factory=dict)
+    version: str | None
+    pods: Sequence[Pod]
+    nodes: Mapping[str, Node]
+    queues: Mapping[str, Queue]
+    queues_of_pods: Mapping[str, Queue]
 
 
 def count(

@@ -98,9 +98,9 @@ class ControlPlane:
                 uids[f"{noted[_NAMESPACE]}/{noted[_NAME]}"] = noted[_UID]
         return uids
 
-    def replica_sets(self, workload: Object) -> list[Object]:
-        """The ReplicaSets of its workload; empty for a StatefulSet."""
-        if workload["kind"] != "Deployment":
+    def replica_sets(self, workload: Object | None) -> list[Object]:
+        """The ReplicaSets of its workload; empty for a StatefulSet, and without one."""
+        if workload is None or workload["kind"] != "Deployment":
             return []
         sets = self.api.list(f"{self.apps}/replicasets")
         return [each for each in sets if _controller(each) == workload["metadata"]["uid"]]

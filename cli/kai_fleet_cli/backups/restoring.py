@@ -228,7 +228,7 @@ class Restore:
     def start(self) -> None:
         """Let the control plane start, and wait until it is Ready."""
         self.host.api.delete(self._hold)
-        for replica_set in self.plane.replica_sets(self.plane.workload() or {"kind": ""}):
+        for replica_set in self.plane.replica_sets(self.plane.workload()):
             self._nudge("replicasets", replica_set["metadata"]["name"])
         self._nudge("statefulsets", self.team)
         until(

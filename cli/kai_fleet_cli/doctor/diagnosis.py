@@ -6,7 +6,7 @@ And what an update shows of live clusters: missing prerequisites, and what runs 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final, TypedDict
+from typing import Final
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
@@ -39,20 +39,6 @@ class ExitCode(IntEnum):
     BROKEN = 1
     BLIND = 2  # the host or the stack file could not be read: nothing is known
     UNREAD = 3  # nothing that was read is broken, and nothing of a cluster could be read
-
-
-class DiagnosisRecord(TypedDict):
-    """A diagnosis as JSON. Its keys do not change between releases.
-
-    `counts` has the number of findings by level, 0 included; `healthy` is exit code 0. `findings`
-    has all, also those of level `ok`: the keys of `Finding.record`, and `commands`, a list.
-    """
-
-    stack: str
-    healthy: bool
-    exitCode: int
-    counts: dict[str, int]
-    findings: list[dict[str, str | list[str]]]
 
 
 @dataclass(frozen=True)
@@ -88,14 +74,18 @@ class Diagnosis:
         """Return the number of findings of a level."""
         return sum(finding.level is level for finding in self.findings)
 
-    def record(self) -> DiagnosisRecord:
-        """Return the diagnosis as JSON."""
+    def record(self) -> dict[str, object]:
+        """Return the diagnosis as JSON. Its keys do not change between releases.
+
+        `counts` has the number of findings by level, 0 included; `healthy` is exit code 0.
+        `findings` has all, also those of level `ok`: the keys of `Finding.record`, and `commands`,
+        a list of those that its fix tells to run.
+        """
         return {
             "stack": self.stack,
             "healthy": self.exit_code is ExitCode.HEALTHY,
             "exitCode": int(self.exit_code),
             "counts": {level.value: self.count(level) for level in Level},
-            # Each with the commands that its fix tells to run.
             "findings": [
                 {**finding.record(), "commands": [*finding.commands]} for finding in self.findings
             ],

@@ -87,13 +87,13 @@ def stack_command_json(stack: str, *arguments: str) -> Any:
     """
     variables = for_stack(stack, validated=False).variables
     try:
-        return json.loads(pulumi_output(stack, variables, "stack", *arguments))
+        return json.loads(pulumi_output(stack, variables, "stack", *arguments, seconds=None))
     except subprocess.CalledProcessError as error:
         if "no stack named" in error.stderr:
             raise UserError(f"stack {stack} was never updated") from None
         lines = error.stderr.strip().splitlines() or ["no reason given"]
         reason = lines[-1].removeprefix("error:").strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         reason = str(error)
     raise UserError(f"the state of stack {stack} cannot be read: {reason}")
 

@@ -9,6 +9,7 @@ from pyrage.x25519 import Identity
 
 from kai_fleet_cli.backups import backup as backups
 from kai_fleet_cli.errors import UserError
+from sandbox.vcluster.store import archive
 
 UID = "11111111-2222-3333-4444-555555555555"
 JOB = "aaaaaaaa-2222-3333-4444-555555555555"
@@ -21,17 +22,6 @@ STORE = {
     "/registry/events/default/train-0.1": b"k8s",
     "/vcluster/mappings/v1/pods": b"{}",
 }
-
-
-def archive(store):
-    """The keys of a store as vCluster's snapshot has them."""
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as tar:
-        for key, value in store.items():
-            member = tarfile.TarInfo(key)
-            member.size = len(value)
-            tar.addfile(member, io.BytesIO(value))
-    return written.getvalue()
 
 
 def taken(**more):
