@@ -85,7 +85,8 @@ class Why(NamedTuple):
 class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
-    Fault says what `kind`, `name` and the arguments of the methods are. The fix is given in parts.
+    Fault says what `kind`, `name` and the arguments of the methods are; `broken`, `warning` and
+    `tenants_fault` take those of `at_level` but for the level. The fix is given in parts.
     """
 
     cluster: Cluster
@@ -116,12 +117,14 @@ class Affected:
             effect_of=effect_of,
         )
 
-    # The object does not work.
     broken = partialmethod(at_level, Level.MANDATORY)
-    # The object works, and something is wrong.
+    """The object does not work: level `mandatory`."""
+
     warning = partialmethod(at_level, Level.ADVISORY)
-    # A tenant is the cause; the host has no tenants.
+    """The object works, and something is wrong: level `advisory`."""
+
     tenants_fault = partialmethod(at_level, Level.INFO)
+    """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
 
 
 def being_deleted(
