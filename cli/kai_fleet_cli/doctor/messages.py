@@ -5,13 +5,11 @@ schedulers write. `tenants.yaml` names the rows that a tenant causes.
 """
 
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from string import Formatter
 from typing import Final
 
-import yaml
-
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.releases import table
 from kai_fleet_cli.doctor.faults import NAME, NAMESPACE, Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_fleet_policies.finding import Command, Fix, Level
@@ -26,8 +24,7 @@ from kai_usage.scheduling import (
 
 NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
 _QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
-_TENANTS_FILE: Final = files(__package__) / "tenants.yaml"
-_TENANT_CAUSES: Final = frozenset(yaml.safe_load(_TENANTS_FILE.read_bytes()))
+_TENANT_CAUSES: Final = frozenset(table("tenants", __package__))
 
 
 def explain(

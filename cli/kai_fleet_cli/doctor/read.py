@@ -14,10 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from importlib.resources import files
 from typing import Final, TypeAlias
-
-import yaml
 
 from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
@@ -31,6 +28,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     pieces,
 )
 from kai_fleet.cluster.terminating import AGGREGATION
+from kai_fleet.releases import table
 from kai_fleet.values import get
 from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor.required import required_objects
@@ -53,8 +51,7 @@ _MOST_QUEUES: Final = 5000
 _MOST_LEVELS: Final = 32
 API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
 # The API path of each resource.
-_READS_FILE: Final = files(__package__) / "reads.yaml"
-READS: Final[Mapping[str, str]] = yaml.safe_load(_READS_FILE.read_bytes())
+READS: Final[Mapping[str, str]] = table("reads", __package__)
 
 
 @dataclass(frozen=True)

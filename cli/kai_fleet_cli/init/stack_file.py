@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Final, TypedDict
 
 import jinja2
@@ -17,7 +16,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.names import FLEET
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, minor_line
+from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, advised, minor_line, table
 from kai_fleet.values import get
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import Cluster
@@ -41,9 +40,7 @@ class _Known(TypedDict):
     own_taints: list[str]
 
 
-_KNOWN: Final[_Known] = yaml.safe_load(
-    (files(__package__) / "known.yaml").read_text(encoding="utf-8")
-)
+_KNOWN: Final[_Known] = table("known", __package__)
 _LONGEST_NAME: Final = 36
 _ONLY_TEAM: Final = "ml"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
-import yaml
 from pulumi import automation
 
+from kai_fleet import releases
 from kai_fleet.names import RELEASE
 from kai_fleet.wording import without_controls
 from kai_fleet_cli.recovery.state import Errors, Resources
@@ -178,9 +178,8 @@ def table() -> dict[Section, list[Failure]]:
 
     The file is read once; every call returns the same lists.
     """
-    text = Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8")
     rows: dict[Section, list[Failure]] = {}
-    for section, fields in yaml.safe_load(text).items():
+    for section, fields in releases.table("failures", __package__).items():
         rows[Section(section)] = [Failure(**row) for row in fields]
     return rows
 
@@ -228,10 +227,10 @@ def _without_stdout(text: str, failed: Errors) -> str:
 
 def _only_release(resources: Resources) -> Mapping[str, object]:
     """The inputs of the Helm release among resources; empty if there is not exactly one."""
-    releases = [item for item in resources.values() if item.get("type") == RELEASE]
-    if len(releases) != 1:
+    found = [item for item in resources.values() if item.get("type") == RELEASE]
+    if len(found) != 1:
         return {}
-    inputs: Mapping[str, object] | None = releases[0].get("inputs")
+    inputs: Mapping[str, object] | None = found[0].get("inputs")
     return inputs or {}
 
 

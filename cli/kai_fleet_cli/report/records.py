@@ -108,8 +108,8 @@ class Wait:
     pods: int
     gpus: float
     since: datetime | None
-    cause: str = ""
-    fix: str = ""
+    cause: str
+    fix: str
     commands: tuple[str, ...] = ()
 
 
