@@ -86,6 +86,14 @@ REFUSED = {
         "queue b is in the cluster already and was made by somebody else. Give yours another"
         " name; or: kubectl label queue b kai-fleet/tree=ml-queues"
     ),
+    "no growth": (
+        "the store of vCluster ml does not grow to 6Gi: the API answers 403 Forbidden: only"
+        " dynamically provisioned pvc can be resized. Write the size before at vcluster.size"
+    ),
+    "no gang": (
+        "KAI v0.16.8 with a gang of pods is not ready after 120 s. Missing: a node for pod"
+        " kai-fleet-gang-1: the API answers 500. Look with: kubectl get pods"
+    ),
     "unknown": "something new\nhappened",
 }
 REPAIRED_INSIDE = ("policy", "KAI not ready", "ConfigMap gone", "quota", "queue of others")
