@@ -1,7 +1,7 @@
 """GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, TypeAlias, TypedDict
+from typing import Any, Final, Required, TypeAlias, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
@@ -36,32 +36,32 @@ PRIVILEGED: Final = {ENFORCED: "privileged"}
 _SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
-class GpuStackArgs(TypedDict):
+class GpuStackArgs(TypedDict, total=False):
     """The GPU stack of a host cluster."""
 
-    provider: str
+    provider: Required[str]
     """`operator`: NVIDIA's GPU operator. `device-plugin`: NVIDIA's device plugin, on nodes with
     drivers. `none`: nodes advertise GPUs already, or have none.
     """
-    version: NotRequired[str]
+    version: str
     """Version of the provider's chart. Default: that of the release table."""
-    chart: NotRequired[str]
+    chart: str
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
-    chart_account: NotRequired[RegistryArgs]
+    chart_account: RegistryArgs
     """Credentials to pull `chart`. Default: none."""
-    values: NotRequired[Mapping[str, Any]]
+    values: Mapping[str, Any]
     """Chart values, merged over all others. Default: none."""
-    tolerations: NotRequired[Sequence[TolerationArgs]]
+    tolerations: Sequence[TolerationArgs]
     """Taints of the teams' nodes, which the DaemonSets have to tolerate. Default: the chart's."""
-    registries: NotRequired[Mapping[str, RegistryArgs]]
+    registries: Mapping[str, RegistryArgs]
     """Credentials to pull its images, by registry: `nvcr.io`. Default: none."""
-    system_priorities: NotRequired[bool]
+    system_priorities: bool
     """Admit system PriorityClasses in the GPU stack's namespace, with a ResourceQuota. GKE needs
     it. Default: false.
     """
-    in_kind: NotRequired[bool]
+    in_kind: bool
     """The nodes are containers of a kind cluster with the machine's driver. Default: false."""
-    use_existing: NotRequired[Sequence[str]]
+    use_existing: Sequence[str]
     """What others own, used and not declared: `namespace`, `runtimeClass`. Default: none."""
 
 

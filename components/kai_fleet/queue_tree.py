@@ -3,7 +3,7 @@
 import typing
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, Required, TypedDict
 
 import pulumi
 from pulumi import ComponentResource, Input, Output, ResourceOptions
@@ -19,93 +19,93 @@ from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
 
-class ShareArgs(TypedDict):
+class ShareArgs(TypedDict, total=False):
     """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited. As in a stack
     file, Python programs may write `3` in place of `{"quota": 3}`, and texts: `500m`, `unlimited`.
     """
 
-    quota: NotRequired[Input[float]]
+    quota: Input[float]
     """Guaranteed amount. Default: that of the queue's `cpu`, `memory` or `gpu`."""
-    limit: NotRequired[Input[float]]
+    limit: Input[float]
     """The most that the queue may hold. Default: unlimited."""
-    weight: NotRequired[Input[float]]
+    weight: Input[float]
     """Over-quota weight, relative to sibling queues: the part of unused capacity that it gets.
     Default: 1.
     """
 
 
-class MemoryShareArgs(TypedDict):
+class MemoryShareArgs(TypedDict, total=False):
     """A queue's share of memory, as Kubernetes quantities."""
 
-    quota: NotRequired[Input[str]]
+    quota: Input[str]
     """Guaranteed: `64Gi`, `unlimited`. Default: with children the sum of theirs; else unlimited."""
-    limit: NotRequired[Input[str]]
+    limit: Input[str]
     """Maximum: `64Gi`. Default: `unlimited`."""
-    weight: NotRequired[Input[float]]
+    weight: Input[float]
     """Over-quota weight, relative to its siblings. Default: 1."""
 
 
-class QueueArgs(TypedDict):
+class QueueArgs(TypedDict, total=False):
     """A queue and its children. Only a queue without children takes pods."""
 
-    display_name: NotRequired[Input[str]]
+    display_name: Input[str]
     """Name in messages of the scheduler. Default: the queue's name."""
-    priority: NotRequired[Input[float]]
+    priority: Input[float]
     """Queues with a higher priority get over-quota first. Default: 100."""
-    cpu: NotRequired[ShareArgs]
+    cpu: ShareArgs
     """Share of CPU, in cores. Default: unlimited; with children the sum of their quotas; below a
     queue with a quota or limit none guaranteed.
     """
-    gpu: NotRequired[ShareArgs]
+    gpu: ShareArgs
     """Share of GPUs, in devices. Default: none guaranteed; with children the sum of their quotas;
     for the only top-level queue without a quota the rest of the team's GPUs.
     """
-    memory: NotRequired[MemoryShareArgs]
+    memory: MemoryShareArgs
     """Share of memory, in bytes. Default: unlimited; with children the sum of their quotas; below a
     queue with a quota or limit none guaranteed.
     """
-    preempt_min_runtime: NotRequired[Input[str]]
+    preempt_min_runtime: Input[str]
     """How long a job runs before its own queue may preempt it: a Go duration, `4h` or `90m`,
     without days and weeks, at most 999999h. Default: the shard's.
     """
-    reclaim_min_runtime: NotRequired[Input[str]]
+    reclaim_min_runtime: Input[str]
     """How long a job runs before another queue may reclaim its resources: `4h`, `90m`. Default: the
     shard's.
     """
-    shard: NotRequired[Input[str]]
+    shard: Input[str]
     """Top-level queues: the shard that schedules the queue and those below it. Default: `default`.
     """
     # The SDK reads a forward reference only in a type of `typing`.
-    children: NotRequired[typing.Mapping[str, "QueueArgs"]]
+    children: typing.Mapping[str, "QueueArgs"]
     """Queues below it, by name. Default: none, so that pods may name the queue."""
 
 
-class TreeArgs(TypedDict):
+class TreeArgs(TypedDict, total=False):
     """A tree of queues on one cluster."""
 
-    queues: Mapping[str, QueueArgs]
+    queues: Required[Mapping[str, QueueArgs]]
     """Top-level queues, by name. Names are unique in the cluster, at most 63 characters."""
-    gpus: NotRequired[Input[float]]
+    gpus: Input[float]
     """GPUs of the team: the limit of top-level queues without a limit. Default: unlimited."""
-    pools: NotRequired[Mapping[str, Input[float]]]
+    pools: Mapping[str, Input[float]]
     """In place of `gpus`: the number of GPUs of each shard, by its name. Default: none."""
-    parent: NotRequired[Input[str]]
+    parent: Input[str]
     """Queue of another tree that is the parent of the top-level queues. Default: none."""
-    shared: NotRequired[bool]
+    shared: bool
     """Several teams use the tree: a queue that cannot be as declared does not fail it, but is in
     its output `refused`. Default: false.
     """
-    tenants: NotRequired[Sequence[str]]
+    tenants: Sequence[str]
     """Teams whose accounts may write queues `TEAM-…` in the cluster: the tree deletes such a queue
     only if its state has it. Default: none.
     """
-    cluster: NotRequired[Input[str]]
+    cluster: Input[str]
     """`cluster` of a VirtualCluster: another one replaces the tree. Default: a hash of the
     kubeconfig's CA, or the context.
     """
-    kubeconfig: NotRequired[Input[str]]
+    kubeconfig: Input[str]
     """Content of the cluster's kubeconfig, a secret. Default: `kubernetes:context`."""
-    context: NotRequired[str]
+    context: str
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 

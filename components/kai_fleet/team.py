@@ -1,6 +1,6 @@
 """Team: a team's namespace, vCluster, scheduler and queues together."""
 
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, Required, TypedDict, cast
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -36,38 +36,38 @@ _ALLOWED: Final = Allowed(
 )
 
 
-class QueueGuardArgs(TypedDict):
+class QueueGuardArgs(TypedDict, total=False):
     """The ValidatingAdmissionPolicies inside a vCluster: pods have to name a leaf queue of the
     team, and may share GPUs if its KAI does.
     """
 
-    mode: NotRequired[str]
+    mode: str
     """What happens to pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default:
     `deny`.
     """
-    outside: NotRequired[str]
+    outside: str
     """What happens to pods that ask for GPUs without KAI: `deny`, `warn`, `allow`. Default: `deny`.
     """
-    gpu_resource: NotRequired[str]
+    gpu_resource: str
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
 
 
-class TeamArgs(TypedDict):
+class TeamArgs(TypedDict, total=False):
     """The components of a team. Team fills in what one needs from another: the kubeconfig."""
 
-    vcluster: VirtualClusterArgs
+    vcluster: Required[VirtualClusterArgs]
     """Its vCluster, with the kubeconfig or context of the host."""
-    namespace: NotRequired[TeamNamespaceArgs]
+    namespace: TeamNamespaceArgs
     """Its namespace on the host. Default: `vcluster.namespace`, which exists already."""
-    kai: NotRequired[KaiArgs]
+    kai: KaiArgs
     """KAI inside its vCluster. Default: none; a scheduler on the host places its pods."""
-    queues: NotRequired[TreeArgs]
+    queues: TreeArgs
     """Queues inside its vCluster, created once its KAI is ready. Default: none."""
-    host_queues: NotRequired[TreeArgs]
+    host_queues: TreeArgs
     """Queues of the host's KAI, declared by a team that has its own stack. Default: none."""
-    guard: NotRequired[QueueGuardArgs]
+    guard: QueueGuardArgs
     """Admission guard for queues inside its vCluster. Default: none."""
-    backup: NotRequired[VirtualClusterBackupArgs]
+    backup: VirtualClusterBackupArgs
     """Backups of its vCluster on a schedule. Default: none."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Final, NotRequired, TypedDict, TypeVar, cast
+from typing import Final, Required, TypedDict, TypeVar, cast
 
 from pulumi import Input, Output
 from pulumi.runtime import is_dry_run
@@ -14,19 +14,19 @@ T = TypeVar("T")
 LEVELS: Final = ("baseline", "restricted", "off")
 
 
-class TolerationArgs(TypedDict):
+class TolerationArgs(TypedDict, total=False):
     """A taint of nodes that pods tolerate.
 
     Other than in a pod's spec, a toleration without a value means any value.
     """
 
-    key: Input[str]
+    key: Required[Input[str]]
     """The taint's key, such as `nvidia.com/gpu`."""
-    operator: NotRequired[Input[str]]
+    operator: Input[str]
     """`Equal` or `Exists`. Default: `Equal` with a value, `Exists` without one."""
-    value: NotRequired[Input[str]]
+    value: Input[str]
     """The taint's value. Default: any."""
-    effect: NotRequired[Input[str]]
+    effect: Input[str]
     """The taint's effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: any."""
 
 

@@ -13,11 +13,11 @@ from kai_fleet.releases import charts
 from kai_fleet.releases.sources import MIRROR
 
 
-class ChartSource(TypedDict):
+class ChartSource(TypedDict, total=False):
     """The arguments of a component that say where the chart of its release is."""
 
-    chart: NotRequired[str]
-    chart_account: NotRequired[RegistryArgs]
+    chart: str
+    chart_account: RegistryArgs
 
 
 class ReleaseChart(TypedDict):

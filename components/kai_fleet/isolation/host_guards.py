@@ -1,6 +1,6 @@
 """HostGuards: the ValidatingAdmissionPolicies of a host, declared once for all teams."""
 
-from typing import Final, NotRequired, TypedDict
+from typing import Final, TypedDict
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -20,12 +20,12 @@ _INSTEAD: Final = (
 )
 
 
-class HostGuardsArgs(TypedDict):
+class HostGuardsArgs(TypedDict, total=False):
     """Arguments of HostGuards."""
 
-    host_kai: NotRequired[bool]
+    host_kai: bool
     """The host has a KAI: guard its queues and priority classes, too. Default: false."""
-    use_existing: NotRequired[bool]
+    use_existing: bool
     """true: another program has declared the guards; declare none, but require that they are there.
     false: declare them, and take over those that are there. Default: declare them, and refuse if
     they are there already.

@@ -7,7 +7,7 @@ restrict their names, so an admission policy does.
 """
 
 from collections.abc import Mapping
-from typing import Final, NotRequired, TypedDict
+from typing import Final, Required, TypedDict
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 from pulumi_kubernetes import core
@@ -23,21 +23,21 @@ IN_NAMESPACE: Final = "kai-fleet-team-stack"
 _USER_PREFIX: Final = f"system:serviceaccount:{ACCOUNTS}:"
 
 
-class TeamAccess(TypedDict):
+class TeamAccess(TypedDict, total=False):
     """What the account of one team may write below the host's queues.
 
     Without `parent_queue` the account writes no queues, and the other keys have no meaning.
     """
 
-    parent_queue: NotRequired[str]
+    parent_queue: str
     """The queue of the host's KAI that is the parent of the team's queues."""
-    foreign_queues: list[str]
+    foreign_queues: Required[list[str]]
     """Names that begin with `TEAM-` and are others': queues of the platform, and other teams, whose
     queues begin with these names. `TEAM` itself, if it is a queue of the platform.
     """
-    shard: NotRequired[str]
+    shard: str
     """The shard of the parent queue. Default: KAI's shard `default`."""
-    levels: NotRequired[int]
+    levels: int
     """How many levels of queues KAI schedules below the parent queue. Default: no bound."""
 
 

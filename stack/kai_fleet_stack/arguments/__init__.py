@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import pulumi
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.team import TeamArgs
 
 
-class Connection(TypedDict):
+class Connection(TypedDict, total=False):
     """The arguments by which components reach the host cluster: one of them.
 
     A kubeconfig is its content. A context of "" is the current one.
     """
 
-    kubeconfig: NotRequired[pulumi.Input[str]]
-    context: NotRequired[str]
+    kubeconfig: pulumi.Input[str]
+    context: str
 
 
-class UseExisting(TypedDict):
+class UseExisting(TypedDict, total=False):
     """What others own on the host: `use_existing` of GpuStack and KaiScheduler, and the teams whose
     namespace existed before the stack. Without a key nothing is: the same as an empty list.
     """
 
-    gpu: NotRequired[list[str]]
-    kai: NotRequired[list[str]]
-    teams: NotRequired[list[str]]
+    gpu: list[str]
+    kai: list[str]
+    teams: list[str]
 
 
 @dataclass(frozen=True)
