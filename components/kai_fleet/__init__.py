@@ -4,8 +4,6 @@ Other programs use the names of this module. A name is imported when it is first
 command starts without Pulumi's SDK and its Kubernetes package.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 

@@ -1,7 +1,5 @@
 """Node pools whose taints keep off the pods of their team."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def closed_pool(
-    args: TeamNamespaceArgs, nodes: Sequence[Iterable[Taint]], path: str
+    args: "TeamNamespaceArgs", nodes: Sequence[Iterable[Taint]], path: str
 ) -> tuple[str, str] | None:
     """Cause and fix if taints keep a team's pods off all nodes of its pool, else None.
 

@@ -4,8 +4,6 @@ The guards' policies read them: as annotations of the team's namespace, and as b
 the team's pods off the nodes of other teams.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

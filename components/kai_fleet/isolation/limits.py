@@ -1,7 +1,5 @@
 """The ResourceQuotas and NetworkPolicies of a team's namespace, with the tables of limits.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv6Address, ip_network
 from typing import Final

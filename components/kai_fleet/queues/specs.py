@@ -11,8 +11,6 @@ are left out:
   top-level queues. With GPUs by shard (`pools`) this is computed for each shard.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -91,9 +89,9 @@ class _QueueNode:
     args: Queue
     parent: str | None
     shares: dict[str, _Share]
-    children: list[_QueueNode]
+    children: list["_QueueNode"]
 
-    def descendants(self) -> Iterator[_QueueNode]:
+    def descendants(self) -> Iterator["_QueueNode"]:
         """This queue and all below it, parents before their children."""
         yield self
         for child in self.children:

@@ -1,7 +1,5 @@
 """What chart values of a vCluster's release configure: its version of Kubernetes and its store."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -53,7 +51,7 @@ class ChartStore:
     type: str = EMBEDDED
     members: int = 1
     replicas: int = 1
-    claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    claim: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def workload(self) -> str:

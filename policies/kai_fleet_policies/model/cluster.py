@@ -39,7 +39,7 @@ class ApiAccess:
     host: str | None = None
     endpoint: str = ""
     routes_by_hostname: bool = False
-    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,18 @@ class TeamModel:
     queue: str | None = None
     node_pool: Maybe[Mapping[str, Maybe[str]]] = field(default_factory=dict)
     gpus: Maybe[float] | None = None
-    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
-    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
+    slices: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
     namespace: Maybe[str] = ""
-    control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
+    control_pool: Mapping[str, str] = field(default_factory=dict)
     version: Maybe[str] | None = None
     chart: str | None = None
-    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
-    chart_values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False, repr=False)
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict)
+    chart_values: Maybe[Mapping[str, Any]] = field(default_factory=dict, repr=False)
     access: ApiAccess | None = None
-    own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
-    classes: Collection[str] = field(default=(), hash=False)
-    store: ChartStore = field(default_factory=ChartStore, hash=False)
+    own_annotations: Mapping[str, str] = field(default_factory=dict)
+    classes: Collection[str] = field(default=())
+    store: ChartStore = field(default_factory=ChartStore)
     licensed: bool = False
     untested: bool = False
     level: str | None = None
@@ -109,7 +109,7 @@ class TeamModel:
     running_version: str | None = None
     running_store: ChartStore | None = None
     running_kubernetes: str | None = None
-    inside: ClusterModel = field(default_factory=lambda: ClusterModel(), hash=False)
+    inside: ClusterModel = field(default_factory=lambda: ClusterModel())
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -1,7 +1,5 @@
 """What is installed in a cluster: its KAI, charts and other objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,15 +33,15 @@ class Kai:
 
     version: Maybe[str] | None
     sharing: Maybe[SharingMode] = NOT_ENFORCED
-    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict)
     untested: bool = False
     namespace: Maybe[str] | None = KAI_NAMESPACE
     path: str = ""
     chart: str | None = None
-    shards: Collection[str] = field(default=(), hash=False)
-    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    shards: Collection[str] = field(default=())
+    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     fairshare: bool = False
-    registries: Collection[str] = field(default=(), hash=False)
+    registries: Collection[str] = field(default=())
     makes_queues: Maybe[bool] = False
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
@@ -87,7 +85,7 @@ class Chart:
     """
 
     chart: Maybe[str] | None
-    values: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    values: Maybe[Mapping[str, Any]] = field(default_factory=dict)
     values_key: str = "values"
     home: str = ""
     repository: str = ""

@@ -61,7 +61,7 @@ class DeclaredQueue:
     namespace: Maybe[str] | None = None
     path: str = ""
     shard: str | None = None
-    spec: Maybe[Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    spec: Maybe[Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(

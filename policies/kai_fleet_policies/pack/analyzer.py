@@ -4,8 +4,6 @@ The SDK's `PolicyPack` does not fit: it reads the whole stack anew for each of i
 errors for unknown values, takes secrets for plain text and forgets what was declared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

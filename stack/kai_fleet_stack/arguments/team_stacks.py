@@ -1,7 +1,5 @@
 """Arguments of TeamStackAccess: what the account of a team's own stack may do."""
 
-from __future__ import annotations
-
 from kai_fleet.isolation.team_stack_access import TeamAccess
 from kai_fleet.releases import KAI, taken_for
 from kai_fleet.releases.keys import DEFAULT_SHARD

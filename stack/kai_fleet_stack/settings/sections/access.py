@@ -1,7 +1,5 @@
 """Addresses and credentials of the host cluster, of vClusters and of registries."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

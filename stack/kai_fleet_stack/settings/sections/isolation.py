@@ -1,7 +1,5 @@
 """How a team is isolated from others: Pod Security, quotas, networks; and the admission guard."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 

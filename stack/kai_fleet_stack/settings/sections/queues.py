@@ -1,7 +1,5 @@
 """The queue tree of a stack file: nested queues, with shares as Kubernetes quantities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -57,7 +55,7 @@ class Queue(Strict):
     preempt_min_runtime: str | None = None
     reclaim_min_runtime: str | None = None
     shard: ShardName | None = None
-    children: dict[QueueName, Queue] = NO_KEYS
+    children: dict[QueueName, "Queue"] = NO_KEYS
 
 
 QueueTree = Annotated[

@@ -1,7 +1,5 @@
 """A team: its scheduler, nodes, GPUs and queues; and settings that a stack has for all teams."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field
@@ -90,7 +88,7 @@ class Defaults(Strict):
     kai-fleet:affinity. Default: none.
     """
 
-    def fields_for_team(self, team: Defaults) -> dict[str, object]:
+    def fields_for_team(self, team: "Defaults") -> dict[str, object]:
         """These fields for a team, by name: the stack's with those that the team sets over them.
 
         Labels and annotations are merged, and so is the first level of `isolation`. An empty list
