@@ -124,7 +124,7 @@ def _take(
     else:
         how = _switch(before, version, untested=team.inside.scheduler.untested)
     if refusal:
-        raise UserError(f"{part} of {team.name}: {refusal}")
+        raise UserError(f"{part} of {team.name}: {'; '.join(refusal)}")
     trial = [now["Kubernetes"], now["KAI"], now["vCluster"]]
     step = {
         "part": part,

@@ -22,25 +22,13 @@ def _is_gpu(resource: str) -> bool:
 
 @dataclass(frozen=True)
 class PodContainer:
-    """The name, "" if absent, and the resources of one container, as they are written.
+    """The name of one container, "" if absent, and its GPUs, by `_gpus`.
 
     Each is UNKNOWN if only the update knows it.
     """
 
-    name: Maybe[str] = ""
-    requests: Maybe[Mapping[str, object]] = field(default_factory=dict)
-    limits: Maybe[Mapping[str, object]] = field(default_factory=dict)
-
-    @property
-    def gpus(self) -> Maybe[list[str]]:
-        """Names of GPUs and MIG slices in its requests and limits, also with an amount of 0.
-
-        UNKNOWN if one of the two is.
-        """
-        if self.requests is UNKNOWN or self.limits is UNKNOWN:
-            return UNKNOWN
-        names = {str(name) for name in (*self.requests, *self.limits)}
-        return sorted(filter(_is_gpu, names))
+    name: Maybe[str]
+    gpus: Maybe[list[str]]
 
 
 @dataclass(frozen=True)
@@ -237,11 +225,21 @@ def _containers(spec: object) -> Maybe[tuple[PodContainer, ...]]:
 
 def _container(container: object) -> PodContainer:
     """A container of a pod's spec; its name is "" if absent, and unknown parts are UNKNOWN."""
-    return PodContainer(
-        name=text(get(container, "name")) or "",
-        requests=mapping(get(container, "resources", "requests")),
-        limits=mapping(get(container, "resources", "limits")),
-    )
+    name = text(get(container, "name")) or ""
+    return PodContainer(name, _gpus(get(container, "resources")))
+
+
+def _gpus(resources: object) -> Maybe[list[str]]:
+    """Names of GPUs and MIG slices in requests and limits, also with an amount of 0.
+
+    UNKNOWN if one of the two is.
+    """
+    requests = mapping(get(resources, "requests"))
+    limits = mapping(get(resources, "limits"))
+    if requests is UNKNOWN or limits is UNKNOWN:
+        return UNKNOWN
+    names = {str(name) for name in (*requests, *limits)}
+    return sorted(filter(_is_gpu, names))
 
 
 def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:

@@ -1,18 +1,15 @@
 """From which versions a vCluster, and the Kubernetes in it, can go to which others."""
 
-from typing import Final
+from typing import TypeAlias
 
 from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, numbers_of, version_key
 
-_OLDEST_ETCD: Final = (
-    3,
-    5,
-    20,
-)  # which has to run before etcd v3.6; releases/versions.yaml has why
+# Cause and fix, what to write, of a step that cannot be taken.
+Refusal: TypeAlias = tuple[str, str]
 
 
-def vcluster_refusal(before: str, after: str) -> str | None:
-    """Why a vCluster cannot go from one version to another in one step: `cause; what to write`.
+def vcluster_refusal(before: str, after: str) -> Refusal | None:
+    """Why a vCluster cannot go from one version to another in one step.
 
     None if it can, and for the same version. Upgrades go one minor line at a time, and nobody knows
     which line comes before another major version. A downgrade, also within a line, is impossible:
@@ -25,11 +22,11 @@ def vcluster_refusal(before: str, after: str) -> str | None:
     step = f"{before} → {after}"
     stay = f"write {before}, or remove the team and add it again"
     if version_key(after) < version_key(before):
-        return f"{step} is a downgrade, which vCluster does not support; {stay}"
+        return f"{step} is a downgrade, which vCluster does not support", stay
     major, minor = minor_line(before)
     new_major, new_minor = minor_line(after)
     if new_major != major:
-        return f"{step} is a step to another major version, which is not tested; {stay}"
+        return f"{step} is a step to another major version, which is not tested", stay
     if new_minor - minor <= 1:
         return None
     next_line = f"v{major}.{minor + 1}"
@@ -38,16 +35,16 @@ def vcluster_refusal(before: str, after: str) -> str | None:
     in_next_line = [known for known in VCLUSTER if known.startswith(f"{next_line}.")]
     first = in_next_line[0] if in_next_line else f"a version of {next_line}"
     return (
-        f"{step} skips {skipped}: vCluster goes one minor version at a time; write"
-        f" {first} first, then up line by line"
+        f"{step} skips {skipped}: vCluster goes one minor version at a time",
+        f"write {first} first, then up line by line",
     )
 
 
-def etcd_refusal(before: str, after: str) -> str | None:
+def etcd_refusal(before: str, after: str) -> Refusal | None:
     """Why a vCluster with the chart's etcd cannot go from one version to another at once.
 
-    `cause; what to write`. None if it can: the etcd of each version of the table is new enough for
-    the next. That of another version is not known.
+    None if it can: the etcd of each version of the table is new enough for the next. That of
+    another version is not known.
     """
     release = VCLUSTER.get(after)
     first = release.etcd_after if release is not None else ""
@@ -55,12 +52,13 @@ def etcd_refusal(before: str, after: str) -> str | None:
         return None
     return (
         f"{before} → {after} brings etcd v3.6, before which v3.5.20 or newer has to have run, and"
-        f" the etcd of {before} is not known here; write {first} first"
+        f" the etcd of {before} is not known here",
+        f"write {first} first",
     )
 
 
-def host_refusal(vcluster: str, kubernetes: str, host: str) -> str | None:
-    """Why a Kubernetes does not work in a vCluster on a host of another one: `cause; what to do`.
+def host_refusal(vcluster: str, kubernetes: str, host: str) -> Refusal | None:
+    """Why a Kubernetes does not work in a vCluster on a host of another one.
 
     None if it does, and for a vCluster that the table lacks.
     """
@@ -76,7 +74,8 @@ def host_refusal(vcluster: str, kubernetes: str, host: str) -> str | None:
         fix += f", or kubernetesVersion: {release.not_ready_below}.0"
     return (
         f"runs Kubernetes {kubernetes} on a host of {host}, where pods of one before"
-        f" {release.not_ready_below} stay NotReady with vCluster {vcluster}; {fix}"
+        f" {release.not_ready_below} stay NotReady with vCluster {vcluster}",
+        fix,
     )
 
 
@@ -84,8 +83,8 @@ def kubernetes_refusal(
     version: str,
     before: str | None,
     newest: str | None,
-) -> str | None:
-    """Why a vCluster cannot run a version of Kubernetes: `cause; what to write`. None if it can.
+) -> Refusal | None:
+    """Why a vCluster cannot run a version of Kubernetes. None if it can.
 
     An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at
     a time (its policy of version skew). The first reason counts. All versions have to be like
@@ -104,24 +103,26 @@ def kubernetes_refusal(
     if before and numbers_of(version) < numbers_of(before):
         return (
             f"is {version} after {before}, and an older API server does not read what a newer one"
-            f" wrote; write {before}"
+            " wrote",
+            f"write {before}",
         )
     stays = before is not None and minor_line(version) == minor_line(before)
     if newest and minor_line(version) > minor_line(newest) and not stays:
         newest_line = newest.rpartition(".")[0]
         return (
-            f"is {version}, and its vCluster has none after {newest_line}; write"
-            f" {_newest_step(before, newest)}, or add untested: true beside it to try it"
+            f"is {version}, and its vCluster has none after {newest_line}",
+            f"write {_newest_step(before, newest)}, or add untested: true beside it to try it",
         )
     if before and minor_line(version) > _following(before):
         return (
-            f"is {version} after {before}, and Kubernetes goes up one minor version at a time;"
-            f" write {_next(before)} first, then up one by one"
+            f"is {version} after {before}, and Kubernetes goes up one minor version at a time",
+            f"write {_next(before)} first, then up one by one",
         )
     if not before and minor_line(version) < minor_line(KUBERNETES[0]):
         return (
             f"is {version}, and no vCluster has one before {KUBERNETES[0]}, nor the guards inside"
-            f" one before v1.30; write {newest or KUBERNETES[-1]}"
+            " one before v1.30",
+            f"write {newest or KUBERNETES[-1]}",
         )
     return None
 

@@ -50,8 +50,7 @@ def vcluster_upgrade(cluster: ClusterModel, team: TeamModel, subject: Subject) -
     if refusal is None and team.store.type == "etcd":
         refusal = etcd_refusal(team.running_version, team.version)
     if refusal:
-        cause, _, fix = refusal.partition("; ")
-        yield subject.at("version").refuse(cause, fix)
+        yield subject.at("version").refuse(*refusal)
 
 
 _VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+([-+].*)?")
@@ -75,10 +74,8 @@ def vcluster_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Subject
     before = running if _VERSION.fullmatch(running) else None
     newest = None if team.untested else of_release  # None: any may be newer
     refusal = kubernetes_refusal(version, before, newest)
-    if refusal is None:
-        return
-    cause, _, fix = refusal.partition("; ")
-    yield subject.at(kubernetes_key(team)).refuse(cause, fix)
+    if refusal:
+        yield subject.at(kubernetes_key(team)).refuse(*refusal)
 
 
 def kubernetes_key(team: TeamModel) -> str:
@@ -103,7 +100,8 @@ def vcluster_host_kubernetes(cluster: ClusterModel, team: TeamModel, subject: Su
     refusal = host_refusal(str(team.version or DEFAULT_VCLUSTER), kubernetes, host)
     if refusal is None:
         return
-    cause, _, fix = refusal.partition("; ")
     # One that runs is no reason to stop: it has to be able to go up line by line.
-    report = subject.at("version").warn if team.running_version else subject.at("version").refuse
-    yield report(cause, fix)
+    if team.running_version:
+        yield subject.at("version").warn(*refusal)
+    else:
+        yield subject.at("version").refuse(*refusal)

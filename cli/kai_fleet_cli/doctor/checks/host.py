@@ -75,8 +75,7 @@ def versions(state: TeamState, snapshot: Snapshot) -> Faults:
     newest = max(kubelets, key=version_key, default="")
     refusal = host_refusal(str(team.version), str(team.kubernetes), newest)
     if refusal:
-        cause, _, fix = refusal.partition("; ")
-        yield Affected(snapshot.host, "vCluster", team.name).broken(cause, fix)
+        yield Affected(snapshot.host, "vCluster", team.name).broken(*refusal)
 
 
 def default_class(state: TeamState, snapshot: Snapshot) -> Faults:
