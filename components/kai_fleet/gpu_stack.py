@@ -82,15 +82,16 @@ class GpuStack(ComponentResource):
         super().__init__(GPU_STACK, name, None, component_options(opts))
         self._title = f"GpuStack {name}"
         check(self._title, GpuStackArgs, args, _ALLOWED)
+        self._prefix = name
         self._args = args
         self._gpu_provider = GPU_PROVIDERS[args["provider"]]
         version = ""
         child = child_options(self, opts)
-        self._refuse_other_namespace(name)
-        declared = self._runtime_class(name, child_options(self, opts, retain_on_delete=True))
+        self._refuse_other_namespace()
+        declared = self._runtime_class(child_options(self, opts, retain_on_delete=True))
         if self._gpu_provider.chart:
             version = args.get("version", self._gpu_provider.version)
-            declared += self._namespace(name, child)
+            declared += self._namespace(child)
             declared += registry_secrets(
                 name,
                 STACK_PULL_SECRET,
@@ -98,8 +99,8 @@ class GpuStack(ComponentResource):
                 args.get("registries"),
                 depending_on(child, *declared),
             )
-            declared += self._priority_quota(name, depending_on(child, *declared))
-            self._release(name, version, depending_on(child, *declared))
+            declared += self._priority_quota(depending_on(child, *declared))
+            self._release(version, depending_on(child, *declared))
         self.namespace = Output.from_input(self._gpu_provider.chart)
         self.version = Output.from_input(version)
         self.register_outputs({"namespace": self._gpu_provider.chart, "version": version})
@@ -107,7 +108,7 @@ class GpuStack(ComponentResource):
     def _uses_existing(self, what: str) -> bool:
         return what in self._args.get("use_existing", [])
 
-    def _refuse_other_namespace(self, name: str) -> None:
+    def _refuse_other_namespace(self) -> None:
         """Refuse a namespace that another program made. Raises as `refuse_others` does.
 
         Without a chart, or if `use_existing` names the namespace, the host is not asked. A
@@ -117,10 +118,10 @@ class GpuStack(ComponentResource):
         if not chart or self._uses_existing("namespace"):
             return
         path = f"/api/v1/namespaces/{chart}"
-        namespace = HostObject(NAMESPACE, f"{name}-namespace", path)
+        namespace = HostObject(NAMESPACE, f"{self._prefix}-namespace", path)
         refuse_others(self, self._title, [namespace], _INSTEAD)
 
-    def _runtime_class(self, name: str, opts: ResourceOptions) -> list[Resource]:
+    def _runtime_class(self, opts: ResourceOptions) -> list[Resource]:
         """Declare the RuntimeClass that the chart lacks, unless `use_existing` names it.
 
         Pods that share GPUs and vClusters need it (V8). By `opts` it stays on deletion, because
@@ -130,37 +131,37 @@ class GpuStack(ComponentResource):
         if not runtime_class or self._uses_existing("runtimeClass"):
             return []
         declared = kubernetes.node.v1.RuntimeClass(
-            f"{name}-runtime-class",
+            f"{self._prefix}-runtime-class",
             metadata={"name": runtime_class},
             handler=runtime_class,
             opts=opts,
         )
         return [declared]
 
-    def _namespace(self, name: str, opts: ResourceOptions) -> list[Resource]:
+    def _namespace(self, opts: ResourceOptions) -> list[Resource]:
         """Declare the chart's namespace with PRIVILEGED, unless `use_existing` names it."""
         if self._uses_existing("namespace"):
             return []
         namespace = kubernetes.core.v1.Namespace(
-            f"{name}-namespace",
+            f"{self._prefix}-namespace",
             metadata={"name": self._gpu_provider.chart, "labels": PRIVILEGED},
             opts=opts,
         )
         return [namespace]
 
-    def _priority_quota(self, name: str, opts: ResourceOptions) -> list[Resource]:
+    def _priority_quota(self, opts: ResourceOptions) -> list[Resource]:
         """Declare the quota that admits Kubernetes' own priority classes, if the arguments ask."""
         if not self._args.get("system_priorities"):
             return []
         quota = kubernetes.core.v1.ResourceQuota(
-            f"{name}-system-priorities",
+            f"{self._prefix}-system-priorities",
             metadata={"name": "system-priorities", "namespace": self._gpu_provider.chart},
             spec=_SYSTEM_PRIORITIES,
             opts=opts,
         )
         return [quota]
 
-    def _release(self, name: str, version: str, opts: ResourceOptions) -> None:
+    def _release(self, version: str, opts: ResourceOptions) -> None:
         """Declare the chart's Helm release, which waits 15 minutes for its objects to be ready.
 
         Raises pulumi.RunError as `chart_args` does. A chart that only Helm finds to be another one
@@ -168,7 +169,7 @@ class GpuStack(ComponentResource):
         """
         chart = self._gpu_provider.chart
         helm = kubernetes.helm.v3.Release(
-            f"{name}-release",
+            f"{self._prefix}-release",
             **chart_args(chart, version, self._args, self._gpu_provider.repository),
             name=chart,
             namespace=chart,

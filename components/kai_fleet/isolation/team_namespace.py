@@ -86,52 +86,51 @@ class TeamNamespace(ComponentResource):
         super().__init__(TEAM_NAMESPACE, name, None, component_options(opts))
         if "use_existing" not in args:
             refuse_others(self, title, _host_objects(name, args), _INSTEAD)
+        self._team = name
         self._args = args
         self._namespace = args.get("name", f"team-{name}")
-        namespace = self._declare_namespace(name, opts)
+        namespace = self._declare_namespace(opts)
         # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
         # which takes Kubernetes 5 s. Objects inside are deleted with a namespace that we declare,
         # and one by one in an existing one.
-        cluster_wide = child_options(self, opts)
-        in_namespace = ResourceOptions(
+        self._cluster_wide = child_options(self, opts)
+        self._inside = ResourceOptions(
             parent=self,
             depends_on=[namespace],
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
         )
+        registries = args.get("registries")
         declared = [
             namespace,
-            *self._queue_check(name, cluster_wide),
-            *self._quotas(name, in_namespace),
-            *self._isolation(name, cluster_wide, in_namespace),
-            *self._queue_guard(name, cluster_wide),
-            *self._account_rights(name, in_namespace),
-            *registry_secrets(
-                name, STACK_PULL_SECRET, self._namespace, args.get("registries"), in_namespace
-            ),
+            *self._queue_check(),
+            *self._quotas(),
+            *self._isolation(),
+            *self._queue_guard(),
+            *self._account_rights(),
+            *registry_secrets(name, STACK_PULL_SECRET, self._namespace, registries, self._inside),
         ]
         if "monitoring" in args:
             monitored = depending_on(child_options(self, opts, ordered=False), namespace)
             monitoring = _monitoring_args(args)
-            TeamMonitoring(name, self._namespace, monitoring, in_namespace, monitored)
+            TeamMonitoring(name, self._namespace, monitoring, self._inside, monitored)
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: self._namespace)
         self.register_outputs({"name": self._namespace})
 
-    def _declare_namespace(self, name: str, opts: ResourceOptions) -> Resource:
+    def _declare_namespace(self, opts: ResourceOptions) -> Resource:
         """Declare the namespace; of one that exists only our labels and annotations, which stay."""
-        metadata: Any = namespace_metadata(name, self._args)
+        resource = f"{self._team}-namespace"
+        metadata: Any = namespace_metadata(self._team, self._args)
         if not self._args.get("use_existing"):
-            return core.v1.Namespace(
-                f"{name}-namespace", metadata=metadata, opts=child_options(self, opts)
-            )
+            return core.v1.Namespace(resource, metadata=metadata, opts=child_options(self, opts))
         # Only these labels and annotations are ours. They stay on deletion: in a component some
         # releases of the plugin delete the namespace with its patch.
         metadata["labels"] |= USED
         kept = child_options(self, opts, retain_on_delete=True)
-        return core.v1.NamespacePatch(f"{name}-namespace", metadata=metadata, opts=kept)
+        return core.v1.NamespacePatch(resource, metadata=metadata, opts=kept)
 
-    def _queue_check(self, name: str, opts: ResourceOptions) -> Sequence[Resource]:
+    def _queue_check(self) -> Sequence[Resource]:
         """Declare the check of the team's queues, if those are of a shared tree.
 
         They are if there is a `queue_refusal`, also an empty one.
@@ -139,89 +138,86 @@ class TeamNamespace(ComponentResource):
         refusal = self._args.get("queue_refusal")
         if refusal is None:
             return []
-        return [check_queues(f"{name}-queue", self._args.get("queues", []), refusal, opts)]
+        queues = self._args.get("queues", [])
+        return [check_queues(f"{self._team}-queue", queues, refusal, self._cluster_wide)]
 
-    def _quotas(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+    def _quotas(self) -> Sequence[Resource]:
         """Declare the team's ResourceQuotas; with isolation `off` only that of GPUs."""
         specs: Mapping[str, Any] = quotas(self._args)
         return [
             core.v1.ResourceQuota(
-                f"{name}-{quota}",
+                f"{self._team}-{quota}",
                 metadata={"name": quota, "namespace": self._namespace},
                 spec=spec,
-                opts=in_namespace,
+                opts=self._inside,
             )
             for quota, spec in specs.items()
         ]
 
-    def _isolation(
-        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
-    ) -> Sequence[Resource]:
+    def _isolation(self) -> Sequence[Resource]:
         """Declare NetworkPolicies, the vCluster's rights, and the bindings that keep the team off
         other teams' nodes, unless isolation is off.
         """
         if isolation_level(self._args) == "off":
             return []
-        bindings = node_bindings(name, self._namespace, self._args)
+        bindings = node_bindings(self._team, self._namespace, self._args)
         return [
-            *self._network_policies(name, in_namespace),
-            *self._vcluster_rights(name, cluster_wide, in_namespace),
-            *policies.declare(f"{name}-host-guard", {}, bindings, cluster_wide),
+            *self._network_policies(),
+            *self._vcluster_rights(),
+            *policies.declare(f"{self._team}-host-guard", {}, bindings, self._cluster_wide),
         ]
 
-    def _network_policies(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+    def _network_policies(self) -> Sequence[Resource]:
         """Declare the team's NetworkPolicies; none if the arguments switch them off."""
-        specs: Mapping[str, Any] = network_policies(name, self._args)
+        specs: Mapping[str, Any] = network_policies(self._team, self._args)
         return [
             networking.NetworkPolicy(
-                f"{name}-network-{policy.removeprefix('kai-fleet-')}",
+                f"{self._team}-network-{policy.removeprefix('kai-fleet-')}",
                 metadata={"name": policy, "namespace": self._namespace},
                 spec=spec,
-                opts=in_namespace,
+                opts=self._inside,
             )
             for policy, spec in specs.items()
         ]
 
-    def _vcluster_rights(
-        self, name: str, cluster_wide: ResourceOptions, in_namespace: ResourceOptions
-    ) -> Sequence[Resource]:
+    def _vcluster_rights(self) -> Sequence[Resource]:
         """Declare the vCluster's rights: it reads on the host, and writes in the namespace."""
-        account = rights.service_account(f"vc-{name}", self._namespace)
+        account = rights.service_account(f"vc-{self._team}", self._namespace)
         on_host = rights.declare_role(
-            f"{name}-vcluster",
-            f"{rights.VCLUSTER}-{name}",
+            f"{self._team}-vcluster",
+            f"{rights.VCLUSTER}-{self._team}",
             rights.vcluster_on_host(self._args),
             account,
-            cluster_wide,
+            self._cluster_wide,
         )
         inside = rights.declare_role(
-            f"{name}-vcluster-inside",
+            f"{self._team}-vcluster-inside",
             rights.VCLUSTER,
-            rights.vcluster_in_namespace(name, self._args),
+            rights.vcluster_in_namespace(self._team, self._args),
             account,
-            in_namespace,
+            self._inside,
             namespace=self._namespace,
         )
         return [*on_host, *inside]
 
-    def _queue_guard(self, name: str, cluster_wide: ResourceOptions) -> Sequence[Resource]:
+    def _queue_guard(self) -> Sequence[Resource]:
         """Declare the bindings of the guard of the host's queues, if `is_on_host` says so."""
         if not queue_guard.is_on_host(self._args):
             return []
         mode = self._args.get("guard", "deny")
-        bindings = queue_guard.bindings(name, mode, namespace=self._namespace)
-        return policies.declare(f"{name}-queue-guard", {}, bindings, cluster_wide)
+        bindings = queue_guard.bindings(self._team, mode, namespace=self._namespace)
+        return policies.declare(f"{self._team}-queue-guard", {}, bindings, self._cluster_wide)
 
-    def _account_rights(self, name: str, in_namespace: ResourceOptions) -> Sequence[Resource]:
+    def _account_rights(self) -> Sequence[Resource]:
         """Declare the rights of the account of the team's own stack, if it has one."""
         if not self._args.get("account"):
             return []
         binding = rbac.RoleBinding(
-            f"{name}-account-rights",
+            f"{self._team}-account-rights",
             metadata={"name": IN_NAMESPACE, "namespace": self._namespace},
             role_ref=rights.role_ref("ClusterRole", IN_NAMESPACE),
-            subjects=[rights.service_account(name, policies.ACCOUNTS)],
-            opts=in_namespace,
+            subjects=[rights.service_account(self._team, policies.ACCOUNTS)],
+            opts=self._inside,
         )
         return [binding]
 
