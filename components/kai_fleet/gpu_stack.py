@@ -1,7 +1,7 @@
 """GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Required, TypeAlias, TypedDict
+from typing import Any, Final, Required, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
@@ -18,7 +18,7 @@ from kai_fleet.ownership.owners import HostObject, refuse_others
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 
-Values: TypeAlias = dict[str, Any]
+Values = dict[str, Any]
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 _ALLOWED: Final = Allowed(

@@ -8,7 +8,7 @@ reads the file or fetches the address that the mapping names. Sources:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET_MARK: Final = "1b47061264138c4ac30d75fd1eb44270"
@@ -43,7 +43,7 @@ _MARKS: Final = (
 )
 _ANY_MARK: Final = re.compile("|".join(_MARKS))
 REFUSAL: Final = "has a mark of Pulumi's protocol, by which it reads files; write another text"
-Path: TypeAlias = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 
 def has_mark(text: str) -> bool:

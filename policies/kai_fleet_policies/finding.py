@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final
 
 from kai_fleet.wording import number_with_noun, on_one_line
 
@@ -35,7 +35,7 @@ class Command:
 
 
 # A fix in parts: its text, and in it the commands to run.
-Fix: TypeAlias = tuple[str | Command, ...]
+Fix = tuple[str | Command, ...]
 
 
 def sentence(fix: Fix) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pulumi
 
@@ -15,10 +15,10 @@ from kai_fleet.declaring.inputs import has_output
 from kai_fleet.marks import REFUSAL, paths_of_marks
 from kai_fleet.wording import listed, spelt_like
 
-Texts: TypeAlias = Mapping[str, Collection[str]]
+Texts = Mapping[str, Collection[str]]
 # A type as an annotation of a TypedDict gives it: a class, `Sequence[str]`, `pulumi.Input[str]`,
 # `pulumi.Input[str] | HostGuards`, Any.
-Hint: TypeAlias = object
+Hint = object
 # What to write for a type that is no mapping and no list.
 _WRITE: Final[Mapping[Hint, str]] = {
     bool: "true or false",

@@ -1,6 +1,6 @@
 """Chart values of KAI's release, and specs of its shards, from KaiSchedulerArgs."""
 
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from kai_fleet.declaring.inputs import resolved, toleration_spec
 from kai_fleet.kai.arguments import KaiSchedulerArgs, ShardArgs
@@ -10,7 +10,7 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 
-Values: TypeAlias = dict[str, Any]
+Values = dict[str, Any]
 
 # The first chart with labels for the namespace of the pods that reserve shared GPUs.
 _RESERVATION_LABELS_SINCE: Final = "v0.16.7"

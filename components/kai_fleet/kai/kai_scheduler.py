@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -31,9 +31,9 @@ from kai_fleet.releases.sharing import MODES
 from kai_fleet.values import value_at
 from kai_usage.keys import KAI_NAMESPACE, RESERVATIONS
 
-Environment: TypeAlias = Mapping[str, Input[str]]
+Environment = Mapping[str, Input[str]]
 # In other languages a vCluster's environment arrives as one Output.
-ProbeEnvironment: TypeAlias = Input[Mapping[str, Input[str]]]
+ProbeEnvironment = Input[Mapping[str, Input[str]]]
 
 _TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
 _INSTEAD: Final = (

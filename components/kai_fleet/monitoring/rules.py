@@ -4,7 +4,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypedDict
 
 from pulumi import Input
 
@@ -28,7 +28,7 @@ class Rule(TypedDict):
 
 
 # A group of rules, or the `spec` of an object of the Prometheus operator.
-Spec: TypeAlias = dict[str, Any]
+Spec = dict[str, Any]
 
 
 def pod_monitor(args: FleetMonitoringArgs) -> Input[Spec]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pulumi
 from pulumi.runtime import invoke
@@ -24,7 +24,7 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 # A file backend moves the state away for a moment while the engine writes it.
 _ATTEMPTS: Final = 5
 _PAUSE_SECONDS: Final = 0.2
-Outputs: TypeAlias = Mapping[str, Any]
+Outputs = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from kai_fleet.declaring.inputs import has_output, without_none
 from kai_fleet.queues.amounts import UNLIMITED, for_kai, means_unlimited
@@ -24,9 +24,9 @@ from kai_fleet.values import whole_numbers
 from kai_usage.quantities import parse_quantity
 
 # QueueArgs by name. Python and stack files may write a quota in place of a share.
-Queue: TypeAlias = Mapping[str, Any]
-Queues: TypeAlias = Mapping[str, Queue]
-Spec: TypeAlias = dict[str, Any]
+Queue = Mapping[str, Any]
+Queues = Mapping[str, Queue]
+Spec = dict[str, Any]
 Q = TypeVar("Q", bound=Mapping[str, Any])
 
 

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from pulumi import Input, RunError
 
@@ -34,7 +34,7 @@ _OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
 # Keys of chart values.
 _PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
 _API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
-Values: TypeAlias = dict[str, Any]
+Values = dict[str, Any]
 
 
 def vcluster_values(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from kai_fleet.values import (
     Maybe,
@@ -10,7 +9,7 @@ from kai_fleet.values import (
     text,
 )
 
-Properties: TypeAlias = Mapping[str, object]
+Properties = Mapping[str, object]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Source: the plugin's `sharing` section, `timeSlicing` or `mps` with `resources`,
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import yaml
 
@@ -13,7 +13,7 @@ from kai_fleet.values import UNKNOWN, Maybe, get, items, pairs
 
 OF_OTHERS: Final = "a ConfigMap of others"
 # "" is not at all.
-DeviceSharing: TypeAlias = Literal["", "time-slicing", "MPS", "a ConfigMap of others"]
+DeviceSharing = Literal["", "time-slicing", "MPS", "a ConfigMap of others"]
 _WAYS: Final[Mapping[str, DeviceSharing]] = {"timeSlicing": "time-slicing", "mps": "MPS"}
 # From these keys the charts write a ConfigMap; without them `name` is that of an existing one.
 _CONTENT_KEYS: Final = ("map", "data")

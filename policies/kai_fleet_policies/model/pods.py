@@ -6,13 +6,13 @@ templates here are as the pods will be.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from kai_fleet.values import UNKNOWN, Maybe, get, items, mapping, pairs, text
 from kai_usage.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_usage.mig import PREFIX
 
-Labels: TypeAlias = Mapping[str, object]  # also annotations; values may be no strings
+Labels = Mapping[str, object]  # also annotations; values may be no strings
 
 
 def _is_gpu(resource: str) -> bool:

@@ -1,7 +1,7 @@
 """Rules about KAI: versions of the release table, what a version has, and values of its chart."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release, minor_line, was_tried
@@ -19,7 +19,7 @@ from kai_fleet_policies.rules.rule import (
     require_known,
 )
 
-ReleaseTable: TypeAlias = Mapping[str, Release]
+ReleaseTable = Mapping[str, Release]
 
 
 @mandatory("kai-version-known", "high", each_kai)

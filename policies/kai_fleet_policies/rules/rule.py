@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, Self, TypeAlias, TypeVar
+from typing import Literal, Self, TypeVar
 
 from kai_fleet.values import UNKNOWN, Maybe, at
 from kai_fleet_policies.finding import Command, Finding, Fix, Level, commands_of, sentence
@@ -18,9 +18,9 @@ from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue
 
 T = TypeVar("T")
-Findings: TypeAlias = Iterator[Finding]
+Findings = Iterator[Finding]
 # What is at stake: `critical` is other teams' running work, `high` is that pods do not run.
-Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
+Severity = Literal["low", "medium", "high", "critical"]
 
 
 class UnknownValueError(Exception):
@@ -98,11 +98,11 @@ class Subject:
 
 
 # Finds what is wrong in a cluster.
-Check: TypeAlias = Callable[[ClusterModel], Findings]
+Check = Callable[[ClusterModel], Findings]
 # Lists what a rule judges in a cluster, each value with its subject.
-Subjects: TypeAlias = Callable[[ClusterModel], Iterable[tuple[T, Subject]]]
+Subjects = Callable[[ClusterModel], Iterable[tuple[T, Subject]]]
 # Judges one of these values. A docstring is required: it becomes the rule's demand and reason.
-Judge: TypeAlias = Callable[[ClusterModel, T, Subject], Findings]
+Judge = Callable[[ClusterModel, T, Subject], Findings]
 
 
 @dataclass(frozen=True)

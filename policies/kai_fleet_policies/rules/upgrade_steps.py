@@ -1,11 +1,9 @@
 """From which versions a vCluster, and the Kubernetes in it, can go to which others."""
 
-from typing import TypeAlias
-
 from kai_fleet.releases import KUBERNETES, VCLUSTER, minor_line, numbers_of, version_key
 
 # Cause and fix, what to write, of a step that cannot be taken.
-Refusal: TypeAlias = tuple[str, str]
+Refusal = tuple[str, str]
 
 
 def vcluster_refusal(before: str, after: str) -> Refusal | None:
