@@ -17,6 +17,7 @@ POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionP
 STACK: Final = "pulumi:pulumi:Stack"
 # Prefix of the types of providers.
 PROVIDERS: Final = "pulumi:providers:"
+COMPONENTS: Final = "kai-fleet:index:"  # of the types of our components
 TEAM: Final = "kai-fleet:index:Team"
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"

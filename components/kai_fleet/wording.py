@@ -59,12 +59,8 @@ def spelt_like(key: str, known: Sequence[str]) -> str | None:
     written = key.lower()
     close = get_close_matches(written, by_lower_case, n=1, cutoff=_ALIKE)
     if not close and len(key) > 3:
-        close = [name for name in by_lower_case if _one_ends_with_other(name, written)]
+        close = [name for name in by_lower_case if name.endswith(written) or written.endswith(name)]
     return by_lower_case[close[0]] if len(close) == 1 else None
-
-
-def _one_ends_with_other(one: str, other: str) -> bool:
-    return one.endswith(other) or other.endswith(one)
 
 
 def number_in(value: object, *, whole: bool = True) -> str:
@@ -100,16 +96,12 @@ def beginning_and_end(text: object, most: int) -> str:
     `most` is the number of characters, five or more.
     Errors of Helm and Kubernetes end with the cause, so the middle is left out.
     """
-    line = _one_line(str(text))
+    line = " ".join(without_controls(str(text)).split())
     if len(line) <= most:
         return line
     head = most // 4
     tail = most - head - len(" … ")
     return f"{line[:head]} … {line[-tail:]}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(without_controls(text).split())
 
 
 def with_colours(text: str) -> str:

@@ -30,6 +30,7 @@ _DEFAULTS: Final = {
 }
 _CLAIM: Final = "claim/"
 _FOLDER: Final = Path(__file__).parent
+_SCRIPTS: Final = tuple(_FOLDER.glob("scripts/*.sh"))
 
 
 class VirtualClusterBackup(ComponentResource):
@@ -54,7 +55,9 @@ class VirtualClusterBackup(ComponentResource):
         namespace = args.get("vcluster_namespace", f"team-{name}")
         objects["role"]["metadata"]["namespace"] = namespace
         objects["binding"]["metadata"]["namespace"] = namespace
-        objects["scripts"]["data"] = {**_scripts(), "namespace": namespace}
+        scripts = {path.name: path.read_text(encoding="utf-8") for path in _SCRIPTS}
+        # A store starts in a vCluster with an empty configuration.
+        objects["scripts"]["data"] = {**scripts, "config.yaml": "", "namespace": namespace}
         if not args.get("verify", True):
             del objects["checks"]
         declared = list[Resource]()
@@ -65,12 +68,6 @@ class VirtualClusterBackup(ComponentResource):
                 CustomResource(type_name, f"{name}-backup-{part}", manifest, after_others)
             )
         self.register_outputs({})
-
-
-def _scripts() -> dict[str, str]:
-    """The scripts by name, and an empty configuration of the vCluster in which a store starts."""
-    scripts = {path.name: path.read_text(encoding="utf-8") for path in _FOLDER.glob("scripts/*.sh")}
-    return {**scripts, "config.yaml": ""}
 
 
 def _objects(name: str, args: VirtualClusterBackupArgs) -> dict[str, Object]:

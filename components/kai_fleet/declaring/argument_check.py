@@ -1,13 +1,12 @@
 """Refuse arguments of a component that its TypedDict does not describe, all of them at once."""
 
 import types
-import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import pulumi
 
@@ -118,7 +117,7 @@ def camel(name: str) -> str:
 def fields_of(kind: Any) -> Mapping[str, Hint]:
     """Types of the fields of a TypedDict, without NotRequired around them."""
     # The SDK's alias Input names Output and its type variable by texts.
-    return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
+    return get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,8 @@ class _Checker:
         if takes_output(kind) and is_output(value):
             return
         plain = _plain(kind)
-        container = typing.get_origin(plain) or plain
-        if typing.is_typeddict(plain):
+        container = get_origin(plain) or plain
+        if is_typeddict(plain):
             yield from self._of_typed_dict(name, plain, value)
         elif container is Mapping:
             yield from self._of_mapping(name, plain, value, choices_at)
@@ -210,7 +209,7 @@ class _Checker:
 
         None in place of a TypedDict in it is one.
         """
-        value_kind = typing.get_args(kind)[1]
+        value_kind = get_args(kind)[1]
         if not isinstance(value, Mapping):
             yield _wrong_type(
                 name, value, "a mapping", "" if takes_output(value_kind) else _DECIDES
@@ -218,14 +217,14 @@ class _Checker:
             return
         for key, inner in value.items():
             path = f"{name}.{key}"
-            if inner is None and typing.is_typeddict(value_kind):
+            if inner is None and is_typeddict(value_kind):
                 yield f"{path} is empty; write {{}}, or drop it"
                 continue
             yield from self.of_value(path, value_kind, inner, choices_at)
 
     def _of_list(self, name: str, kind: Hint, value: object, choices_at: str) -> Iterator[str]:
         """Mistakes in a list and its elements, all with the name of the list."""
-        element_kind = typing.get_args(kind)[0]
+        element_kind = get_args(kind)[0]
         if not isinstance(value, list | tuple):
             yield _wrong_type(name, value, "a list", "" if takes_output(element_kind) else _DECIDES)
             return
@@ -277,14 +276,17 @@ def _fits(kind: Hint, value: object) -> bool:
 
 def takes_output(kind: Hint) -> bool:
     """Whether a value of this type may itself be an Output: not only a value in it."""
-    return any(typing.get_origin(part) is pulumi.Output for part in typing.get_args(kind))
+    return any(get_origin(part) is pulumi.Output for part in get_args(kind))
 
 
 def components_of(kind: Hint) -> tuple[type[pulumi.ComponentResource], ...]:
     """The components that a Python program may pass as a value of this type."""
-    parts = typing.get_args(kind) if _is_union(kind) else (kind,)
-    classes = [part for part in parts if isinstance(part, type)]
-    return tuple(part for part in classes if issubclass(part, pulumi.ComponentResource))
+    parts = get_args(kind) if _is_union(kind) else (kind,)
+    return tuple(
+        part
+        for part in parts
+        if isinstance(part, type) and issubclass(part, pulumi.ComponentResource)
+    )
 
 
 def is_output(value: object) -> bool:
@@ -293,12 +295,12 @@ def is_output(value: object) -> bool:
 
 
 def _is_union(kind: Hint) -> bool:
-    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return get_origin(kind) in (Union, types.UnionType)
 
 
 def _plain(kind: Hint) -> Hint:
     """The type `T` of `pulumi.Input[T]`, alone or before components; another type unchanged."""
-    return typing.get_args(kind)[0] if _is_union(kind) else kind
+    return get_args(kind)[0] if _is_union(kind) else kind
 
 
 def _in_words(kind: Hint) -> str:

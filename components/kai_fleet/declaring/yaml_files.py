@@ -18,10 +18,7 @@ def fill(file: Path, values: Mapping[str, object]) -> object:
     YAML. A value that no placeholder names is not used. Raises KeyError for a placeholder without a
     value, and yaml.YAMLError if a text makes no YAML.
     """
-
-    def value_of(placeholder: re.Match[str]) -> str:
-        return str(values[placeholder[1]])
-
     text = file.read_text(encoding="utf-8")
-    content: object = yaml.safe_load(_PLACEHOLDER.sub(value_of, text))
+    filled = _PLACEHOLDER.sub(lambda placeholder: str(values[placeholder[1]]), text)
+    content: object = yaml.safe_load(filled)
     return content

@@ -26,21 +26,6 @@ Labels = Mapping[str, Text]
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 # A key of chart values.
 _CONTROL_PRIORITY: Final = "controlPlane.statefulSet.scheduling.priorityClassName"
-# Objects that name a node when they are created, before any scheduler sees them.
-_NAMING_A_NODE: Final = [
-    {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-    },
-    {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": ["persistentvolumeclaims"],
-    },
-]
 # Extended resources that are GPUs or parts of them, or may be, by their name.
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
@@ -244,7 +229,11 @@ def _restricted_bounds(args: TeamNamespaceArgs) -> Bounds:
         return {}
     return {
         "restricted": "true",
-        "kaiImages": resolved(_image_prefixes, args.get("kai_images", KAI_IMAGES)),
+        # With a slash at the end: `ghcr.io/kai` does not admit `ghcr.io/kai2`.
+        "kaiImages": resolved(
+            lambda images: ",".join(f"{path.rstrip('/')}/" for path in images),
+            args.get("kai_images", KAI_IMAGES),
+        ),
     }
 
 
@@ -266,7 +255,8 @@ def node_bindings(team: str, namespace: Text, args: TeamNamespaceArgs) -> dict[s
     """
     # Where a scheduler puts a pod is judged only in a team without a pool. In other teams pods have
     # the node selector of the pool, or as control plane that of the control pool.
-    match = {"resourceRules": _NAMING_A_NODE} if args.get("node_pool") else None
+    naming_a_node = {"resourceRules": content("limits")["naming_a_node"]}
+    match = naming_a_node if args.get("node_pool") else None
     bindings = {}
     for number, selector in enumerate(_barred_nodes(args)):
         suffix = f".{number}" if number else ""
@@ -347,11 +337,3 @@ def _whole_number(quantity: float | str) -> str:
 def sorted_names(names: Iterable[Text]) -> Text:
     """Names in alphabetical order with commas between them, so that no other order is a change."""
     return resolved(lambda texts: ",".join(sorted(texts)), list(names))
-
-
-def _image_prefixes(images: Iterable[str]) -> str:
-    """Registry paths with commas between them, each with one slash at the end.
-
-    So `ghcr.io/kai` does not admit `ghcr.io/kai2`.
-    """
-    return ",".join(f"{path.rstrip('/')}/" for path in images)

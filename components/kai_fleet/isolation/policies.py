@@ -4,7 +4,7 @@ A guard is one of these policies; its name here is that of its file, such as `po
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import pulumi
@@ -187,8 +187,7 @@ def declare(
 
 
 def _declare(
-    resource: type[admission.ValidatingAdmissionPolicy]
-    | type[admission.ValidatingAdmissionPolicyBinding],
+    resource: Callable[..., pulumi.Resource],
     name: str,
     objects: Mapping[str, Object],
     opts: pulumi.ResourceOptions,

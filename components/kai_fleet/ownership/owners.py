@@ -53,13 +53,6 @@ class Answer(TypedDict, total=False):
     """Why the host could not be asked."""
 
 
-class Access(TypedDict):
-    """How the package's provider reaches the host; empty texts are the user's defaults."""
-
-    kubeconfig: object
-    context: str
-
-
 def refuse_others(
     component: ComponentResource,
     name: str,
@@ -155,11 +148,12 @@ def _ask(component: ComponentResource, path: str) -> Answer:
     return answer or {}
 
 
-def _access(component: ComponentResource) -> Access:
+def _access(component: ComponentResource) -> dict[str, object]:
     """How to reach the host: as the component's Kubernetes provider does.
 
-    Without one as the configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises as
-    `_content` does, and errors of the engine.
+    It is `kubeconfig` and `context`; empty texts are the user's defaults. Without a provider as the
+    configuration `kubernetes:kubeconfig` and `kubernetes:context` say. Raises as `_content` does,
+    and errors of the engine.
     """
     settings: pulumi.Config | Mapping[str, str] = pulumi.Config("kubernetes")
     provider = component.get_provider(NAMESPACE)

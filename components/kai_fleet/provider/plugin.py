@@ -312,18 +312,13 @@ def _differences(
             yield key_path, _DIFF.UPDATE
 
 
+# Connects to each cluster once in this process: it may take a second. Errors are not cached.
+_connect: Final = lru_cache(connection)
+
+
 def _connection_in(inputs: Properties) -> Connection:
     """The connection that `kubeconfig` or `context` give. Raises UnusableKubeconfigError."""
-    return _opened(inputs.get("kubeconfig") or "", inputs.get("context") or "")
-
-
-@lru_cache
-def _opened(content: str, context: str) -> Connection:
-    """Connect to each cluster once in this process: it may take a second.
-
-    Raises UnusableKubeconfigError, which is not cached.
-    """
-    return connection(content, context=context)
+    return _connect(inputs.get("kubeconfig") or "", context=inputs.get("context") or "")
 
 
 def _answer(function: str, arguments: Properties) -> State:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
@@ -124,8 +124,6 @@ class VclusterRelease(Release):
     """It issues certificates by one authority for its clients and another for its server: from
     v0.33.4 (ensureKubeConfigsTrustServerCA in pkg/certs/ensure.go).
     """
-    # The key changed in v0.26 (V2); all versions here read the new one.
-    virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
 
     @property
     def chart_version(self) -> str:
@@ -266,38 +264,20 @@ def taken_for(releases: Mapping[str, object], version: str) -> str | None:
     return newest if version_key(version) > version_key(newest) else None
 
 
-def kai(version: str, *, untested: bool = False) -> KaiRelease:
-    """The entry of a KAI version such as `v0.16.8`.
-
-    With `untested` a version that is newer than the known ones has the entry of `taken_for`.
-
-    Raises:
-        UnknownVersionError: the table does not have the version.
-    """
-    return _entry("KAI", KAI, version, untested=untested)
-
-
-def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
-    """The entry of a vCluster version such as `v0.36.1`.
-
-    With `untested` a version that is newer than the known ones has the entry of `taken_for`.
-
-    Raises:
-        UnknownVersionError: the table does not have the version.
-    """
-    return _entry("vCluster", VCLUSTER, version, untested=untested)
-
-
 def _entry(
     product: str,
     releases: Mapping[str, AnyRelease],
     version: str,
     *,
-    untested: bool,
+    untested: bool = False,
 ) -> AnyRelease:
-    """The entry of a version.
+    """The entry of a version such as `v0.16.8`.
 
-    One of `taken_for` gets this version, no support end and no caveat. Raises UnknownVersionError.
+    With `untested` a version that is newer than the known ones has the entry of `taken_for`, with
+    this version, no support end and no caveat.
+
+    Raises:
+        UnknownVersionError: the table does not have the version.
     """
     if version in releases:
         return releases[version]
@@ -309,6 +289,12 @@ def _entry(
         f"{product} {version} is not a version this program knows{hint}; write"
         f" {instead(releases, version)} (all: {', '.join(releases)})"
     )
+
+
+kai: Final = partial(_entry, "KAI", KAI)
+"""The entry of a KAI version, as `_entry`."""
+vcluster: Final = partial(_entry, "vCluster", VCLUSTER)
+"""The entry of a vCluster version, as `_entry`."""
 
 
 def unknown_version(entry: Callable[..., Release], args: Mapping[str, object]) -> list[str]:
@@ -333,18 +319,14 @@ class Support:
     words: str
 
 
-def support(
-    releases: Mapping[str, Release],
-    version: str,
-    today: date | None = None,
-) -> Support:
-    """The support of a version of KAI or vCluster on a day, by default today.
+def support(releases: Mapping[str, Release], version: str) -> Support:
+    """The support of a version of KAI or vCluster today.
 
     A version outside the table is not maintained, and a caveat does not count: see `standing`.
     """
     release = releases.get(version)
     if release is not None:
-        return _support_on(release, today or date.today())
+        return _support_of(release)
     if version == RETRACTED:
         return Support(False, "retracted: its chart is that of v0.10.2")
     if taken_for(releases, version):
@@ -352,32 +334,28 @@ def support(
     return Support(False, "not supported here")
 
 
-def _support_on(release: Release, today: date) -> Support:
-    """The support of a version of the table on a day; the last day counts as supported.
+def _support_of(release: Release) -> Support:
+    """The support of a version of the table today; the last day counts as supported.
 
     A line without published dates counts as not maintained.
     """
     if release.support_end is None:
         return Support(False, f"no support dates are published for line {release.line}")
-    if release.support_end < today:
+    if release.support_end < date.today():
         return Support(False, f"line {release.line} is out of support since {release.support_end}")
     return Support(True, f"supported until {release.support_end}")
 
 
-def advised(
-    releases: Mapping[str, Release],
-    version: str = "",
-    today: date | None = None,
-) -> str | None:
+def advised(releases: Mapping[str, Release], version: str = "") -> str | None:
     """The recommended version: the newest of those with the latest end of support.
 
-    Only a version without a caveat that gets fixes on that day, by default today, is recommended.
-    None if there is none, or if it is not newer than `version`.
+    Only a version without a caveat that gets fixes today is recommended. None if there is none, or
+    if it is not newer than `version`.
     """
     maintained = [
         known
         for known, release in releases.items()
-        if not release.caveat and support(releases, known, today).maintained
+        if not release.caveat and support(releases, known).maintained
     ]
     maintained.sort(key=lambda known: (str(releases[known].support_end), version_key(known)))
     if not maintained or version_key(maintained[-1]) <= version_key(version):
@@ -385,16 +363,12 @@ def advised(
     return maintained[-1]
 
 
-def standing(
-    releases: Mapping[str, Release],
-    version: str,
-    today: date | None = None,
-) -> Support:
-    """The support of a version on a day, by default today.
+def standing(releases: Mapping[str, Release], version: str) -> Support:
+    """The support of a version today.
 
     A version with a caveat counts as not maintained.
     """
-    supported = support(releases, version, today)
+    supported = support(releases, version)
     release = releases.get(version)
     if release is None or not release.caveat:
         return supported

@@ -37,14 +37,12 @@ _API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
 Values = dict[str, Any]
 
 
-def vcluster_values(
-    name: str, args: VirtualClusterArgs, namespace: Input[str], release: VclusterRelease
-) -> Values:
-    """Chart values of this version for the arguments, with `values` of the arguments over all.
+def vcluster_values(name: str, args: VirtualClusterArgs, namespace: Input[str]) -> Values:
+    """Chart values for the arguments, with `values` of the arguments over all.
 
-    What `oidc` adds to a list comes in front of the list in `values`. `release` gives one key, and
-    `namespace` stands for that of `args`, which is not read. Raises as `argument_values` does, and
-    KeyError for a toleration without a key.
+    What `oidc` adds to a list comes in front of the list in `values`. `namespace` stands for that
+    of `args`, which is not read. Raises as `argument_values` does, and KeyError for a toleration
+    without a key.
     """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
@@ -59,7 +57,6 @@ def vcluster_values(
     }
     values = merged(
         values_of("vcluster", _layers(mode, args), {**args, **computed}),
-        nested(release.virtual_scheduler_key, True) if mode == "virtual" else {},
         argument_values(name, args),
     )
     if "oidc" in args:

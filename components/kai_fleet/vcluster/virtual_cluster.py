@@ -105,7 +105,7 @@ class VirtualCluster(ComponentResource):
         provider = provider_from_args(self, f"{name}-host", args)
         first = child_options(self, opts, provider=provider)
         child = child_options(self, opts, ordered=False, provider=provider)
-        self._values = vcluster_values(name, self._args, self._namespace, self._vcluster)
+        self._values = vcluster_values(name, self._args, self._namespace)
 
         helm = self._release(name, child, dependencies=self._prerequisites(name, first))
         self._disruption_budgets(name, child)

@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from kai_fleet.names import COMPONENTS
 from kai_fleet.urns import read_urn
 from kai_fleet.values import get, pairs
 from kai_fleet_policies.key_paths import NAMESPACE, key_path
 
-_COMPONENT: Final = "kai-fleet:index:"
 # By the component on the host that declares something; the first match counts.
 _KEYS: Final = {
     "GpuStack": "kai-fleet:gpu",
@@ -55,7 +55,7 @@ def key_of(urn: str, teams: Mapping[str, str]) -> str:
     begins with no team's, or with `host-`, it has the key of the component that it is in.
     """
     resource = read_urn(urn)
-    types = {kind.removeprefix(_COMPONENT) for kind in resource.types}
+    types = {kind.removeprefix(COMPONENTS) for kind in resource.types}
     owners = [team for team in teams if _is_of_team(resource.name, team)]
     if owners and ("Team" in types or "TeamNamespace" in types):
         return teams[max(owners, key=len)]

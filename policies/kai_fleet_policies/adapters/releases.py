@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from kai_fleet.names import COMPONENTS
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, minor_line
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
@@ -16,7 +17,6 @@ from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 
-_COMPONENT: Final = "kai-fleet:index:"
 KAI_CHART: Final = "kai-scheduler"
 VCLUSTER_CHART: Final = "vcluster"
 # The charts that this program's components install; the other components install none.
@@ -180,8 +180,8 @@ class HelmRelease:
 def _component(urn: str) -> str:
     """The nearest component of this program around a resource; "" for none."""
     for kind in reversed(read_urn(urn).above):
-        if kind.startswith(_COMPONENT):
-            return kind.removeprefix(_COMPONENT)
+        if kind.startswith(COMPONENTS):
+            return kind.removeprefix(COMPONENTS)
     return ""
 
 

@@ -15,11 +15,6 @@ from kai_usage.mig import PREFIX
 Labels = Mapping[str, object]  # also annotations; values may be no strings
 
 
-def _is_gpu(resource: str) -> bool:
-    """Whether a resource is a whole GPU or a MIG slice."""
-    return resource in GPU_RESOURCES or resource.startswith(PREFIX)
-
-
 @dataclass(frozen=True)
 class PodContainer:
     """The name of one container, "" if absent, and its GPUs, by `_gpus`.
@@ -239,7 +234,7 @@ def _gpus(resources: object) -> Maybe[list[str]]:
     if requests is UNKNOWN or limits is UNKNOWN:
         return UNKNOWN
     names = {str(name) for name in (*requests, *limits)}
-    return sorted(filter(_is_gpu, names))
+    return sorted(name for name in names if name in GPU_RESOURCES or name.startswith(PREFIX))
 
 
 def _parts(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:

@@ -124,27 +124,16 @@ class QueueIndex:
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
         self.repeated: list[DeclaredQueue] = []
-        self.unknown_names = False
-        self.unknown_parents = False
+        self.unknown_names = any(queue.name is UNKNOWN for queue in self.queues)
+        self.unknown_parents = any(queue.parent is UNKNOWN for queue in self.queues)
         for queue in self.queues:
-            self._add_name(queue)
-            self._add_parent(queue)
-
-    def _add_name(self, queue: DeclaredQueue) -> None:
-        """Index a queue by name; note an unknown name, and a name that an earlier queue has."""
-        if queue.name is UNKNOWN:
-            self.unknown_names = True
-        elif queue.name in self.by_name:
-            self.repeated.append(queue)
-        else:
-            self.by_name[queue.name] = queue
-
-    def _add_parent(self, queue: DeclaredQueue) -> None:
-        """Index a queue by its parent, be that declared or not; note an unknown parent."""
-        if queue.parent is UNKNOWN:
-            self.unknown_parents = True
-        elif queue.parent is not None:
-            self.children.setdefault(queue.parent, []).append(queue)
+            if isinstance(queue.name, str) and queue.name not in self.by_name:
+                self.by_name[queue.name] = queue
+            elif queue.name is not UNKNOWN:
+                self.repeated.append(queue)
+            # By a parent that is not declared, too.
+            if isinstance(queue.parent, str):
+                self.children.setdefault(queue.parent, []).append(queue)
 
     def children_of(self, queue: DeclaredQueue) -> list[DeclaredQueue]:
         """The queues that name this one as their parent, repeated ones too.

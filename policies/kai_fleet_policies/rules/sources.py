@@ -107,11 +107,11 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
 def _written_sources(cluster: ClusterModel) -> Iterator[tuple[KnownSources, Subject]]:
     """Each place in kai-fleet:sources, as the only one besides those of the release tables."""
     for number, chart in enumerate(cluster.sources.charts):
-        subject = Subject("source", chart, f"kai-fleet:sources.charts[{number}]")
-        yield KnownSources(charts=(chart,)), subject
+        path = f"kai-fleet:sources.charts[{number}]"
+        yield KnownSources(charts=(chart,)), Subject("source", chart, path)
     for number, image in enumerate(cluster.sources.images):
-        subject = Subject("source", image, f"kai-fleet:sources.images[{number}]")
-        yield KnownSources(images=(image,)), subject
+        path = f"kai-fleet:sources.images[{number}]"
+        yield KnownSources(images=(image,)), Subject("source", image, path)
 
 
 @advisory("sources-used", "low", _written_sources)
@@ -260,7 +260,10 @@ def _why_refused(leaf: _Value, known: KnownSources, installed: Chart) -> str | N
     of the two is written.
     """
     value = str(leaf.value or "")
-    names_image = _names_image(leaf)
+    # Whether the key says that the value is an image, a registry or a repository.
+    names_image = _NAMES_IMAGE.search(leaf.name) is not None
+    if leaf.below_image and leaf.name in ("name", "url"):
+        names_image = True
     is_text = isinstance(leaf.value, str)
     if not is_text and not (leaf.value is None and names_image):
         return None
@@ -279,13 +282,6 @@ def _why_refused(leaf: _Value, known: KnownSources, installed: Chart) -> str | N
     if leaf.below_image and value:
         return _elsewhere(sources.image_place, value, known.image_places)
     return None
-
-
-def _names_image(leaf: _Value) -> bool:
-    """Whether the key says that the value is an image, a registry or a repository."""
-    if _NAMES_IMAGE.search(leaf.name):
-        return True
-    return leaf.below_image and leaf.name in ("name", "url")
 
 
 def _why_image_refused(

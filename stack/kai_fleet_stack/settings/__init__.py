@@ -388,7 +388,10 @@ class Settings(Defaults, Platform):
         A class that only the team's own vCluster sets is not added. Raises KeyError for no team and
         no grant.
         """
-        return [*self.team_or_grant(name).isolation.volume_classes, *self.vcluster.claim_classes]
+        classes = [*self.team_or_grant(name).isolation.volume_classes]
+        if self.vcluster.storage_class:
+            classes.append(self.vcluster.storage_class)
+        return classes
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """The mode in which a KAI shares GPUs: Disabled unless the host's GPUs are nvidia.com/gpu.

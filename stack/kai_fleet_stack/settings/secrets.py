@@ -75,11 +75,6 @@ class Ciphertext:
         return takes_secret((name, *self.location[1:]))
 
     @property
-    def is_of_stack(self) -> bool:
-        """Whether it is the stack's encryption key, and not a secret."""
-        return self.location[0] in _STACK_KEYS
-
-    @property
     def key(self) -> str:
         """Its key path by `_path_of`: unique in the file, unless a top-level key has a dot."""
         return _path_of(self.location)
@@ -115,7 +110,7 @@ class Ciphertext:
         `mistakes` reports those. `cause` is what is wrong; why that matters follows.
         """
         stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
-        if self.is_of_stack:
+        if self.location[0] in _STACK_KEYS:  # the stack's encryption key, and not a secret
             cause = f"{cause}, and what is encrypted for one stack is for that one"
             fix = "take it out with all that is encrypted, and set those secrets again"
             yield wrong_key(self.path, f"{cause}; {fix}: pulumi makes another")

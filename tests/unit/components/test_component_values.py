@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.kai.chart_values import kai_values
-from kai_fleet.releases import KAI, VCLUSTER, kai, minor_line, vcluster
+from kai_fleet.releases import KAI, VCLUSTER, kai, minor_line
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import vcluster_values
 from tests.chart_keys import unknown_keys
@@ -45,13 +45,13 @@ OF_VERSIONS = [
 ]
 
 
-def values(args, version="v0.36.1"):
-    return vcluster_values("ml", args, "team-ml", vcluster(version))
+def values(args):
+    return vcluster_values("ml", args, "team-ml")
 
 
 @pytest.mark.parametrize(("version", "name"), OF_VERSIONS)
 def test_every_version_of_vcluster_reads_the_values(version, name, vcluster_schema):
-    found = values(VCLUSTERS[name], version)
+    found = values(VCLUSTERS[name])
     assert unknown_keys("vcluster", version, found) == []
     if version in SCHEMAS_AT_HAND:
         vcluster_schema(version).validate(found)

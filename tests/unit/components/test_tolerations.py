@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.kai.chart_values import kai_values
-from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
+from kai_fleet.releases import KAI, kai
 from kai_fleet.vcluster.chart_values import vcluster_values
 from kai_fleet_stack.arguments import team as team_arguments
 from kai_fleet_stack.settings.loading import load
@@ -28,13 +28,12 @@ OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": 
 PLACED = {"tolerations": [OWN, GPU, EMPTY], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
 
 
-def of_release(version, **args):
-    return vcluster_values("ml", args, "team-ml", vcluster(version))
+def of_release(**args):
+    return vcluster_values("ml", args, "team-ml")
 
 
-@pytest.mark.parametrize("version", sorted(VCLUSTER))
-def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
-    values = of_release(version, **PLACED)
+def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them():
+    values = of_release(**PLACED)
     control = values["controlPlane"]
     etcd = control["backingStore"]["etcd"]["deploy"]["statefulSet"]["scheduling"]
     for place in (control["statefulSet"]["scheduling"], etcd, control["coredns"]["deployment"]):

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.releases import vcluster
 from kai_fleet.vcluster.chart_values import vcluster_values
 from kai_fleet_policies.model.cluster import TeamModel
 from kai_fleet_stack.arguments import Arguments
@@ -66,9 +65,9 @@ def team_of(raw: Mapping[str, Any]) -> TeamModel:
     return next(team for team in host_of(settings_of(raw)).teams if team.name == "ml")
 
 
-def team_values(raw: Mapping[str, Any], version: str = "v0.36.1") -> Any:
-    """The values of the vCluster of team ml, of that version."""
-    return vcluster_values("ml", arguments(raw).vcluster("ml"), "team-ml", vcluster(version))
+def team_values(raw: Mapping[str, Any]) -> Any:
+    """The values of the vCluster of team ml."""
+    return vcluster_values("ml", arguments(raw).vcluster("ml"), "team-ml")
 
 
 def team_stack(

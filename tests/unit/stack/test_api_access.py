@@ -32,8 +32,8 @@ def access_of(access, of_all=None):
     return team_of(stack(access, of_all)).access
 
 
-def values(access, version="v0.36.1"):
-    return team_values(stack(access), version)["controlPlane"]
+def values(access):
+    return team_values(stack(access))["controlPlane"]
 
 
 def mistakes(access=None, of_all=None, **teams):

@@ -13,6 +13,7 @@ TENANT_BYTES: Final = 64 << 20
 OPERATOR_BYTES: Final = 2 << 30
 # An API server's JSON has about one value in 20 bytes, and one object in 2000. A parsed value takes
 # up to 250 bytes of memory, and checking an object takes about a millisecond.
+_MIB: Final = 1 << 20
 _BYTES_A_VALUE: Final = 16
 _BYTES_AN_OBJECT: Final = 1024
 _BUSY_SECONDS: Final = 60.0  # a server that is busy is asked again in half of this
@@ -31,12 +32,13 @@ class AnswerLimits:
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._lock = threading.Lock()
-        self._most_bytes = most_bytes
-        self._most_values = most_bytes // _BYTES_A_VALUE
-        self._most_objects = most_bytes // _BYTES_AN_OBJECT
-        self._bytes_left = self._most_bytes
-        self._values_left = self._most_values
-        self._objects_left = self._most_objects
+        # By the words of messages.
+        self._left = {
+            "MiB": most_bytes / _MIB,
+            "values": most_bytes // _BYTES_A_VALUE,
+            "objects": most_bytes // _BYTES_AN_OBJECT,
+        }
+        self._most = dict(self._left)
 
     def seconds_left(self) -> float:
         """The seconds until the deadline. Raises UnreachableError after it."""
@@ -62,30 +64,28 @@ class AnswerLimits:
         """
         # Each value follows a comma, or is the first in a list or a mapping.
         values = chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
-        with self._lock:
-            self._bytes_left -= len(chunk)
-            self._values_left -= values
         if time.monotonic() > self._deadline:
             raise UnreachableError(TOO_LATE)
-        _require_not_exceeded(self._bytes_left, f"{self._most_bytes >> 20} MiB")
-        _require_not_exceeded(self._values_left, f"{self._most_values} values")
+        self._subtract("MiB", len(chunk) / _MIB)
+        self._subtract("values", values)
 
     def take_objects(self, objects: object) -> None:
         """Subtract the objects of a list; anything else counts as none.
 
         Raises UnreachableError if the limit on objects is exceeded.
         """
-        if not isinstance(objects, list):
-            return
+        if isinstance(objects, list):
+            self._subtract("objects", len(objects))
+
+    def _subtract(self, what: str, amount: float) -> None:
+        """Subtract from what is left. Raises UnreachableError if the limit is exceeded."""
         with self._lock:
-            self._objects_left -= len(objects)
-        _require_not_exceeded(self._objects_left, f"{self._most_objects} objects")
-
-
-def _require_not_exceeded(left: int, limit: str) -> None:
-    """Raise UnreachableError if `left` is negative; `limit` names the limit in words."""
-    if left < 0:
-        raise UnreachableError(f"it answers more than {limit}, which is more than is read of it")
+            self._left[what] -= amount
+        if self._left[what] < 0:
+            limit = f"{self._most[what]:.0f} {what}"
+            raise UnreachableError(
+                f"it answers more than {limit}, which is more than is read of it"
+            )
 
 
 def require_shallow(content: Container) -> None:

@@ -51,21 +51,17 @@ class AbsentError(RefusedError):
 
 
 class BusyError(RefusedError):
-    """429: the server asks the client to repeat the request after `seconds`."""
+    """429: the server asks the client to repeat the request after `seconds`.
+
+    These are the seconds in the header Retry-After, at least 0.2; 1 second for any other text. HTTP
+    allows a date there, too, but Kubernetes never writes one.
+    """
 
     def __init__(self, reason: str, body: bytes, retry_after: str) -> None:
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, reason, body)
-        self.seconds = _retry_seconds(retry_after)
-
-
-def _retry_seconds(retry_after: str) -> float:
-    """The seconds in a header Retry-After, at least 0.2; 1 second for any other text.
-
-    HTTP allows a date there, too, but Kubernetes never writes one.
-    """
-    if re.fullmatch("[0-9]{1,8}", retry_after):
-        return max(float(retry_after), _SHORTEST_RETRY_SECONDS)
-    return _DEFAULT_RETRY_SECONDS
+        self.seconds = _DEFAULT_RETRY_SECONDS
+        if re.fullmatch("[0-9]{1,8}", retry_after):
+            self.seconds = max(float(retry_after), _SHORTEST_RETRY_SECONDS)
 
 
 def complaint(why: KubeError) -> str:

@@ -97,13 +97,10 @@ class KubeObject(dict[str, Any]):
         """Whether a pod has terminated."""
         return objects.has_ended(self)
 
-    def condition(self, kind: str) -> Fields:
-        """The first condition of this type; empty without one."""
-        return objects.condition(self, kind)
-
-    def is_true(self, kind: str) -> bool:
-        """Whether the condition of this type has the status True."""
-        return objects.is_true(self, kind)
+    condition = objects.condition
+    """The first condition of a type; empty without one."""
+    is_true = objects.is_true
+    """Whether the condition of a type has the status True."""
 
     @property
     def is_ready(self) -> bool:

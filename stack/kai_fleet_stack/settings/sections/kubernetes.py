@@ -74,19 +74,12 @@ LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def _is_no_network(text: str) -> bool:
-    """Never true: ip_network raises ValueError for a text that is no network.
-
-    An address with bits behind its mask is one, too: 10.20.0.1/16.
-    """
-    return not ip_network(text, strict=False)
-
-
 Cidr = Annotated[
     str,
     like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
+    # It raises ValueError. An address with bits behind its mask is a network, too: 10.20.0.1/16.
     refuse(
-        _is_no_network,
+        lambda text: not ip_network(text, strict=False),
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
     ),
 ]

@@ -37,10 +37,6 @@ _DATABASE: Final = re.compile(r"(mysql|postgres(ql)?)://\S+$")
 _NO_DATABASE: Final = "is no address of a database; write mysql://… or postgres://…"
 
 
-def _is_no_database(text: str) -> bool:
-    return _DATABASE.match(text) is None
-
-
 class Store(Strict):
     """Where a vCluster keeps its state. Type and number of etcd members cannot be changed later."""
 
@@ -48,9 +44,9 @@ class Store(Strict):
 
     type: Literal["embedded", "etcd", "embeddedEtcd", "external"] = "embedded"
     replicas: Literal[1, 3, 5, 7, 9] | None = None
-    data_source: Annotated[SecretStr | None, refuse_secret(_is_no_database, _NO_DATABASE)] = Field(
-        default=None, strict=False
-    )
+    data_source: Annotated[
+        SecretStr | None, refuse_secret(lambda url: not _DATABASE.match(url), _NO_DATABASE)
+    ] = Field(default=None, strict=False)
 
     @property
     def database(self) -> str | None:
@@ -75,13 +71,11 @@ class ResourceAmounts(Strict):
     """Ephemeral storage on the node's disk, in bytes."""
 
 
-def _is_system_group(group: str) -> bool:
-    return group.startswith("system:")
-
-
 _SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
-GroupName = Annotated[str, like(r"^\S(.*\S)?$"), refuse(_is_system_group, _SYSTEM_GROUP)]
+GroupName = Annotated[
+    str, like(r"^\S(.*\S)?$"), refuse(lambda group: group.startswith("system:"), _SYSTEM_GROUP)
+]
 # No role is cluster-admin, which can change queues and remove the guard.
 Groups = Annotated[
     dict[GroupName, Literal["view", "edit", "admin"]],
@@ -134,11 +128,6 @@ class Vcluster(Strict):
     store: Store = Field(default_factory=Store)
     resources: dict[Literal["requests", "limits"], ResourceAmounts] = NO_KEYS
     licensed: bool = False
-
-    @property
-    def claim_classes(self) -> list[str]:
-        """The class of its volume's claim; none for the cluster's default class."""
-        return [self.storage_class] if self.storage_class else []
 
     def mistakes(self) -> Mistakes:
         """The mistakes of its sections, and groups without an identity provider.

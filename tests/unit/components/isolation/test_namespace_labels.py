@@ -4,7 +4,6 @@ import pulumi
 import pytest
 
 from kai_fleet.isolation.team_namespace import TeamNamespace, namespace_metadata
-from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.vcluster.chart_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -123,9 +122,8 @@ def test_a_label_is_text_in_its_form():
     assert "write a label value" in mistake.message
 
 
-@pytest.mark.parametrize("version", sorted(VCLUSTER))
-def test_the_control_plane_has_them_by_keys_of_its_chart(version):
-    control = vcluster_values("ml", OWN, "team-ml", vcluster(version))["controlPlane"]
+def test_the_control_plane_has_them_by_keys_of_its_chart():
+    control = vcluster_values("ml", OWN, "team-ml")["controlPlane"]
     assert control["statefulSet"]["labels"] == OWN["labels"]
     assert control["statefulSet"]["annotations"] == OWN["annotations"]
     assert control["statefulSet"]["pods"] == {"labels": OWN["labels"]}
@@ -135,7 +133,7 @@ def test_the_control_plane_has_them_by_keys_of_its_chart(version):
     assert control["advanced"] == {"headlessService": OWN}, (
         "an account with an annotation may have a cloud's rights"
     )
-    without = vcluster_values("ml", {}, "team-ml", vcluster(version))["controlPlane"]
+    without = vcluster_values("ml", {}, "team-ml")["controlPlane"]
     assert not {"labels", "annotations", "pods"} & without["statefulSet"].keys()
 
 

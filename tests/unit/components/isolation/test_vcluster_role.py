@@ -127,21 +127,19 @@ def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
                 assert [s["name"] for s in item.inputs["subjects"]] == [f"vc-{name}"]
 
 
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated(version):
+def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated():
     def rbac(**args):
-        return vcluster_values("ml", args, "team-ml", VCLUSTER[version]).get("rbac")
+        return vcluster_values("ml", args, "team-ml").get("rbac")
 
     assert rbac() == {"clusterRole": {"enabled": False}, "role": {"enabled": False}}
     assert rbac(isolation="off") is None
 
 
-@pytest.mark.parametrize("version", VCLUSTER)
 @pytest.mark.parametrize("mode", ["virtual", "host", "default"])
 @pytest.mark.parametrize("level", ["off", "baseline", "restricted"])
-def test_tokens_of_its_accounts_are_in_no_annotation_of_a_pod(version, mode, level):
+def test_tokens_of_its_accounts_are_in_no_annotation_of_a_pod(mode, level):
     args = {"mode": mode, "isolation": level}
-    values = vcluster_values("ml", args, "team-ml", VCLUSTER[version])
+    values = vcluster_values("ml", args, "team-ml")
     assert value_at(values, "sync.toHost.pods.useSecretsForSATokens") is True
 
 

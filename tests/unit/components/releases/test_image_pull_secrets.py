@@ -16,7 +16,7 @@ def named(own=None, **of_all):
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version):
-    values = team_values(vcluster_stack({"imagePullSecrets": ["regcred"]}), version)
+    values = team_values(vcluster_stack({"imagePullSecrets": ["regcred"]}))
     accounts = values["controlPlane"]["advanced"]
     assert accounts["serviceAccount"] == {"imagePullSecrets": NAMED}
     assert accounts["workloadServiceAccount"] == {"imagePullSecrets": NAMED}

@@ -2,13 +2,14 @@
 
 import json
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
+from kai_fleet import releases
 from kai_fleet.kai.chart_values import kai_values
 from kai_fleet.releases import (
     KAI,
-    VCLUSTER,
     UnknownVersionError,
     advised,
     has_sharing_modes,
@@ -34,14 +35,18 @@ def flat(values, prefix=""):
             yield f"{prefix}{key}"
 
 
-def values_of(version, mode="virtual", **more):
+def on(day, monkeypatch):
+    monkeypatch.setattr(releases, "date", SimpleNamespace(today=lambda: day))
+
+
+def values_of(mode="virtual", **more):
     arguments = {
         "mode": mode,
         "node_pool": {"kai-fleet/pool": "ml"},
         "access": {"type": "NodePort", "host": "10.0.0.1", "port": 30443},
         "kubernetes_version": "v1.34.4",
     }
-    return vcluster_values("ml", arguments | more, "team-ml", vcluster(version))
+    return vcluster_values("ml", arguments | more, "team-ml")
 
 
 CHARTS_AT_HAND = [
@@ -175,14 +180,14 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
         ("v0.5.0", False, "not supported here"),
     ],
 )
-def test_there_is_one_word_for_the_support_of_each_version(version, maintained, words):
-    reported = support(KAI, version, date(2026, 11, 23))
+def test_there_is_one_word_for_the_support_of_each_version(version, maintained, words, monkeypatch):
+    on(date(2026, 11, 23), monkeypatch)
+    reported = support(KAI, version)
     assert (reported.maintained, reported.words) == (maintained, words)
 
 
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_virtual_mode_has_its_own_scheduler_and_only_its_own_nodes(version):
-    values = values_of(version)
+def test_virtual_mode_has_its_own_scheduler_and_only_its_own_nodes():
+    values = values_of()
     assert values["controlPlane"]["distro"]["k8s"]["scheduler"]["enabled"] is True
     assert values["sync"]["fromHost"]["nodes"] == {
         "enabled": True,
@@ -193,7 +198,7 @@ def test_virtual_mode_has_its_own_scheduler_and_only_its_own_nodes(version):
 
 
 def test_host_mode_lets_the_hosts_kai_place_the_pods():
-    values = values_of("v0.36.1", "host", node_pool={})
+    values = values_of("host", node_pool={})
     assert values["experimental"]["syncSettings"]["setOwner"] is False
     assert values["sync"]["fromHost"]["priorityClasses"]["enabled"] is True
     assert "nodes" not in values["sync"]["fromHost"]
@@ -202,7 +207,7 @@ def test_host_mode_lets_the_hosts_kai_place_the_pods():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_breaks_gpu_work_is_off_in_every_mode(mode):
-    values = values_of("v0.36.1", mode)
+    values = values_of(mode)
     assert values["controlPlane"]["statefulSet"]["image"]["repository"] == "loft-sh/vcluster-oss"
     assert values["policies"]["resourceQuota"]["enabled"] is False
     assert values["policies"]["limitRange"]["enabled"] is False
@@ -220,6 +225,7 @@ def test_what_breaks_gpu_work_is_off_in_every_mode(mode):
     ],
 )
 def test_the_advice_on_a_version_is_the_newest_that_gets_fixes_and_never_an_older_one(
-    version, day, to
+    version, day, to, monkeypatch
 ):
-    assert advised(KAI, version, day) == to
+    on(day, monkeypatch)
+    assert advised(KAI, version) == to

@@ -33,8 +33,8 @@ def declared(own=None, **of_all):
     return arguments(vcluster_stack(own, **of_all)).vcluster("ml")
 
 
-def values(own=None, version="v0.36.1"):
-    return team_values(vcluster_stack(own), version)
+def values(own=None):
+    return team_values(vcluster_stack(own))
 
 
 def flags(of):
@@ -43,7 +43,7 @@ def flags(of):
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
-    created = values({"oidc": ISSUER}, version)
+    created = values({"oidc": ISSUER})
     assert flags(created) == FLAGS
     assert unknown_keys("vcluster", version, created) == []
 
