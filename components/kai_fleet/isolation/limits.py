@@ -26,6 +26,11 @@ Amounts = dict[str, Text]  # by the resource of a quota
 
 _DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 _NAT64: Final = IPv6Address("64:ff9b::")
+_DNS: Final = [
+    {"port": 53, "protocol": "UDP"},
+    {"port": 53, "protocol": "TCP"},
+]
+_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
 _HOST_API_PORTS: Final = [443, 6443]
 _SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
 
@@ -140,7 +145,7 @@ def _pods_policy(rules: NetworkArgs) -> Spec:
     ingress: list[Spec] = [{"from": [_SAME_NAMESPACE]}]
     egress: list[Spec] = [
         {"to": [_SAME_NAMESPACE]},
-        {"to": dns_servers, "ports": content("limits")["dns_ports"]},
+        {"to": dns_servers, "ports": _DNS},
     ]
     # A rule without peers would allow every address.
     if allowed_sources:
@@ -172,7 +177,7 @@ def _control_plane_policy(team: str, rules: NetworkArgs) -> Spec:
     return {
         "policy_types": ["Ingress", "Egress"],
         "pod_selector": {"match_labels": {"app": "vcluster", "release": team}},
-        "ingress": [{"ports": content("limits")["vcluster_ports"]}],
+        "ingress": [{"ports": _VCLUSTER_API}],
         "egress": [egress],
     }
 

@@ -77,11 +77,7 @@ def host_refusal(vcluster: str, kubernetes: str, host: str) -> Refusal | None:
     )
 
 
-def kubernetes_refusal(
-    version: str,
-    before: str | None,
-    newest: str | None,
-) -> Refusal | None:
+def kubernetes_refusal(version: str, before: str | None, newest: str | None) -> Refusal | None:
     """Why a vCluster cannot run a version of Kubernetes. None if it can.
 
     An API server does not read what a newer one wrote, and Kubernetes goes up one minor version at

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulumi.runtime import config as pulumi_config
 
@@ -10,20 +10,32 @@ from kai_fleet_policies.finding import Finding
 from kai_fleet_stack.settings.mistakes import misspelt, own_keys
 
 
-def read_config() -> tuple[dict[str, Any], set[str], list[Finding]]:
+class RunningConfig(NamedTuple):
+    """The `kai-fleet:` keys of the running program.
+
+    Args:
+        values: by key, without the prefix, parsed and decrypted.
+        decrypted: keys, without the prefix, with encrypted values in them, which the engine has
+            decrypted.
+        mistakes: what `misspelt` finds among the keys of all namespaces.
+    """
+
+    values: dict[str, Any]
+    decrypted: frozenset[str]
+    mistakes: list[Finding]
+
+
+def read_config() -> RunningConfig:
     """Read the Pulumi configuration of the running program; empty if it has none.
 
     What `pulumi.runtime` was given, as by tests, counts before the environment.
-
-    Returns:
-        The `kai-fleet:` keys without the prefix, with parsed and decrypted values; those of these
-        keys with encrypted values in them; and what `misspelt` finds among all keys.
     """
     raw = pulumi_config.CONFIG.get() or pulumi_config.get_config_env()
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
     decrypted = own_keys(dict.fromkeys(secret_keys))
-    return values_of_config(raw), set(decrypted), misspelt(raw)
+    values = values_of_config(raw)
+    return RunningConfig(values, frozenset(decrypted), misspelt(raw))
 
 
 def values_of_config(config: Mapping[str, Any]) -> dict[str, Any]:
