@@ -4,7 +4,7 @@ The operators of some kinds write the scheduler and the queue on the pods that t
 templates here are as the pods will be.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ class PodContainer:
     """
 
     name: Maybe[str]
-    gpus: Maybe[list[str]]
+    gpus: Maybe[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _container(container: object) -> PodContainer:
     return PodContainer(name, _gpus(get(container, "resources")))
 
 
-def _gpus(resources: object) -> Maybe[list[str]]:
+def _gpus(resources: object) -> Maybe[Sequence[str]]:
     """Names of GPUs and MIG slices in requests and limits, also with an amount of 0.
 
     UNKNOWN if one of the two is.

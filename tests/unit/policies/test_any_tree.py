@@ -14,7 +14,7 @@ from kai_fleet_policies.rules import check
 from kai_usage.keys import QUEUE_LABEL
 from tests.unit.policies.samples import cluster, gpu_queue, host, team, workload
 
-WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
+WHOLE = PodContainer("main", ("nvidia.com/gpu",))
 TREE = (
     *(
         gpu_queue("top", None, 6, 8),

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.finding import Finding, Level
+from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.rules import check
 from tests.stack_files import queue_object
 from tests.unit.policies.samples import manifest, refused_by
@@ -94,3 +96,12 @@ def test_workload_leaf_queue_wrong_where_the_operator_finds_it_is_refused(case, 
     found = refusals(REFUSED[case])
     assert refused_by(found) == {"workload-leaf-queue"}
     texts(*found)
+
+
+def test_gpus_of_a_pod_are_read_from_requests_and_limits_alike():
+    both = {"requests": {"amd.com/gpu": 1}, "limits": {"nvidia.com/mig-1g.10gb": "1", "cpu": 1}}
+    resources = (both, {"requests": {"cpu": 1}, "limits": UNKNOWN}, {})
+    spec = {"containers": [{"name": "c", "resources": each} for each in resources]}
+    (read,) = workloads("Pod", {"spec": spec}, "x", "")
+    gpus = [container.gpus for container in read.containers]
+    assert gpus == [["amd.com/gpu", "nvidia.com/mig-1g.10gb"], UNKNOWN, []]

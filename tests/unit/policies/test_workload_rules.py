@@ -27,8 +27,8 @@ from tests.unit.policies.samples import (
 pytestmark = pytest.mark.texts("rules")
 
 POD, HOST = "urn:pulumi:s::p::kubernetes:core/v1:Pod::train-a", "kai-fleet:cluster"
-WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
-SLICED = PodContainer("main", limits={"nvidia.com/mig-1g.10gb": "1"})
+WHOLE = PodContainer("main", ("nvidia.com/gpu",))
+SLICED = PodContainer("main", ("nvidia.com/mig-1g.10gb",))
 OFF = (Kai("v0.9.3", sharing="Disabled"),)
 HALF = shared(gpu_fraction="0.5")
 DEVICES_ONLY = shared(gpu_fraction_num_devices="2")
@@ -55,7 +55,7 @@ GPU_REQUEST = [
     ),
     refuses("both", cluster(shared(gpu_fraction="0.5", gpu_memory="2000")), POD),
     refuses("whole GPU beside", with_(PodContainer("side"), WHOLE), POD),
-    refuses("AMD beside", with_(PodContainer("main", requests={"amd.com/gpu": 1})), POD),
+    refuses("AMD beside", with_(PodContainer("main", ("amd.com/gpu",))), POD),
     refuses("slice beside", with_(SLICED), POD),
     refuses("devices only", cluster(DEVICES_ONLY), POD),
     refuses("many devices", cluster(MANY_DEVICES), POD),
@@ -63,7 +63,7 @@ GPU_REQUEST = [
     waits("unknown version", of_version(BY_NAME, UNKNOWN), POD),
     waits("unknown fraction", cluster(shared(gpu_fraction=UNKNOWN)), POD),
     waits("unknown scheduler", cluster(replace(DEVICES_ONLY, scheduler=UNKNOWN)), POD),
-    waits("unknown limits", with_(PodContainer("main", limits=UNKNOWN)), POD),
+    waits("unknown limits", with_(PodContainer("main", UNKNOWN)), POD),
 ]
 
 GPU_SHARING = [
