@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pulumi
+from pulumi import RunError
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
@@ -100,7 +101,7 @@ class HostObjects:
         """Raise pulumi.RunError if the host does not answer, or does not know the user."""
         problem = self._answer(_ANY_USER).get("problem")
         if problem:
-            raise pulumi.RunError(_UNREACHED.format(problem))
+            raise RunError(_UNREACHED.format(problem))
 
     def _answer(self, path: str) -> Answer:
         """The answer about a path; the second one if the first is that the host was `away`."""
@@ -121,7 +122,7 @@ class HostObjects:
         answer = self._answer(path)
         problem = answer.get("problem")
         if problem and not answer.get("denied"):
-            raise pulumi.RunError(_UNREACHED.format(f"{problem} to GET {path}"))
+            raise RunError(_UNREACHED.format(f"{problem} to GET {path}"))
         if problem and not self.warned:
             self.warned = True
             pulumi.log.warn(
@@ -176,7 +177,7 @@ def find(
         return {}
     is_team_stack = settings.platform_facts is not None
     if not is_team_stack and not deployed.readable:
-        raise pulumi.RunError(
+        raise RunError(
             "kai-fleet:cluster: the stack's state cannot be read, and without it what others made"
             " on the host looks like the stack's own. Nothing was made. Run the same again"
         )
@@ -230,7 +231,7 @@ def judge_version(settings: Settings, host: HostObjects) -> None:
     findings = rules.check([model], (vcluster_host_kubernetes, kai_kubernetes))
     refused = [finding for finding in findings if finding.level is Level.MANDATORY]
     if refused:
-        raise pulumi.RunError(report(refused))
+        raise RunError(report(refused))
     for finding in findings:
         pulumi.log.warn(str(finding))
 
@@ -246,7 +247,7 @@ def _refuse_second_stack(host: HostObjects) -> None:
     types = [read_urn(urn).type for urn in host.deployed.urns]
     has_resources = any(not name.startswith("pulumi:") for name in types)
     if not has_resources and host.at(f"{_POLICIES}{guard}"):
-        raise pulumi.RunError(
+        raise RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
             " has made nothing. If the stack's name, or the project's in Pulumi.yaml, was edited,"
             " write the old one; else run that stack, or write another context. If its state is"
@@ -271,13 +272,13 @@ def gpu_stack(args: "GpuStackArgs", host: HostObjects) -> list[str]:
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
     lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {provider_name}"
     if runtime_class and runtime_class["handler"] != name:
-        raise pulumi.RunError(
+        raise RunError(
             f"{lead} needs RuntimeClass {name} with handler {name}, and theirs has handler"
             f" {runtime_class['handler']}. Nothing was made. Write provider: none if the nodes"
             " advertise their GPUs already, or have its owner make the class anew with that handler"
         )
     if provider.rival and is_new and host.at(provider.rival):
-        raise pulumi.RunError(
+        raise RunError(
             f"{lead} would install a second GPU operator beside that of ClusterPolicy"
             f" {provider.rival.rpartition('/')[2]}. Nothing was made. Write provider: none"
         )
@@ -309,8 +310,7 @@ def host_kai(args: "KaiSchedulerArgs", queues: "QueueTreeArgs", host: HostObject
         use_existing.append("namespace")
     has_crd = "clusterPolicyCrd" in args.get("use_existing", ())
     needs_crd = release.needs_cluster_policy_crd and not has_crd
-    crd = _CLUSTER_POLICY_CRD if needs_crd else ""
-    if host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"):
+    if needs_crd and host.foreign(CRD, _CLUSTER_POLICY_CRD, f"{KAI}-kai-cluster-policy"):
         use_existing.append("clusterPolicyCrd")
     sets_classes = "defaultPriorityClasses" in args.get("values", {})
     if not sets_classes and _uses_priority_classes(release.version, host):
@@ -333,7 +333,7 @@ def _refuse_other_queue(name: str, spec: Mapping[str, object], host: HostObjects
         return
     has = json.dumps(queue["spec"], sort_keys=True)
     wants = json.dumps(spec, sort_keys=True)
-    raise pulumi.RunError(
+    raise RunError(
         f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart: it"
         f" has {has}, and yours {wants}. Nothing was made. Write it as it is there, or give"
         " yours another name"
@@ -360,7 +360,7 @@ def _uses_priority_classes(version: str, host: HostObjects) -> bool:
     values = {name: int(existing.get("value", 0)) for name, existing in classes.items()}
     if values == _PRIORITIES and version_key(version) >= version_key(_WITHOUT_PRIORITIES):
         return True
-    raise pulumi.RunError(
+    raise RunError(
         "kai-fleet:kai: priority classes of KAI are in this cluster, made by others:"
         f" {_in_words(values)}. Nothing was made. KAI {_WITHOUT_PRIORITIES} or newer uses them if"
         f" they are {_in_words(_PRIORITIES)}; with values: {{defaultPriorityClasses:"
@@ -402,7 +402,7 @@ def is_of_others(team: str, args: "TeamNamespaceArgs", host: HostObjects) -> boo
     if conflicts:
         has = " ".join(f"{key}={labels[key]}" for key in conflicts)
         wants = " ".join(f"{key}={desired[key]}" for key in conflicts)
-        raise pulumi.RunError(
+        raise RunError(
             f"namespace {name} was on the cluster before this stack and is used for team {team},"
             f" but it has {has}. Nothing was made. Agree with its owner and run: kubectl label"
             f" namespace {name} --overwrite {wants}; or give the team another name"

@@ -108,7 +108,7 @@ def _cel_string(text: str) -> str:
 
 def binding(
     name: str,
-    bound_policy: str,
+    bound_policy: str = "",
     mode: str = "deny",
     *,
     namespace: pulumi.Input[str] | None = None,
@@ -119,13 +119,13 @@ def binding(
 
     Args:
         name: Its name.
-        bound_policy: The name of the policy in the cluster.
+        bound_policy: The name of the policy in the cluster; "" for one of this name.
         mode: `deny`, `audit` or `warn`; any other text raises KeyError.
         namespace: The only namespace where the policy applies. Default: all.
         match: Further fields of `matchResources`; `namespace` replaces its `namespaceSelector`.
         param_ref: Its `paramRef`.
     """
-    spec: Object = {"policyName": bound_policy, "validationActions": _ACTIONS[mode]}
+    spec: Object = {"policyName": bound_policy or name, "validationActions": _ACTIONS[mode]}
     resources = dict(match or {})
     if namespace is not None:
         resources["namespaceSelector"] = {"matchLabels": {NAME_LABEL: namespace}}
@@ -161,12 +161,12 @@ def host_policies(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Obj
     }
     match = {"namespaceSelector": {"matchExpressions": [isolated]}}
     volumes = policy_name(VOLUMES)
-    bindings = {f"{VOLUMES}-binding": binding(volumes, volumes, param_ref=_EACH_VOLUME)}
+    bindings = {f"{VOLUMES}-binding": binding(volumes, param_ref=_EACH_VOLUME)}
     for guard in bound_for_all:
         name = policy_name(guard)
         has_parameters = "paramKind" in content(guard)["spec"]
         param_ref = _EACH_PARAMETER if has_parameters else None
-        bindings[f"{guard}-binding"] = binding(name, name, match=match, param_ref=param_ref)
+        bindings[f"{guard}-binding"] = binding(name, match=match, param_ref=param_ref)
     return policies, bindings
 
 

@@ -100,21 +100,20 @@ def inside(
     """
     mode = args.get("mode", "deny")
     suffix = f"-{team}"
-    specs_policy = policy_name("queue-specs", suffix)
     policies = {
         "policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args)),
         "specs-policy": _with_bounds("queue-specs", suffix, queue_spec_bounds()),
     }
     bound = bindings(team, mode, suffix)
-    bound["specs-binding"] = binding(specs_policy, specs_policy, mode)
+    bound["specs-binding"] = binding(policy_name("queue-specs", suffix), mode=mode)
     outside = args.get("outside", "deny")
     if outside != "allow":
         gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
         outside_bounds = {"team": team, "gpuResource": gpu_resource}
-        outside_policy = policy_name("outside-queues", suffix)
         outside_mode = "deny" if outside == "deny" else "audit"
         policies["outside-policy"] = _with_bounds("outside-queues", suffix, outside_bounds)
-        bound["outside-binding"] = binding(outside_policy, outside_policy, outside_mode)
+        outside_name = policy_name("outside-queues", suffix)
+        bound["outside-binding"] = binding(outside_name, mode=outside_mode)
     return policies, bound
 
 

@@ -88,7 +88,7 @@ def _specs_guard(name: str, opts: ResourceOptions) -> list[Resource]:
     }
     specs_policy["spec"]["matchConditions"].append(condition)
     policy_name = specs_policy["metadata"]["name"]
-    specs_binding = binding(policy_name, policy_name)
+    specs_binding = binding(policy_name)
     return declare(name, {"specs": specs_policy}, {"specs-binding": specs_binding}, opts)
 
 
@@ -145,4 +145,4 @@ def queue_bounds(team: str, access: TeamAccess) -> tuple[Object, Object]:
     for condition in bounds_policy["spec"]["matchConditions"]:
         expression = condition["expression"]
         condition["expression"] = expression.replace("ACCOUNT", f"{_USER_PREFIX}{team}")
-    return bounds_policy, binding(name, name)
+    return bounds_policy, binding(name)
