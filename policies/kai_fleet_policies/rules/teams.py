@@ -258,11 +258,13 @@ def team_queue_limit(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
     The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
     fraction: only the limit of its queue does.
     """
-    owners = [team for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
-    if not cluster.platform_stack:
-        owners += [grant for grant in cluster.grants if grant.queue == queue.name]
+    owners = [claim for claim in cluster.claims if claim.mode == "host"]
     # Owners without a quota, or with an UNKNOWN one, add nothing; without any other all is fine.
-    gpus = [team.gpus for team in owners if isinstance(team.gpus, float | int)]
+    gpus = [
+        owner.gpus
+        for owner in owners
+        if owner.queue == queue.name and isinstance(owner.gpus, float | int)
+    ]
     if not gpus or queue.shares is UNKNOWN or "gpu" not in queue.shares:
         return
     share = queue.shares["gpu"]
