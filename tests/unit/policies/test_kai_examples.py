@@ -61,7 +61,7 @@ def pods_of(document):
         if kind.startswith("Ray"):
             labels = {QUEUE_LABEL: template.queue, **labels}
         containers = [
-            {"name": each.name, "resources": {"limits": each.limits}}
+            {"name": each.name, "resources": {"limits": dict.fromkeys(each.gpus, "1")}}
             for each in template.containers
         ]
         spec = {"schedulerName": template.scheduler, "containers": containers}
