@@ -63,7 +63,7 @@ PODS = {
     "right-cpu": a_pod(**of()),
     "right-gpu": a_pod(**of(), limits=WHOLE),
     "right-fraction": a_pod(**of(gpu_fraction="0.5")),
-    "w1-no-queue": a_pod(LEAF, SCHEDULER),
+    "w1-no-queue": a_pod(LEAF),
     "w1-absent-queue": a_pod(LEAF, **of({"kai.scheduler/queue": "nowhere"})),
     "w1-parent": a_pod(LEAF, **of({"kai.scheduler/queue": "default"})),
     "w2-fraction-key": a_pod(

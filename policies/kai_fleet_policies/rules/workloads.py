@@ -68,7 +68,8 @@ def _wrong_label(cluster: ClusterModel, workload: PodTemplate, subject: Subject)
             cause += f": KAI would look for one called {CHART_LEAF}"
         yield subject.refuse(
             cause,
-            f"write the label kai.scheduler/queue: {choice}",
+            f"write the label kai.scheduler/queue: {choice}, or drop schedulerName to use the"
+            " default scheduler",
         )
     elif not isinstance(queue, str):
         return  # workload-known-keys reports it
@@ -112,24 +113,16 @@ def _wrong_queue(queue: str, cluster: ClusterModel, subject: Subject) -> Finding
 
 @mandatory("workload-scheduler", "high", each_workload)
 def workload_scheduler(cluster: ClusterModel, workload: PodTemplate, subject: Subject) -> Findings:
-    """The queue label and `schedulerName: kai-scheduler` come together.
+    """Pods with a queue, or a share of a GPU, have `schedulerName: kai-scheduler`.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
-    are ignored without a word. Without the label KAI leaves it Pending.
+    are ignored without a word.
     """
     # One finding for all keys. They count with any value, and are undecided if the scheduler is
-    # UNKNOWN. A PodGroup counts as the queue, also an UNKNOWN one.
-    names_queue = workload.names_queue
+    # UNKNOWN. What a pod of KAI lacks workload-leaf-queue says.
     if workload.scheduler == SCHEDULER:
-        if workload.pod_group or workload.queue_elsewhere:
-            return
-        if not require_known(names_queue, "its labels are known"):
-            yield subject.refuse(
-                "has schedulerName: kai-scheduler but no label kai.scheduler/queue",
-                "write the label with a leaf queue, or drop schedulerName to use the default"
-                " scheduler",
-            )
         return
+    names_queue = workload.names_queue
     keys_of_kai = [f"the label {QUEUE_LABEL}"] if names_queue is True else []
     for key in (FRACTION, MEMORY):
         if key in pairs(workload.annotations):

@@ -129,10 +129,9 @@ LEAF_QUEUE = [
 FRACTION_ONLY = workload(scheduler=None, labels={}, annotations={"gpu-fraction": "0.5"})
 SCHEDULER = [
     refuses("another", cluster(workload(scheduler="default-scheduler")), POD),
-    refuses("no queue", NO_LABEL, POD),
     refuses("annotation only", cluster(FRACTION_ONLY), POD),
     waits("unknown", cluster(workload(scheduler=UNKNOWN)), POD),
-    waits("unknown labels", cluster(workload(labels=UNKNOWN)), POD),
+    waits("unknown labels", cluster(workload(labels=UNKNOWN, scheduler=None)), POD),
 ]
 
 CASES = {
@@ -172,6 +171,7 @@ PASSING = {
     "workload-scheduler": [
         cluster(workload()),
         cluster(workload(scheduler=None, labels={"app": "web"})),
+        NO_LABEL,
     ],
 }
 
