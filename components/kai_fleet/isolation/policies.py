@@ -80,7 +80,7 @@ def policy(
     It is a copy, which the caller may change. Raises FileNotFoundError for what is no guard.
     """
     body: Object = copy.deepcopy(content(guard))
-    body["metadata"]["name"] = policy_name(guard, suffix)
+    body["metadata"] = {"name": policy_name(guard, suffix)}
     shared = dict(content("shared"))
     if bounds is not None:
         shared["bounds"] = _cel_map(as_annotations(bounds))
