@@ -5,6 +5,7 @@ import json
 import pytest
 from kubernetes import client
 
+from kai_fleet_cli.backups import files
 from kai_fleet_cli.stack_file.edit import with_value
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine import sandbox_commands
@@ -45,7 +46,16 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fleet(sandbox, folder):
+def key(tmp_path_factory):
+    """The file of the key of backups, which the first one makes."""
+    file = tmp_path_factory.mktemp("key") / "backup.key"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(files.KEY, str(file))
+        yield file
+
+
+@pytest.fixture(scope="module")
+def fleet(sandbox, folder, key):
     return fleet_on(sandbox, folder, STACK)
 
 
@@ -70,9 +80,24 @@ def test_an_old_kubernetes_is_refused_by_the_version_of_the_host(sandbox, folder
     assert "runs Kubernetes v1.33.4 on a host of v1.36" in said and "write v0.35.3" in said
 
 
-def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, fleet, host):
+def backups(folder, key):
+    """The backups beside the stack's file: which change each is before, and its vCluster's chart.
+
+    Each is read as a restore reads it.
+    """
+    found = []
+    for file in sorted((folder / "backups").glob("*.backup")):
+        change, _, _ = file.stem.rsplit("-", 2)
+        team = change.removeprefix(f"{STACK}-").partition("-")[0]
+        found.append((change, files.read(team, file, key).record["vcluster"]))
+    return found
+
+
+def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, fleet, host, key):
     file = folder / f"Pulumi.{STACK}.yaml"
     fleet("up")
+    fleet("up")
+    assert backups(folder, key) == []
     before = control_planes(host)
     taken = []
     while steps := json.loads(fleet("upgrade", "--kubernetes", "v1.36.3", "--json"))["steps"]:
@@ -92,6 +117,12 @@ def test_the_printed_steps_lead_to_where_nothing_is_left_to_do(sandbox, folder, 
         ("Kubernetes", "ml", "v1.36.3"),
         ("Kubernetes", "nlp", "v1.36.3"),
         ("KAI", "ml", "v0.16.9"),
+    ]
+    assert backups(folder, key) == [
+        ("upgraded-ml-before-0.36.1", "0.35.3"),
+        ("upgraded-ml-before-v1.36.3", "0.36.1"),
+        ("upgraded-nlp-before-0.36.1", "0.35.3"),
+        ("upgraded-nlp-before-v1.36.3", "0.36.1"),
     ]
     after = control_planes(host)
     assert {chart for _, chart in after.values()} == {"vcluster-0.36.1"}

@@ -1,6 +1,8 @@
 """The files of backups, and the file of the key that encrypts them."""
 
+import os
 from pathlib import Path
+from typing import Final
 
 import pyrage
 from pyrage.x25519 import Identity
@@ -8,6 +10,10 @@ from pyrage.x25519 import Identity
 from kai_fleet_cli.backups.backup import Backup, is_encrypted, packed, unpacked
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
+
+KEY: Final = "KAI_FLEET_BACKUP_KEY"
+# The file of the key, for commands without an option for it, too.
+KEY_FILE: Final = Path(os.environ.get(KEY) or "~/.config/kai-fleet/backup.key")
 
 
 def write(taken: Backup, file: Path, key: Path) -> None:
@@ -53,8 +59,8 @@ def _identity(key: Path, *, makes: bool) -> Identity:
         return Identity.from_str(line)
     except (OSError, ValueError, pyrage.IdentityError) as error:
         raise UserError(
-            f"{file} is no key of a backup: {error}; write --key with the file of the key with"
-            " which it was made"
+            f"{file} is no key of a backup: {error}; give the file of the key with which it was"
+            f" made, by --key or {KEY}"
         ) from None
 
 

@@ -15,6 +15,7 @@ from kai_fleet_cli import hosts
 from kai_fleet_cli.backups import files, lost_pods, taking
 from kai_fleet_cli.backups.backup import Backup, counted, pods_that_would_go
 from kai_fleet_cli.backups.control_plane import ControlPlane
+from kai_fleet_cli.backups.files import KEY, KEY_FILE
 from kai_fleet_cli.backups.host import Host, host_of
 from kai_fleet_cli.backups.restoring import Restore
 from kai_fleet_cli.backups.scheduled import Kept
@@ -28,8 +29,6 @@ from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_cli.teams import changes
 from kai_fleet_stack import declared
 
-KEY: Final = "KAI_FLEET_BACKUP_KEY"
-_KEY_FILE: Final = Path("~/.config/kai-fleet/backup.key")
 KeyFile = Annotated[
     Path, typer.Option("--key", envvar=KEY, help="The file of the key, in the format of age.")
 ]
@@ -46,7 +45,7 @@ def backup(
     name: Name,
     to: Annotated[Path, typer.Option(help="The file, which is encrypted.")],
     stack: options.StackFile = "sandbox",
-    key: KeyFile = _KEY_FILE,
+    key: KeyFile = KEY_FILE,
 ) -> None:
     """Write a backup of a team's vCluster: its store, its certificates, its configuration.
 
@@ -54,7 +53,7 @@ def backup(
     """
     changes.stack_file(stack).team(name)
     with host_of(stack) as host:
-        _write(host, name, to, key)
+        taking.write(host, name, to, key)
     terminal.result(f"Restore it with: {FLEET} team restore {name} --from {to} --stack {stack}")
 
 
@@ -64,7 +63,7 @@ def restore(
     at: Until = None,
     stack: options.StackFile = "sandbox",
     yes: options.Sure = False,
-    key: KeyFile = _KEY_FILE,
+    key: KeyFile = KEY_FILE,
 ) -> None:
     """Give the vClusters of teams the content of backups; their running pods go on.
 
@@ -156,15 +155,6 @@ def _schedule_lost_pods(host: Host, opened: automation.Stack, team: str) -> None
         terminal.result(f"{len(placed)} pods of {team} that the host lost are scheduled again")
 
 
-def _write(host: Host, team: str, file: Path, key: Path) -> Backup:
-    """Take a backup, write it into a file that only you can read, and return it."""
-    taken = taking.take(host, team)
-    files.write(taken, file, key)
-    keys = taken.record["keys"]
-    terminal.result(f"{file}: {keys} keys of team {team} at {taken.record['taken']}")
-    return taken
-
-
 def _show_losses(host: Host, earlier: Backup, source: Path, key: Path) -> None:
     """Print what a restore would lose: pods on the host, and what is newer in the store.
 
@@ -179,11 +169,11 @@ def _show_losses(host: Host, earlier: Backup, source: Path, key: Path) -> None:
         terminal.result(f"  pod {pod} is not in the backup and would be deleted")
     if plane.ready_pod() is None:
         return
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    moment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     folder = source if source.is_dir() else source.parent
     kept = folder / f"{plane.team}-before-restore-{moment}.backup"
     try:
-        now = _write(host, plane.team, kept, key)
+        now = taking.write(host, plane.team, kept, key)
     except UserError as error:
         terminal.say(f"what is newer than the backup is not known, and not kept: {error}")
         return

@@ -8,6 +8,7 @@ import typer
 from pulumi import automation
 
 from kai_fleet.names import FLEET
+from kai_fleet_cli.backups import taking
 from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.diff import losses, lost_vclusters
 from kai_fleet_cli.diff.changes import SummaryLine, summary_of_steps
@@ -18,6 +19,7 @@ from kai_fleet_cli.engine import report, runs, workspace
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
+from kai_fleet_cli.recovery.resume import up_command
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import changes
@@ -40,11 +42,15 @@ def up(
     stack: StackFile = "sandbox",
     refresh: Refresh = False,
     yes: Sure = False,
+    no_backup: Annotated[
+        bool, typer.Option("--no-backup", help="Take none of a vCluster that changes its version.")
+    ] = False,
 ) -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first.
 
     Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
-    stack's where all teams lose something.
+    stack's where all teams lose something. Of a vCluster that goes to another version it writes a
+    backup into the folder backups beforehand.
     """
     agreed = names or []
     if agreed and not yes:  # no command agrees to losses that were not shown
@@ -54,7 +60,7 @@ def up(
         )
     environment = for_stack(stack)
     opened = workspace.open_stack(stack, environment.variables)
-    update(opened, environment.standins, agreed, refresh=refresh)
+    update(opened, environment.standins, agreed, refresh=refresh, backs_up=not no_backup)
 
 
 def update(
@@ -63,6 +69,7 @@ def update(
     agreed: Sequence[str] = (),
     *,
     refresh: bool,
+    backs_up: bool = True,
 ) -> None:
     """Update an opened stack, after it was asked for what would be lost; print what changed.
 
@@ -71,6 +78,7 @@ def update(
         standins: Names of what is simulated where its engine runs.
         agreed: What may be lost: teams, or the stack for all.
         refresh: Refresh the state first.
+        backs_up: Write a backup of each vCluster that goes to another version.
 
     Raises as `_agree` and `runs.up`.
     """
@@ -80,7 +88,7 @@ def update(
     def agree(state: State) -> list[str]:
         """Keep the state for the summary, and ask. Returns and raises the same as `_agree`."""
         states_before.append(state)
-        return _agree(stack, state, agreed, refresh=refresh)
+        return _agree(stack, state, agreed, refresh=refresh, backs_up=backs_up)
 
     ran = runs.up(opened, refresh=refresh, removed=agreed, agree=agree)
     summary = summary_of_steps(ran.steps)
@@ -91,50 +99,51 @@ def update(
     report.show_teams(stack, ran, standins, compared=refresh)
 
 
-def _agree(stack: str, state: State, agreed: Sequence[str], *, refresh: bool) -> list[str]:
+def _agree(
+    stack: str, state: State, agreed: Sequence[str], *, refresh: bool, backs_up: bool
+) -> list[str]:
     """Ask for what an update would lose; return the names that may lose something, with `agreed`.
 
     Before a stack's first update print what the host lacks instead. Of a stack file that the rules
     refuse nothing is asked: the program refuses it. If the file takes values of Pulumi ESC, print
-    that losses may not be known.
-
-    Without a terminal, and without `refresh`, the loss of a vCluster of a team that nobody named is
-    printed, and no UserError unless the team loses something else as well.
+    that losses may not be known. Without a terminal, and without `refresh`, the loss of a vCluster
+    of a team that nobody named is printed, and no UserError unless the team loses more.
 
     Args:
         stack: The stack.
         state: Its state.
         agreed: Names that the command has.
-        refresh: The update refreshes the state first, which drops what identifies a lost vCluster:
-            each one has to be agreed to.
+        refresh: The update refreshes the state first: each lost vCluster has to be agreed to.
+        backs_up: Then write a backup of each vCluster that goes to another version.
 
     Raises:
-        UserError: Nobody agrees, or nobody is at a terminal; the file has another `cluster.name`
-            than the state, or cannot be read; or `stack` is no stack's name.
-        EOFError: stdin ends at the question.
-        One of MALFORMED: Objects of the host, or a wait in the state, are malformed.
-        Others as `offline.plan`.
+        UserError: The file has another `cluster.name` than the state.
+        One of MALFORMED: A wait in the state is malformed.
+        Others as `confirm`, `reading.settings_of`, `offline.plan`, `taking.write_before_update`.
     """
     if not state.resources:
         print_missing_prerequisites(stack)
         return list(agreed)
     if unread := reading.esc_finding(reading.path_of(stack)):
-        terminal.say(f"what this update loses may not be known: {unread}")
+        terminal.say(f"what this update loses, or has to back up, may not be known: {unread}")
     with ThreadPoolExecutor(1) as pool:  # the clusters answer while the plan is computed
         reading_vclusters = pool.submit(lost_vcluster_lines, stack, state)
         plan = offline.plan(stack)
     if not plan.ok:
         return list(agreed)
     settings = reading.settings_of(stack)
-    renamed = validation.rename_findings(settings, state.outputs)
-    if renamed:
+    if renamed := validation.rename_findings(settings, state.outputs):
         raise UserError(finding_report(renamed))
     lost = losses.lost_lines(state, plan.resources)
     vclusters = reading_vclusters.result()
     if not refresh and not terminal.can_ask():
         decided = [*agreed, *settings.removed, *teams_of(lost)]
         vclusters = without_undecided(stack, vclusters, decided)
-    return confirm(stack, [*vclusters, *lost], agreed, settings.removed)
+    names = confirm(stack, [*vclusters, *lost], agreed, settings.removed)
+    if backs_up:
+        versions = taking.new_versions(state, plan.resources)
+        taking.write_before_update(stack, versions, f"{up_command(stack, names)} --no-backup")
+    return names
 
 
 def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:
