@@ -8,9 +8,11 @@ import re
 
 import pytest
 
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import state
 from tests.engine.product import Product, project
-from tests.engine.sandbox_commands import completed, until
+from tests.engine.sandbox_commands import completed, typed, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 VCLUSTER = "system:serviceaccount:team-dev:vc-dev"
@@ -155,3 +157,24 @@ def test_the_list_of_teams_says_when_the_last_good_one_was(declared, kubectl):
     ages = until(lambda: state.backup_ages("sandbox"))
     assert re.fullmatch(r"\d+ min ago", ages["backup-dev"])
     assert not any(name.endswith("-ops") for name in ages)
+
+
+def test_a_cronjob_that_somebody_deleted_comes_back_by_the_printed_command(
+    declared, product, sandbox, kubectl, monkeypatch
+):
+    folder = product.file.parent
+    monkeypatch.setattr(reading, "ROOT", folder)
+    assert missing() == []
+    for kind in ("backup", "verify"):
+        kubectl("delete", "cronjob", f"{kind}-dev", "-n", "backups")
+    found = missing()
+    assert [finding.name for finding in found] == ["backup-dev and verify-dev"]
+    (command,) = found[0].commands
+    ran = typed(folder, command, KAI_FLEET_SANDBOX=str(sandbox.directory), **sandbox.env())
+    assert ran.returncode == 0, ran
+    assert missing() == []
+
+
+def missing():
+    """What the doctor finds of backups."""
+    return [finding for finding in diagnose("sandbox").findings if finding.kind == "CronJob"]

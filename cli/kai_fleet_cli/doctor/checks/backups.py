@@ -19,10 +19,8 @@ _SECONDS_PER_HOUR: Final = 3600
 
 
 def backup(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a warning for each CronJob of a team's backups whose last run failed, or that had no
-    success within twice its period.
-
-    One that is not there is no fault here: its stack's update makes it.
+    """Yield a warning for each CronJob of a team's backups: it is not there, its last run failed,
+    or it had no success within twice its period.
     """
     host = snapshot.host
     name = state.team.name
@@ -32,7 +30,10 @@ def backup(state: TeamState, snapshot: Snapshot) -> Faults:
     namespace = team.backup.namespace
     for kind, schedule in ((BACKUP, team.backup.schedule), (VERIFY, team.backup.verify)):
         cron_job = host.find("cronjobs", f"{kind}-{name}", namespace)
+        subject = Affected(host, "CronJob", f"{kind}-{name}")
         if cron_job is None:
+            if schedule:
+                yield subject.warning("is not there: none of its Jobs runs", host.update_command)
             continue
         created = cron_job["metadata"].get("creationTimestamp")
         success = cron_job.status.get("lastSuccessfulTime", created)
@@ -46,7 +47,7 @@ def backup(state: TeamState, snapshot: Snapshot) -> Faults:
         else:
             continue
         logs = f"-n {namespace} logs -l {TEAM_LABEL}={name},{LABEL}={kind} --all-containers"
-        yield Affected(host, "CronJob", cron_job.name).warning(
+        yield subject.warning(
             cause,
             "do what it says, or look with: ",
             host.command(logs),
