@@ -1,6 +1,7 @@
 """The files of backups, and the file of the key that encrypts them."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ from pyrage.x25519 import Identity
 from kai_fleet_cli.backups.backup import Backup, is_encrypted, packed, unpacked
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file.edit import write_atomically
 
 KEY: Final = "KAI_FLEET_BACKUP_KEY"
 # The file of the key, for commands without an option for it, too.
@@ -65,11 +67,10 @@ def _identity(key: Path, *, makes: bool) -> Identity:
 
 
 def _write_private(file: Path, content: bytes) -> None:
-    """Write a file that only you can read. Raises UserError if it cannot be written."""
-    try:
+    """Write all of a file that only you can read, or nothing, and make its folder.
+
+    Raises UserError if it cannot be written.
+    """
+    with suppress(OSError):  # the next line says what is wrong with the folder
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.touch(mode=0o600)
-        file.chmod(0o600)
-        file.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}") from None
+    write_atomically(file, content, 0o600)

@@ -96,5 +96,5 @@ def write_private(content: str, output: Path | None, next_step: str = "") -> Non
     if output is None:
         sys.stdout.write(content)
         return
-    edit.write_atomically(output, content, 0o600)
+    edit.write_atomically(output, content.encode(), 0o600)
     result(f"{output} is written: {next_step}" if next_step else f"{output} is written")

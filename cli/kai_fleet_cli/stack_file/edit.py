@@ -146,12 +146,12 @@ def _is_comment_or_blank(line: str) -> bool:
     return not stripped or stripped.startswith("#")
 
 
-def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
+def write_atomically(path: Path, content: bytes, mode: int | None = None) -> None:
     """Replace a file atomically.
 
     Args:
         path: The file, or a link to it, which stays a link.
-        text: Its new text.
+        content: Its new content.
         mode: Its new mode; None keeps the one that it has, so the file has to exist.
 
     Raises:
@@ -162,8 +162,8 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
             new = Path(folder, target.name)
-            with new.open("w", encoding="utf-8", newline="") as out:
-                out.write(text)
+            with new.open("wb") as out:
+                out.write(content)
                 out.flush()
                 os.fsync(out.fileno())
             new.chmod(target.stat().st_mode & 0o777 if mode is None else mode)

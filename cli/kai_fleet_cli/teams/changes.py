@@ -181,7 +181,7 @@ class Change:
         path = self.file.path
         if not path.is_file() or path.read_bytes() != expected.encode():
             return False
-        write_atomically(path, text)
+        write_atomically(path, text.encode())
         return True
 
 

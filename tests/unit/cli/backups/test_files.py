@@ -29,6 +29,21 @@ def test_a_file_that_others_could_read_is_private_after_it(tmp_path, key):
     assert file.stat().st_mode & 0o077 == 0
 
 
+def test_a_write_that_is_cut_off_leaves_the_file_before(tmp_path, key, monkeypatch):
+    file = tmp_path / "ml.backup"
+    files.write(taken(), file, key)
+    before = file.read_bytes()
+
+    def cut_off(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        files.write(taken(), file, key)
+    assert file.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"ml.backup", "keys"}
+
+
 def test_a_folder_has_a_file_of_each_team(tmp_path, key):
     files.write(taken(), tmp_path / "ml.backup", key)
     assert files.read("ml", tmp_path, key).record["team"] == "ml"
