@@ -7,7 +7,10 @@ the cluster of their scheduler.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime
 
+from kai_fleet.backup.arguments import LABEL, VERIFY
+from kai_fleet.names import TEAM_LABEL
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import COUNTED, Cluster, Snapshot, TeamState, UnreadError
@@ -18,6 +21,7 @@ from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import DeclaredTeam
 from kai_usage.pods import read_pods
 from kai_usage.queues import Queue
+from kai_usage.times import moment
 
 
 def read_report(stack: str) -> Report:
@@ -120,7 +124,19 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
         in_use=_gpus_held(team, host),
         waiting=sum(gpus_waiting) if gpus_waiting or is_read else None,
         scheduler=_scheduler(state, host),
+        verified=_verified(team.name, host),
     )
+
+
+def _verified(team: str, host: Cluster) -> datetime | None:
+    """When the team's last backup was verified; None if none was, or if that was not read."""
+    if host.unread("cronjobs"):
+        return None
+    labels = {TEAM_LABEL: team, LABEL: VERIFY}
+    for cron_job in host.all("cronjobs"):
+        if labels.items() <= cron_job.labels.items():
+            return moment(cron_job.status.get("lastSuccessfulTime"))
+    return None
 
 
 def _scheduler(state: TeamState, host: Cluster) -> str:

@@ -23,6 +23,7 @@ class Team:
         waiting: GPUs that its waiting pods ask for, in its vCluster, or on the host if that did not
             answer.
         scheduler: Its scheduler in words.
+        verified: When its last backup was verified; None if none was, or if that was not read.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Team:
     in_use: float | None = None
     waiting: float | None = None
     scheduler: str = ""
+    verified: datetime | None = None
 
 
 @dataclass(frozen=True)

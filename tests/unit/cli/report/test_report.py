@@ -37,6 +37,21 @@ def on_host(name, gpus="1", namespace="team-ml", **more):
     return running(name, None, gpus, namespace=namespace, **more)
 
 
+def test_the_page_says_when_a_teams_backup_was_verified():
+    lab = Lab()
+    labels = {"kai-fleet/team": "ml", "kai-fleet/backup": "verify"}
+    success = (NOW - timedelta(hours=50)).isoformat()
+    lab.host["cronjobs"] = [
+        {
+            "metadata": {"name": "verify-ml", "namespace": "backups", "labels": labels},
+            "status": {"lastSuccessfulTime": success},
+        }
+    ]
+    assert "2 d 2 h ago" in page(report(lab))
+    lab.host["cronjobs"] = []
+    assert " ago" not in page(report(lab))
+
+
 @pytest.mark.parametrize(
     ("amount", "text"),
     [(0.125, "0.12"), (100, "100"), (12_345.67, "12,345.67"), (999_999.5, "999,999.5")],
@@ -54,6 +69,7 @@ def test_numbers_of_the_lab():
     (team,) = found.teams
     assert (team.promised, team.in_use, team.waiting) == (4, 1, 0)
     assert team.scheduler == "KAI v0.16.8"
+    assert team.verified is None
     (pool,) = found.pools
     assert (pool.labels, pool.teams, pool.nodes, pool.gpus) == ("kai-fleet/pool=ml", ["ml"], 1, 4)
     queues = {queue.name: queue for queue in found.queues["ml"]}
