@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partialmethod
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
@@ -85,13 +84,28 @@ class Why(NamedTuple):
 class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
 
-    Fault says what `kind`, `name` and the arguments of the methods are; `broken`, `warning` and
-    `tenants_fault` take those of `at_level` but for the level. The fix is given in parts.
+    Fault says what `kind`, `name` and the arguments of the methods are. The fix is given in parts.
     """
 
     cluster: Cluster
     kind: str
     name: str
+
+    def broken(
+        self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
+    ) -> Fault:
+        """The object does not work: level `mandatory`."""
+        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+
+    def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
+        """The object works, and something is wrong: level `advisory`."""
+        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
+
+    def tenants_fault(
+        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
+    ) -> Fault:
+        """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
+        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
 
     def at_level(
         self,
@@ -116,15 +130,6 @@ class Affected:
             key=key,
             effect_of=effect_of,
         )
-
-    broken = partialmethod(at_level, Level.MANDATORY)
-    """The object does not work: level `mandatory`."""
-
-    warning = partialmethod(at_level, Level.ADVISORY)
-    """The object works, and something is wrong: level `advisory`."""
-
-    tenants_fault = partialmethod(at_level, Level.INFO)
-    """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
 
 
 def being_deleted(

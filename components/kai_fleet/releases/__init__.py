@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
@@ -269,7 +269,7 @@ def _entry(
     releases: Mapping[str, AnyRelease],
     version: str,
     *,
-    untested: bool = False,
+    untested: bool,
 ) -> AnyRelease:
     """The entry of a version such as `v0.16.8`.
 
@@ -291,10 +291,14 @@ def _entry(
     )
 
 
-kai: Final = partial(_entry, "KAI", KAI)
-"""The entry of a KAI version, as `_entry`."""
-vcluster: Final = partial(_entry, "vCluster", VCLUSTER)
-"""The entry of a vCluster version, as `_entry`."""
+def kai(version: str, *, untested: bool = False) -> KaiRelease:
+    """The entry of a KAI version. `untested` and what it raises are as of `_entry`."""
+    return _entry("KAI", KAI, version, untested=untested)
+
+
+def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
+    """The entry of a vCluster version. `untested` and what it raises are as of `_entry`."""
+    return _entry("vCluster", VCLUSTER, version, untested=untested)
 
 
 def unknown_version(entry: Callable[..., Release], args: Mapping[str, object]) -> list[str]:
