@@ -19,6 +19,7 @@ from kai_fleet_cli.backups.backup import Backup
 from kai_fleet_cli.backups.control_plane import ControlPlane
 from kai_fleet_cli.backups.host import Host, until
 from kai_fleet_cli.backups.restore_job import RestoreJob
+from kai_fleet_cli.backups.store_volumes import StoreVolumes
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
@@ -26,72 +27,6 @@ _OWN_KEY: Final = "sa.key"
 _GUARDS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _STOP_SECONDS: Final = 180.0
 _START_SECONDS: Final = 600.0
-
-
-@dataclass(frozen=True)
-class StoreVolumes:
-    """The claims of a store, which its StatefulSet does not create again: the guard refuses it.
-
-    Attributes:
-        plane: The control plane, which does not run.
-    """
-
-    plane: ControlPlane
-
-    def provide(self) -> None:
-        """Create the claims that are missing.
-
-        If an etcd has lost some of its members, all begin anew: one that lost its volume cannot
-        join the others again.
-
-        Raises UserError if there is no control plane, or if a claim that is being deleted stays.
-        """
-        keeper = self.plane.etcd() or self.plane.workload()
-        if keeper is None:
-            raise UserError(f"team {self.plane.team} has no control plane to restore into")
-        claims: dict[str, Object] = {}
-        for template in keeper["spec"].get("volumeClaimTemplates") or []:
-            beginning = f"{template['metadata']['name']}-{keeper['metadata']['name']}"
-            for number in range(keeper["spec"].get("replicas", 1)):
-                claims[f"{beginning}-{number}"] = template
-        for name in claims:
-            self._wait_while_deleted(name)
-        missing = [name for name in claims if self._find(name) is None]
-        if missing and len(missing) < len(claims):
-            say(f"{', '.join(missing)} is gone; all members of the store begin anew")
-            self._delete(keeper, list(claims))
-            missing = list(claims)
-        labels = keeper["spec"]["selector"]["matchLabels"]
-        for name in missing:
-            say(f"creating claim {name}, which is gone")
-            metadata = {"name": name, "labels": labels}
-            body = {"metadata": metadata, "spec": claims[name]["spec"]}
-            self.plane.api.post(self._claims, body)
-
-    @property
-    def _claims(self) -> str:
-        """The path of the claims in the namespace."""
-        return f"{self.plane.path}/persistentvolumeclaims"
-
-    def _find(self, name: str) -> Object | None:
-        return self.plane.api.find(f"{self._claims}/{name}")
-
-    def _wait_while_deleted(self, name: str) -> None:
-        late = f"claim {name} is being deleted, and a pod still uses it"
-
-        def is_settled() -> bool:
-            return not get(self._find(name), "metadata", "deletionTimestamp")
-
-        until(is_settled, _STOP_SECONDS, late)
-
-    def _delete(self, keeper: Object, names: list[str]) -> None:
-        """Delete claims, and the pods that use them, and wait until the claims are gone."""
-        for number, name in enumerate(names):
-            self.plane.api.delete(f"{self._claims}/{name}")
-            pod = f"{keeper['metadata']['name']}-{number}"
-            self.plane.api.delete(f"{self.plane.path}/pods/{pod}")
-        for name in names:
-            self._wait_while_deleted(name)
 
 
 @dataclass(frozen=True)
