@@ -55,6 +55,11 @@ class ControlPlane:
         """The StatefulSet of the chart's etcd; None for another store."""
         return self.api.find(f"{self.apps}/statefulsets/{self.team}-etcd")
 
+    def members(self) -> int:
+        """How many members the chart's etcd has; 0 for another store."""
+        etcd = self.etcd()
+        return etcd["spec"]["replicas"] if etcd else 0
+
     def etcd_is_ready(self) -> bool:
         """Whether more than half of the chart's etcd is Ready; True for another store."""
         etcd = self.etcd()

@@ -24,6 +24,7 @@ from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
 _OWN_KEY: Final = "sa.key"
+_ANEW: Final = "kai-fleet/anew"  # annotation of the hold: all members of the etcd begin anew
 _GUARDS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _STOP_SECONDS: Final = 180.0
 _START_SECONDS: Final = 600.0
@@ -56,23 +57,25 @@ class Restore:
         """The path of the ServiceAccount that keeps the control plane stopped."""
         return f"{self.plane.path}/serviceaccounts/{self.team}-restore"
 
-    def hold(self) -> None:
+    def hold(self, store: ChartStore) -> None:
         """Keep the control plane from starting, and give it its certificates.
 
-        A namespace that is gone is created; the update after it adds what belongs to it.
+        A namespace that is gone is created; the update after it adds what belongs to it. If an etcd
+        is to get another number of members, the hold says so until the restore is done: those that
+        have a store would not let the others in.
         """
         api = self.host.api
         path = self.plane.path
         if api.find(path) is None:
             api.post("/api/v1/namespaces", {"metadata": {"name": self.plane.namespace}})
+        annotations = {HELD: self.team, RESTORING: self.backup.record["taken"]}
+        if self.plane.members() not in (0, _members(store)):
+            annotations[_ANEW] = "true"
         self._ensure(
             "serviceaccounts",
             f"{self.team}-restore",
             {
-                "metadata": {
-                    "labels": VOLUMES_LABEL,
-                    "annotations": {HELD: self.team, RESTORING: self.backup.record["taken"]},
-                },
+                "metadata": {"labels": VOLUMES_LABEL, "annotations": annotations},
                 "automountServiceAccountToken": False,
             },
         )
@@ -115,9 +118,9 @@ class Restore:
             self.host.api.patch(f"{path}/{name}", content)
 
     def has_store(self, store: ChartStore) -> bool:
-        """Whether the control plane is there, with a store of this type."""
+        """Whether the control plane is there, with a store of this type and number of members."""
         workload = self.plane.workload()
-        if workload is None or (self.plane.etcd() is None) == (store.type == "etcd"):
+        if workload is None or self.plane.members() != _members(store):
             return False
         return str(workload["kind"]).lower() == store.workload
 
@@ -142,7 +145,8 @@ class Restore:
 
         Raises UserError if the vCluster is not there, or its etcd does not get ready.
         """
-        StoreVolumes(self.plane).provide()
+        hold = self.host.api.get(self._hold)
+        StoreVolumes(self.plane).provide(anew=_ANEW in hold["metadata"]["annotations"])
         if self.plane.etcd() is None:
             return
         self._nudge("statefulsets", f"{self.team}-etcd")
@@ -201,3 +205,8 @@ class Restore:
             body = {"metadata": {"annotations": {"kai-fleet/restored": value}}}
             with suppress(AbsentError):
                 self.host.api.patch(path, body)
+
+
+def _members(store: ChartStore) -> int:
+    """How many members of the chart's etcd a store has; 0 for another type."""
+    return store.members if store.type == "etcd" else 0

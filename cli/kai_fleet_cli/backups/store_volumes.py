@@ -1,9 +1,11 @@
 """The volume claims of a vCluster's store, made anew where they are gone."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
+from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.values import get
 from kai_fleet_cli.backups.control_plane import ControlPlane
 from kai_fleet_cli.backups.host import until
@@ -23,11 +25,11 @@ class StoreVolumes:
 
     plane: ControlPlane
 
-    def provide(self) -> None:
+    def provide(self, *, anew: bool) -> None:
         """Create the claims that are missing.
 
-        If an etcd has lost some of its members, all begin anew: one that lost its volume cannot
-        join the others again.
+        If an etcd has lost some of its members, or with `anew`, all begin anew: a member without
+        its volume cannot join the others.
 
         Raises UserError if there is no control plane, or if a claim that is being deleted stays.
         """
@@ -42,16 +44,23 @@ class StoreVolumes:
         for name in claims:
             self._wait_while_deleted(name)
         missing = [name for name in claims if self._find(name) is None]
-        if missing and len(missing) < len(claims):
-            say(f"{', '.join(missing)} is gone; all members of the store begin anew")
+        if anew or 0 < len(missing) < len(claims):
+            say(f"all members of the store of {keeper['metadata']['name']} begin anew")
             self._delete(keeper, list(claims))
             missing = list(claims)
         labels = keeper["spec"]["selector"]["matchLabels"]
         for name in missing:
-            say(f"creating claim {name}, which is gone")
             metadata = {"name": name, "labels": labels}
-            body = {"metadata": metadata, "spec": claims[name]["spec"]}
-            self.plane.api.post(self._claims, body)
+            self._create({"metadata": metadata, "spec": claims[name]["spec"]})
+
+    def _create(self, claim: Object) -> None:
+        """Create a claim, unless its StatefulSet was faster: the guard lets it make new ones."""
+        say(f"creating claim {claim['metadata']['name']}, which is gone")
+        try:
+            self.plane.api.post(self._claims, claim)
+        except RefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
 
     @property
     def _claims(self) -> str:

@@ -127,8 +127,8 @@ def _restore(host: Host, stack: str, backups: Mapping[str, Backup], command: str
             f"the state of stack {stack} has no vCluster of {unknown}, so an update would make an"
             " empty one: import the last export of the state first, as docs/lost-state.md says"
         )
-    for restore_one in restores.values():
-        restore_one.hold()
+    for name, restore_one in restores.items():
+        restore_one.hold(stores[name])
     if installs:
         terminal.say("installing what is gone, or has another store; the control planes stay off")
         runs.install(opened, list(restores), command)

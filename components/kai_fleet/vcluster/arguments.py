@@ -41,7 +41,7 @@ class AccessArgs(TypedDict, total=False):
 
 
 class StoreArgs(TypedDict, total=False):
-    """The backing store of a vCluster. Its type cannot be changed later."""
+    """The backing store of a vCluster. Its type changes by a restore alone."""
 
     type: str
     """`embedded`: SQLite on its volume. `etcd`: etcd in pods of its own. `embeddedEtcd`, and
@@ -100,8 +100,8 @@ class VirtualClusterArgs(TypedDict, total=False):
     """How its API is reached. Default: by a Service of type LoadBalancer."""
     availability: str
     """`high`: at least three control plane pods, and in place of SQLite an etcd of three members,
-    spread over nodes and zones, with PodDisruptionBudgets. It cannot be changed later, as its store
-    cannot. `single`: none of it. Default: `single`.
+    spread over nodes and zones, with PodDisruptionBudgets. It changes as its store does, by a
+    restore. `single`: none of it. Default: `single`.
     """
     priority_class_name: Input[str]
     """PriorityClass of the host for its control plane and the chart's etcd: a full node evicts pods

@@ -52,7 +52,7 @@ def vcluster_store(cluster: ClusterModel, team: TeamModel, subject: Subject) -> 
 
 
 def _moved(team: TeamModel, store: str) -> str:
-    """How a team's vCluster gets another type of store, and keeps what it has."""
+    """How a team's vCluster gets another store, and keeps what it has."""
     return (
         f"for {store}, take a backup (fleet team backup {team.name} --to FILE), write {store}, and"
         f" restore it: fleet team restore {team.name} --from FILE"
@@ -81,7 +81,7 @@ def _changed_store(
         yield subject.at("store", "replicas").refuse(
             f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
             " its first start: others would begin a second, empty store under the same name",
-            f"write {before.members}. Another store {_NEEDS_ANOTHER_VCLUSTER}",
+            f"write {before.members}; {_moved(team, str(after.members))}",
         )
 
 

@@ -38,7 +38,7 @@ _NO_DATABASE: Final = "is no address of a database; write mysql://… or postgre
 
 
 class Store(Strict):
-    """Where a vCluster keeps its state. Type and number of etcd members cannot be changed later."""
+    """Where a vCluster keeps its state. Type and number of members change by a restore alone."""
 
     described_by = ("vcluster.arguments.StoreArgs",)
 

@@ -73,6 +73,7 @@ class Host:
         self.ends = "Succeeded"
         self.writes_left = 1000
         self.read = []
+        self.members = None  # what the stack's file has now, where that is another number
         self.api = self
 
     def run_without_volume(self):
@@ -90,13 +91,26 @@ class Host:
         for name, controller in (("ml-a", "r1"), ("ml-b", "r2"), ("others", "r3"), ("own", "t1")):
             self.objects[f"{NAMESPACE}/pods/{name}"] = owned(name, f"p-{name}", controller)
 
+    def install(self):
+        """What the engine does before the store is filled: a larger etcd, whose new members begin
+        with volumes of their own.
+        """
+        if self.members is None:
+            return
+        self.objects[f"{WORKLOAD}-etcd"]["spec"]["replicas"] = self.members
+        self._control()
+
     def _write(self):
         self.writes_left -= 1
         if self.writes_left < 0:
             raise KilledError
 
     def _control(self):
-        """What the StatefulSet's controller does."""
+        """What the StatefulSets' controller does."""
+        for number in range(1, self.members or 0):  # the guard does not know of these claims
+            name = f"data-ml-etcd-{number}"
+            claim = {"metadata": {"name": name}, "spec": {"size": "5Gi"}}
+            self.objects.setdefault(f"{NAMESPACE}/persistentvolumeclaims/{name}", claim)
         held = self.guarded and HOLD in self.objects
         has_store = CLAIM in self.objects or f"{WORKLOAD}-etcd" in self.objects
         if has_store and POD not in self.objects and not held:

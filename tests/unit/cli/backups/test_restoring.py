@@ -1,9 +1,11 @@
 """A restore: nothing starts on a store that is not whole, and the same steps go on after a kill."""
 
 import json
+from contextlib import suppress
 
 import pytest
 
+from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet_cli.backups import host as waiting
 from kai_fleet_cli.backups.restoring import Restore
 from kai_fleet_cli.errors import UserError
@@ -23,15 +25,26 @@ from tests.unit.cli.backups.stopped_cluster import (
 )
 from tests.unit.cli.backups.test_backup import CERTIFICATES, taken
 
+CLAIMS = CLAIM.rpartition("/")[0]
+OLD = {"old": True}
+NEW = {"size": "5Gi"}
+EMBEDDED = ChartStore()
+THREE_MEMBERS = ChartStore(type="etcd", members=3)
+
+
+def claim_specs(host):
+    return [claim["spec"] for claim in host.list(CLAIMS)]
+
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
     monkeypatch.setattr(waiting, "_PAUSE_SECONDS", 0.0)
 
 
-def restore(host):
+def restore(host, store=EMBEDDED):
     steps = Restore(host, taken())
-    steps.hold()
+    steps.hold(store)
+    host.install()
     steps.stop()
     steps.provide_store()
     steps.fill()
@@ -140,7 +153,7 @@ def test_the_controller_tries_at_once_and_its_object_is_as_before():
 def test_a_namespace_that_is_gone_is_made():
     host = Host()
     del host.objects[NAMESPACE]
-    Restore(host, taken()).hold()
+    Restore(host, taken()).hold(EMBEDDED)
     assert host.objects["/api/v1/namespaces/team-ml"]["metadata"]["name"] == "team-ml"
 
 
@@ -181,7 +194,7 @@ def test_the_controllers_of_a_control_plane_without_a_volume_try_at_once():
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     host.objects[f"{NAMESPACE}/pods/ml-b"]["status"] = ready
     steps = Restore(host, taken())
-    steps.hold()
+    steps.hold(EMBEDDED)
     steps.start()
     tried = {path for path in host.patched if path.startswith(REPLICA_SETS)}
     assert tried == {f"{REPLICA_SETS}/ml-old", f"{REPLICA_SETS}/ml-new"}
@@ -195,17 +208,38 @@ def etcd_host():
     etcd["status"] = {"readyReplicas": 3}
     host.objects[f"{WORKLOAD}-etcd"] = etcd
     for number in (0, 2):
-        claim = {"metadata": {"name": f"data-ml-etcd-{number}"}, "spec": {"old": True}}
-        host.objects[f"{CLAIM[: -len('data-ml-0')]}data-ml-etcd-{number}"] = claim
+        claim = {"metadata": {"name": f"data-ml-etcd-{number}"}, "spec": OLD}
+        host.objects[f"{CLAIMS}/data-ml-etcd-{number}"] = claim
     return host
 
 
 def test_a_lost_member_of_an_etcd_has_all_begin_anew(etcd_host, capsys):
     """One that lost its volume is not let in again by the others."""
-    restore(etcd_host)
-    claims = etcd_host.list(CLAIM.rpartition("/")[0])
-    assert [claim["spec"] for claim in claims] == [{"size": "5Gi"}] * 3
-    assert "data-ml-etcd-1 is gone; all members of the store begin anew" in capsys.readouterr().err
+    restore(etcd_host, THREE_MEMBERS)
+    assert claim_specs(etcd_host) == [NEW] * 3
+    assert "all members of the store of ml-etcd begin anew" in capsys.readouterr().err
+
+
+def test_members_that_are_all_there_keep_their_volumes(etcd_host):
+    etcd_host.objects[f"{CLAIMS}/data-ml-etcd-1"] = {"metadata": {}, "spec": OLD}
+    restore(etcd_host, THREE_MEMBERS)
+    assert claim_specs(etcd_host) == [OLD] * 3
+
+
+@pytest.mark.parametrize("writes", range(24))
+def test_another_number_of_members_has_all_begin_anew_also_after_a_kill(writes):
+    """The one that has the store would not let the others in."""
+    host = Host()
+    host.objects[f"{WORKLOAD}-etcd"] = stateful_set("ml-etcd") | {"status": {"readyReplicas": 3}}
+    host.objects[f"{CLAIMS}/data-ml-etcd-0"] = {"metadata": {}, "spec": OLD}
+    host.members = 3
+    host.writes_left = writes
+    with suppress(KilledError):
+        restore(host, THREE_MEMBERS)
+    host.writes_left = 1000
+    restore(host, THREE_MEMBERS)
+    assert claim_specs(host) == [NEW] * 3
+    assert set(host.starts) == {"restored"}
 
 
 @pytest.mark.parametrize(("ready", "answers"), [(0, False), (1, False), (2, True), (3, True)])

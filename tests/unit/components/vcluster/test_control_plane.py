@@ -211,6 +211,12 @@ def test_what_can_run_passes_and_stays(way):
             "store.replicas",
             "others would begin a second, empty store",
         ),
+        (
+            {"store": {"type": "etcd"}},
+            {"availability": "high"},
+            "store.replicas",
+            "write 1; for 3, take a backup (fleet team backup ml --to FILE), write 3",
+        ),
         ({}, {"replicas": 3}, "replicas", "write 1; for etcd, take a backup"),
     ],
 )
