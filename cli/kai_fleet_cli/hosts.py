@@ -13,7 +13,6 @@ from pulumi import automation
 from kai_fleet.cluster.kube.answer_limits import OPERATOR_BYTES
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError
-from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet_cli.display.terminal import say
@@ -112,9 +111,13 @@ class HostAddress:
         All its requests have `total_seconds` together; None bounds each alone. Raises
         UnreachableError if the kubeconfig cannot be read or is of no use.
         """
-        file = self.variables.get("KUBECONFIG")
-        target = connection(self.kubeconfig, context=self.context, file=file)
-        return Api(target, total_seconds=total_seconds, most_bytes=OPERATOR_BYTES)
+        return Api.of_kubeconfig(
+            self.kubeconfig,
+            context=self.context,
+            file=self.variables.get("KUBECONFIG"),
+            total_seconds=total_seconds,
+            most_bytes=OPERATOR_BYTES,
+        )
 
 
 def host_address(stack: str, settings: Settings, chosen: str | None = None) -> HostAddress:

@@ -135,6 +135,27 @@ def test_a_lost_namespace_comes_back_with_what_was_in_it(backed_up, reference):
     as_before(case, reference)
 
 
+def test_another_store_gets_what_was_in_the_one_before(backed_up, reference):
+    """More members of an etcd do so, too. Until the restore an update is refused, and names it."""
+    case, file = backed_up
+    before = uid(case)
+    for vcluster in ({"store": {"type": "etcd"}}, {"availability": "high"}, {}):
+
+        def with_store(config, vcluster=vcluster):
+            with_ml(config)
+            config["kai-fleet:teams"]["ml"].setdefault("vcluster", {}).update(vcluster)
+
+        case.edit(with_store)
+        refused = case.fleet("up")
+        assert refused.code == 1
+        assert "fleet team restore ml --from FILE" in refused.reported
+        done = restore(case, file, "--yes")
+        assert done.code == 0, done.reported
+        assert uid(case) == before
+        assert NOTE in notes(case) and NEWER not in notes(case)
+    as_before(case, reference)
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "another key", "no backup"])
 def test_a_damaged_file_stops_nothing(backed_up, damage):
     case, file = backed_up

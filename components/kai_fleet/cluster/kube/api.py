@@ -45,7 +45,7 @@ class Limits(TypedDict, total=False):
     """What `Api` allows an API server: its arguments of the same names."""
 
     seconds: float
-    total_seconds: float
+    total_seconds: float | None
     most_bytes: int
 
 
