@@ -1,6 +1,6 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
@@ -27,6 +27,7 @@ from kai_fleet_policies.finding import report as finding_report
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack import validation
 from kai_fleet_stack.project import preview_command, update_command
+from kai_fleet_stack.settings import Settings
 
 Refresh = Annotated[
     bool,
@@ -142,8 +143,20 @@ def _agree(
     names = confirm(stack, [*vclusters, *lost], agreed, settings.removed)
     if backs_up:
         versions = taking.new_versions(state, plan.resources)
-        taking.write_before_update(stack, versions, f"{up_command(stack, names)} --no-backup")
+        _back_up(settings, stack, versions, f"{up_command(stack, names)} --no-backup")
     return names
+
+
+def _back_up(settings: Settings, stack: str, versions: Mapping[str, str], otherwise: str) -> None:
+    """Write a backup of each vCluster with a new version, except in a team's own stack.
+
+    The account of that may not run commands in pods. Arguments, and what it raises, are those of
+    `taking.write_before_update`.
+    """
+    if versions and settings.platform_stack:
+        terminal.say("no backup is taken: a team stack's account cannot read its vCluster's store")
+    else:
+        taking.write_before_update(stack, versions, otherwise)
 
 
 def lost_vcluster_lines(stack: str, state: State) -> list[SummaryLine]:

@@ -10,6 +10,7 @@ from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.state import State
+from kai_fleet_stack.settings import Settings
 from tests.unit.cli.backups.test_backup import taken
 from tests.unit.cli.diff.test_lost_vclusters import state
 from tests.unit.cli.teams.team_project import LAB
@@ -99,6 +100,15 @@ def test_another_version_is_backed_up_before_the_engine_runs(lab, key, version):
 )
 def test_an_update_that_changes_no_version_asks_nobody(lab, text):
     ran = lab.run(text, "up", "--stack", "lab", "--yes", "dev")
+    assert ran.code == 0, ran.refusal
+    assert lab.calls == ["up"]
+    assert lab.backups == []
+
+
+def test_of_a_teams_own_stack_none_is_taken(lab, monkeypatch):
+    """Its account may not run commands in pods; the update goes on as before."""
+    monkeypatch.setattr(Settings, "platform_stack", "prod")
+    ran = lab.run(edited("version: v0.35.3"))
     assert ran.code == 0, ran.refusal
     assert lab.calls == ["up"]
     assert lab.backups == []
