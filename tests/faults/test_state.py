@@ -1,5 +1,7 @@
 """The stack's state and its lock: two runs at once, a lock left over, a file cut short."""
 
+import json
+
 import pytest
 
 from tests.faults.desired import converge, with_ml, without_ml
@@ -43,6 +45,26 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
     assert reference.differences(case, "added") == []
     again = case.fleet("up")
     assert "Nothing changed" in again.reported
+
+
+def test_a_state_that_names_what_is_gone_is_repaired_by_the_printed_command(
+    case, reference, foreign
+):
+    """With --continue-on-error the engine deletes what a resource of a failed team depends on."""
+    case.edit(with_ml)
+    case.up()
+    content = json.loads(case.state.read_text())
+    latest = content["checkpoint"]["latest"]
+    kept = [item for item in latest["resources"] if not item["urn"].endswith("Command::ml-pods")]
+    assert len(kept) == len(latest["resources"]) - 1
+    latest["resources"] = kept
+    case.state.write_text(json.dumps(content))
+    refused = case.fleet("up")
+    assert refused.code == 1
+    assert "pulumi state repair --yes --stack" in refused.last
+    converge(case)
+    assert "Nothing changed" in case.up().reported
+    assert reference.differences(case, "added") == []
 
 
 def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, foreign):

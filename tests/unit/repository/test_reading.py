@@ -71,7 +71,7 @@ MEASURES = (
     Measure("tokens a code line, densest file", lambda product: product.densest, 9.5, 9.5),
     # Backups, restores, upgrades and renewals brought 14,700, where 10,000 were meant.
     Measure("tokens", lambda product: product.tokens, 205_640, 125_000),
-    Measure("words of YAML, templates, scripts", lambda product: product.words, 33_940, 30_000),
+    Measure("words of YAML, templates, scripts", lambda product: product.words, 33_980, 30_000),
     Measure("places where a reader stops", lambda product: product.stops, 0, 0),
     Measure("imports in functions", lambda product: product.imports_in_functions, 9, 9),
     Measure("percent of signatures with Any", lambda product: product.any_percent, 3.5, 3.5),

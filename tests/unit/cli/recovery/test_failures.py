@@ -57,6 +57,10 @@ PRINTED = {
     "namespace gone": 'error: RoleBinding ml-rights: namespaces "team-ml" not found',
     "namespace of others gone": 'error: x: namespaces "ml" not found',
     "unknown": "something new",
+    "gone dependency": (
+        "error: snapshot integrity failure: resource urn:pulumi:dev::kai-fleet::x::ml-kai-release's"
+        " dependency urn:pulumi:dev::kai-fleet::x::ml-kai-cluster-policy refers to missing resource"
+    ),
     "cut checkpoint": "error: failed to load checkpoint: unexpected end of JSON input",
     "wrong passphrase": f"{WITHOUT_PASSPHRASE}incorrect passphrase",
     "no passphrase": f"{WITHOUT_PASSPHRASE}passphrase must be set with PULUMI_CONFIG_PASSPHRASE",
