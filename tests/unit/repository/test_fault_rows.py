@@ -71,6 +71,9 @@ WALKS = {
     ),
     "a vCluster's Secret is gone": SECRET,
     "somebody else wrote a vCluster's Secret": SECRET,
+    "a run went on beside a team that failed": (
+        f"{STATE}::test_a_state_that_names_what_is_gone_is_repaired_by_the_printed_command"
+    ),
     "the state is cut short": f"{STATE}::test_a_state_file_that_is_cut_short",
     "a run was killed while it wrote": (
         f"{STATE}::test_attributes_that_a_kill_left_empty_are_no_broken_state"
