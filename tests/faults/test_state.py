@@ -9,6 +9,17 @@ from tests.faults.desired import converge, with_ml, without_ml
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(300)]
 
 
+def repaired_by_what_it_prints(case, reference, words):
+    """An update is refused with these words; what it prints to run leaves all as declared."""
+    refused = case.fleet("up")
+    assert refused.code == 1
+    assert words in refused.last
+    assert "Traceback" not in refused.reported
+    converge(case)
+    assert reference.differences(case, "added") == []
+    assert "Nothing changed" in case.up().reported
+
+
 def test_two_updates_at_once(case, reference, foreign):
     """The second one says who has the lock; the first does not notice."""
     case.edit(without_ml)
@@ -36,15 +47,7 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
     case.up()
     whole = case.state.read_text()
     case.state.write_text(whole[: len(whole) // 3])
-    refused = case.fleet("up")
-    assert refused.code == 1
-    assert "cannot be read" in refused.last
-    assert "Traceback" not in refused.reported
-
-    converge(case)
-    assert reference.differences(case, "added") == []
-    again = case.fleet("up")
-    assert "Nothing changed" in again.reported
+    repaired_by_what_it_prints(case, reference, "cannot be read")
 
 
 def test_a_state_that_names_what_is_gone_is_repaired_by_the_printed_command(
@@ -59,12 +62,7 @@ def test_a_state_that_names_what_is_gone_is_repaired_by_the_printed_command(
     assert len(kept) == len(latest["resources"]) - 1
     latest["resources"] = kept
     case.state.write_text(json.dumps(content))
-    refused = case.fleet("up")
-    assert refused.code == 1
-    assert "pulumi state repair --yes --stack" in refused.last
-    converge(case)
-    assert "Nothing changed" in case.up().reported
-    assert reference.differences(case, "added") == []
+    repaired_by_what_it_prints(case, reference, "pulumi state repair --yes --stack")
 
 
 def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, foreign):
@@ -74,9 +72,4 @@ def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, 
     beside = case.state.with_name(f"{case.state.name}.attrs")
     assert beside.stat().st_size, "this CLI keeps no attributes beside a state"
     beside.write_bytes(b"")
-    refused = case.fleet("up")
-    assert refused.code == 1
-    assert "-name '*.attrs' -empty -delete" in refused.last
-    converge(case)
-    assert "Nothing changed" in case.up().reported
-    assert reference.differences(case, "added") == []
+    repaired_by_what_it_prints(case, reference, "-name '*.attrs' -empty -delete")

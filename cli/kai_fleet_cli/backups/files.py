@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,11 @@ from kai_fleet_cli.stack_file.edit import write_atomically
 KEY: Final = "KAI_FLEET_BACKUP_KEY"
 # The file of the key, for commands without an option for it, too.
 KEY_FILE: Final = Path(os.environ.get(KEY) or "~/.config/kai-fleet/backup.key")
+
+
+def taken_now(folder: Path, name: str) -> Path:
+    """The file of a backup that is taken now: its name has the time, so none takes its place."""
+    return folder / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}.backup"
 
 
 def write(taken: Backup, file: Path, key: Path) -> None:

@@ -69,7 +69,7 @@ class Restore:
         if api.find(path) is None:
             api.post("/api/v1/namespaces", {"metadata": {"name": self.plane.namespace}})
         annotations = {HELD: self.team, RESTORING: self.backup.record["taken"]}
-        if self.plane.members() not in (0, _members(store)):
+        if self.plane.members() not in (0, len(store.etcds(self.team))):
             annotations[_ANEW] = "true"
         self._ensure(
             "serviceaccounts",
@@ -120,7 +120,7 @@ class Restore:
     def has_store(self, store: ChartStore) -> bool:
         """Whether the control plane is there, with a store of this type and number of members."""
         workload = self.plane.workload()
-        if workload is None or self.plane.members() != _members(store):
+        if workload is None or self.plane.members() != len(store.etcds(self.team)):
             return False
         return str(workload["kind"]).lower() == store.workload
 
@@ -205,8 +205,3 @@ class Restore:
             body = {"metadata": {"annotations": {"kai-fleet/restored": value}}}
             with suppress(AbsentError):
                 self.host.api.patch(path, body)
-
-
-def _members(store: ChartStore) -> int:
-    """How many members of the chart's etcd a store has; 0 for another type."""
-    return store.members if store.type == "etcd" else 0

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -62,8 +61,8 @@ def write(host: Host, team: str, file: Path, key: Path) -> Backup:
     """
     taken = take(host, team)
     backup_files.write(taken, file, key)
-    keys = taken.record["keys"]
-    terminal.result(f"{file}: {keys} keys of team {team} at {taken.record['taken']}")
+    record = taken.record
+    terminal.result(f"{file}: {record['keys']} keys of team {team} at {record['taken']}")
     return taken
 
 
@@ -107,8 +106,7 @@ def write_before_update(stack: str, versions: Mapping[str, str], otherwise: str)
     try:
         with host_of(stack) as host:
             for team, version in versions.items():
-                moment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-                file = folder / f"{stack}-{team}-before-{version}-{moment}.backup"
+                file = backup_files.taken_now(folder, f"{stack}-{team}-before-{version}")
                 write(host, team, file, backup_files.KEY_FILE)
     except UserError as error:
         raise UserError(

@@ -169,9 +169,8 @@ def _show_losses(host: Host, earlier: Backup, source: Path, key: Path) -> None:
         terminal.result(f"  pod {pod} is not in the backup and would be deleted")
     if plane.ready_pod() is None:
         return
-    moment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     folder = source if source.is_dir() else source.parent
-    kept = folder / f"{plane.team}-before-restore-{moment}.backup"
+    kept = files.taken_now(folder, f"{plane.team}-before-restore")
     try:
         now = taking.write(host, plane.team, kept, key)
     except UserError as error:

@@ -194,16 +194,19 @@ def _live_counts(snapshot: Snapshot, item: SummaryLine) -> str:
     counted, the words say so. Raises one of MALFORMED.
     """
     kind, _, name = item.subject.partition(" ")
-    clusters = {cluster.name: cluster for cluster in snapshot.clusters}
+    unknown = "; its pods could not be counted"
     try:
         if item.words.startswith(UPGRADES_DRIVERS.words):
             return _pods_on_gpus(snapshot.host)
         if kind == "Queue":
-            return _pods_in_queue(clusters[item.team], name)
+            for cluster in snapshot.clusters:
+                if cluster.name == item.team:
+                    return _pods_in_queue(cluster, name)
+            return unknown  # a vCluster that was not read is none of them
         if name == f"{item.team}-namespace":
             return _pods_and_volumes(snapshot.host, f"team-{item.team}")
-    except (UnreadError, KeyError):  # a vCluster that was not read is none of the clusters
-        return "; its pods could not be counted"
+    except UnreadError:
+        return unknown
     return ""
 
 

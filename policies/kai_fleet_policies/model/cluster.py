@@ -98,7 +98,7 @@ class TeamModel:
     chart_values: Maybe[Mapping[str, Any]] = field(default_factory=dict, repr=False)
     access: ApiAccess | None = None
     own_annotations: Mapping[str, str] = field(default_factory=dict)
-    classes: Collection[str] = field(default=())
+    classes: Collection[str] = ()
     store: ChartStore = field(default_factory=ChartStore)
     licensed: bool = False
     untested: bool = False

@@ -38,10 +38,10 @@ class Kai:
     namespace: Maybe[str] | None = KAI_NAMESPACE
     path: str = ""
     chart: str | None = None
-    shards: Collection[str] = field(default=())
+    shards: Collection[str] = ()
     topologies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     fairshare: bool = False
-    registries: Collection[str] = field(default=())
+    registries: Collection[str] = ()
     makes_queues: Maybe[bool] = False
     find_key: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 

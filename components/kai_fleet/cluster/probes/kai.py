@@ -27,9 +27,10 @@ from kai_fleet.cluster.probes.wait import (
     variable,
 )
 from kai_fleet.releases import kai
+from kai_fleet.releases.keys import NODE_POOL
 from kai_fleet.values import get
 from kai_usage.cluster_usage import count
-from kai_usage.keys import KAI_NAMESPACE
+from kai_usage.keys import KAI_NAMESPACE, QUEUE_LABEL
 from kai_usage.scheduling import meaning_of_messages
 
 MANAGER: Final = "kai-fleet-shards"
@@ -115,7 +116,7 @@ def _verify(api: Api) -> None:
     evict a pod for it. Raises NotReadyError after two minutes or if a variable is not set;
     KubeError.
     """
-    shard = "labelSelector=!kai.scheduler/node-pool"
+    shard = f"labelSelector=!{NODE_POOL}"
     nodes = [node for node in api.list(f"/api/v1/nodes?{shard}") if KubeObject(node).takes_pods]
     found = api.list(f"{queues.PATH}?{shard},{queues.TREE}")
     usage = count({"nodes": nodes, "pods": api.list("/api/v1/pods"), "queues": found})
@@ -125,7 +126,7 @@ def _verify(api: Api) -> None:
     objects = yaml.safe_load(Path(__file__).with_name("verification.yaml").read_text())
     group, pod, *_ = objects.values()  # the other pods have the same labels and spec as the first
     group["spec"]["queue"] = leaves[0]
-    pod["metadata"]["labels"]["kai.scheduler/queue"] = leaves[0]
+    pod["metadata"]["labels"][QUEUE_LABEL] = leaves[0]
     # Any pod of KAI has an image that is there, and tolerations.
     of_kai = api.list(_PODS)[0]["spec"]
     pod["spec"]["tolerations"] = of_kai["tolerations"]

@@ -366,8 +366,7 @@ def grow() -> None:
     workload = claims[0].removeprefix("data-").rpartition("-")[0]
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/{workload}"
     stateful_set = KubeObject(api.find(path) or {})
-    for item in stateful_set.spec.get("volumeClaimTemplates") or ():
-        template = KubeObject(item)
+    for template in map(KubeObject, stateful_set.spec.get("volumeClaimTemplates") or ()):
         if template.name == "data" and _is_small(template):
             api.delete(path, propagationPolicy="Orphan")
             until_ready(
