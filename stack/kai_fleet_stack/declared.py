@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from kai_fleet.agreed import restored_teams
 from kai_fleet.names import VIRTUAL_CLUSTER
+from kai_fleet.one_run import restored_teams
 from kai_fleet.ownership.deployed import Deployed, resource_key
 from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import DEFAULT_VCLUSTER, GPU_PROVIDERS
@@ -48,9 +48,9 @@ from kai_fleet_stack.settings.sections.teams import Scheduler
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import TreeArgs
 
-SANDBOX: Final = "kai-fleet-sandbox"  # the context of the sandbox
+SANDBOX = "kai-fleet-sandbox"  # the context of the sandbox
 # Ends of names that the internet's DNS does not have.
-_INTERNAL: Final = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
+_INTERNAL = (".internal", ".local", ".svc", ".lan", ".corp", ".intranet", ".home.arpa")
 
 
 def clusters_of(settings: Settings, state: Deployed | None = None) -> list[ClusterModel]:

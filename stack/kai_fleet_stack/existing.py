@@ -10,7 +10,7 @@ not such a case: it counts as absent, with one warning in a run.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pulumi
 from pulumi import RunError
@@ -45,33 +45,33 @@ if TYPE_CHECKING:
     from kai_fleet.queue_tree import QueueTreeArgs
 
 # Names of the program's GpuStack and of the host's KaiScheduler.
-GPU_STACK: Final = "host-gpu"
-KAI: Final = "host"
-CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
-RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
-_PATHS: Final = {
+GPU_STACK = "host-gpu"
+KAI = "host"
+CRD = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+RUNTIME_CLASS = "kubernetes:node.k8s.io/v1:RuntimeClass"
+_PATHS = {
     CRD: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/",
     RUNTIME_CLASS: "/apis/node.k8s.io/v1/runtimeclasses/",
     NAMESPACE: "/api/v1/namespaces/",
 }
-_NODES: Final = "/api/v1/nodes"
-_VERSION: Final = "/version"
+_NODES = "/api/v1/nodes"
+_VERSION = "/version"
 # ClusterRole `system:discovery` lets all authenticated users read this path, and nobody else.
-_ANY_USER: Final = "/api"
-_POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
-_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
-_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
+_ANY_USER = "/api"
+_POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
+_ENFORCED_TOLERATIONS = "sync.toHost.pods.enforceTolerations"
+_PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values of the PriorityClasses in KAI's charts. Charts from _WITHOUT_PRIORITIES on can leave the
 # classes out.
-_PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
-_WITHOUT_PRIORITIES: Final = "v0.16.7"
-_CLUSTER_POLICY_CRD: Final = "clusterpolicies.nvidia.com"
+_PRIORITIES = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
+_WITHOUT_PRIORITIES = "v0.16.7"
+_CLUSTER_POLICY_CRD = "clusterpolicies.nvidia.com"
 # What the provider's function `existing` answers: `there`, and of an object that is there `labels`,
 # `spec`, `handler` (of a RuntimeClass), `value` (of a PriorityClass) and `release` (of Helm, as
 # NAMESPACE/NAME), of a list of nodes `nodes`, each with `labels` and `taints`, of _VERSION
 # `version`. Or `problem`, the message, with `denied` and `away`. Empty in an offline plan.
 Answer = Mapping[str, Any]
-_UNREACHED: Final = (
+_UNREACHED = (
     "kai-fleet:cluster: there is no preview and no update without the host cluster: {}. Nothing was"
     " made. Write a context of your kubeconfig that reaches it as a user (kubectl --context NAME"
     " auth whoami), or log in. Without a cluster: .venv/bin/fleet plan"

@@ -1,12 +1,11 @@
 """The folder of the project, with `Pulumi.yaml` and the stack files, and commands to run there."""
 
 from pathlib import Path
-from typing import Final
 
 from kai_fleet.names import FLEET
 
-_HERE: Final = Path(__file__).resolve().parents[2]
-CHECKOUT: Final = _HERE if (_HERE / "sandbox" / "lifecycle.py").is_file() else None
+_HERE = Path(__file__).resolve().parents[2]
+CHECKOUT = _HERE if (_HERE / "sandbox" / "lifecycle.py").is_file() else None
 """The checkout that has this package; None if the package is installed from a wheel."""
 
 
@@ -26,7 +25,7 @@ def _project() -> Path:
     return CHECKOUT
 
 
-ROOT: Final = _project()
+ROOT = _project()
 """The project's folder, found once, when this module is imported."""
 
 

@@ -16,6 +16,7 @@ from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.manifests import declare_manifests
 from kai_fleet.monitoring.fleet_monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
+from kai_fleet.one_run import failed_teams
 from kai_fleet.ownership import deployed
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.queues.check import check_queues
@@ -26,6 +27,7 @@ from kai_fleet_stack.arguments import host as host_args
 from kai_fleet_stack.dead_kubeconfigs import warn_of_dead
 from kai_fleet_stack.host_access import host_access
 from kai_fleet_stack.project import ROOT
+from kai_fleet_stack.removals import DeclaredResources
 from kai_fleet_stack.settings import Settings, secrets
 from kai_fleet_stack.settings.team_stack import OUTPUT, Facts, read_platform
 from kai_fleet_stack.validation import checked_settings
@@ -44,11 +46,11 @@ def program() -> None:
             object of others does not fit, or a component refuses its arguments.
         yaml.YAMLError: as `export_teams`.
     """
-    # Check all keys and ask all rules before anything is declared.
     state = deployed.read()
     settings = checked_settings(state, read_platform)
+    resources = DeclaredResources()
 
-    # The host cluster. The provider of our package creates queue trees and reads Secrets.
+    # The host cluster. Our package's provider creates queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
     connection, on_host = host_access(settings.cluster, package)
     facts = settings.platform_facts
@@ -75,6 +77,9 @@ def program() -> None:
     export_teams(settings, teams, state)
     export_ciphertexts(state)
 
+    # What is no longer declared, which the engine deletes now.
+    resources.keep_others_if_one_fails(state)
+
 
 def declare_teams(
     settings: Settings,
@@ -100,6 +105,8 @@ def declare_teams(
     """
     teams = dict[str, Team]()
     for name, team in settings.teams.items():
+        if name in failed_teams():
+            continue
         opts = adding_labels(depending_on(on_host, *ready), team.labels, team.annotations)
         declared = Team(name, args.team(name), opts)
         after_queues = depending_on(declared.vcluster.inside(declared), *declared.ready)
@@ -159,6 +166,8 @@ def declare_host(
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", team_stacks.accounts(settings), on_host)
         for name, grant in settings.team_stacks.items():
+            if name in failed_teams():
+                continue
             after_accounts = depending_on(opts, *ready, accounts)
             granted = adding_labels(after_accounts, grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), granted)
@@ -178,18 +187,22 @@ def export_teams(
     of `state`, None without. Warns as `warn_of_dead`.
 
     Args:
-        teams: by name, all of the settings.
+        teams: by name. Teams of the settings that are not among them have what `state` has.
         state: the state of the last update.
 
     Raises:
         yaml.YAMLError: a kubeconfig of the last update is no YAML.
     """
     summaries = dict[str, Mapping[str, object]]()
-    kubeconfigs = dict[str, pulumi.Output[str]]()
-    for name, team in teams.items():
-        declared = settings.teams[name]
+    kubeconfigs = dict[str, pulumi.Output[str | None]]()
+    for name, declared in settings.teams.items():
         last_summary = state.output("teams", name) or {}
         last_kubeconfig = state.output("kubeconfigs", name)
+        if name not in teams:
+            summaries[name] = last_summary
+            kubeconfigs[name] = pulumi.Output.secret(last_kubeconfig)
+            continue
+        team = teams[name]
         warn_of_dead(name, last_kubeconfig, team.kubeconfig, team)
         summaries[name] = {
             "mode": declared.scheduler.mode,

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import pulumi
 
-from kai_fleet.agreed import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
+from kai_fleet.one_run import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.ownership.deployed import Deployed, names_of
 from kai_fleet.wording import agreeing, listed, plural
 from kai_fleet_policies import rules
@@ -27,8 +27,8 @@ from kai_fleet_stack.settings.team_stack import (
 )
 
 # What findings have as `check` that no Rule makes.
-REMOVAL_RULE: Final = "team-removal"
-RENAME_RULE: Final = "cluster-name"
+REMOVAL_RULE = "team-removal"
+RENAME_RULE = "cluster-name"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import threading
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Final
 
 from pulumi import automation
 
@@ -17,10 +16,10 @@ from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.hosts import CLUSTER_ERRORS, cluster_of_stack
 from kai_fleet_cli.recovery import state
 
-_LOOK_SECONDS: Final = 5.0
+_LOOK_SECONDS = 5.0
 # Without a known cause a namespace may still be deleted: nothing is said of it before.
-_QUIET_SECONDS: Final = 60.0
-_DELETIONS: Final = ("delete", "delete-replaced")
+_QUIET_SECONDS = 60.0
+_DELETIONS = ("delete", "delete-replaced")
 
 
 @dataclass

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import kai_fleet_stack
 from kai_fleet_cli.display.terminal import say
@@ -27,10 +27,10 @@ from kai_fleet_stack.settings.team_stack import platform_of
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
 
-SANDBOX_CONTEXT: Final = declared.SANDBOX
-INSTALL_PAGE: Final = "https://www.pulumi.com/docs/install/"
+SANDBOX_CONTEXT = declared.SANDBOX
+INSTALL_PAGE = "https://www.pulumi.com/docs/install/"
 # A file in the sandbox's directory with the name of the stack that runs there.
-OCCUPANT: Final = "stack"
+OCCUPANT = "stack"
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
 """An operation of the engine on a stack, which may take several runs of Pulumi's CLI."""
 
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import CoroutineType
-from typing import Final, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.one_run import FAILED_VARIABLE
+from kai_fleet.ownership.deployed import team_of
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine import stuck
 from kai_fleet_cli.engine.deletions import Deletions
@@ -21,7 +24,7 @@ from kai_fleet_cli.recovery import failures, held_up, resume
 from kai_fleet_cli.recovery.state import Errors, Resource, Resources, State
 from kai_fleet_policies import policy_pack_program
 
-POLICY_PACK: Final = str(policy_pack_program())
+POLICY_PACK = str(policy_pack_program())
 
 
 class Action(StrEnum):
@@ -90,14 +93,7 @@ class Operation:
         """Update the stack but for the resources in `left_out`, and all in the same vClusters.
 
         `left_out` are errors by URN, whose texts do not count; without any nothing is left out.
-
-        `report` is the run's then, and `failed` and `parents` have its resources, too. From then on
-        this process prints no errors of coroutines that are collected as garbage. A run that waits
-        for a stuck resource is ended, and fails.
-
-        Raises:
-            CommandError: The run failed, or the state cannot be read.
-            Interrupted: A signal came while no engine ran.
+        Raises as `_run_update`, and CommandError if the state cannot be read.
         """
         resources: Resources = {}
         if left_out:
@@ -106,6 +102,30 @@ class Operation:
         # With --exclude-dependents the engine would delete nothing: it excludes every resource
         # that depends on an excluded one. Only resources that are not in the state need it.
         exclude_dependents = not excluded <= resources.keys()
+        self._run_update(excluded, exclude_dependents=exclude_dependents)
+
+    def update_beside(self, teams: Iterable[str]) -> None:
+        """Update the stack but for these teams, which stay as they are with what they depend on.
+
+        The program does not declare them: it would declare what failed once more. Raises as
+        `_run_update`, and CommandError if the state cannot be read.
+        """
+        parents = last_state(self.stack).parents
+        excluded = {urn for urn in parents if team_of(urn, parents) in teams}
+        os.environ[FAILED_VARIABLE] = ",".join(teams)  # until `_running` ends
+        self._run_update(excluded, exclude_dependents=False)
+
+    def _run_update(self, excluded: Collection[str], *, exclude_dependents: bool) -> None:
+        """Run the update without the resources with these URNs.
+
+        `report` is the run's then, and `failed` and `parents` have its resources, too. From then on
+        this process prints no errors of coroutines that are collected as garbage. A run that waits
+        for a stuck resource is ended, and fails.
+
+        Raises:
+            CommandError: The run failed.
+            Interrupted: A signal came while no engine ran.
+        """
         self.report = Report()
         self.signals.begin_engine()
         sys.unraisablehook = _print_unraisable

@@ -1,26 +1,25 @@
 """Print what Pulumi prints of a run, each line once."""
 
 import re
-from typing import Final
 
 from kai_fleet_cli.display.terminal import engine_line
 from kai_fleet_cli.recovery.failures import LEAD
 
-_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
-_TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_TIME = re.compile(r" \((\d+m)?[\d.]+s\)")
 # A step that goes on, alone or with a warning or the heading of an error, both of which the
 # diagnostics have in full.
-_PASSING: Final = re.compile(
+_PASSING = re.compile(
     r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)( \[diff: [^]]*\];?)?"
     r"|[\w ]*( \([\dms]+\))? (warning: .*|error: .*:))"
 )
 # In the diagnostics: what a wait reported, which its step has shown. A line of a step has more
 # words before "waiting".
-_WAITED: Final = re.compile(r" {4}\w+ \S+: waiting for .*")
-_RESOURCE_HEADING: Final = re.compile(r"  \S+:\S+ \(\S+\):")
-_LABEL: Final = re.compile(rf"^.*?\b(error|warning): {LEAD.pattern}")
-_IS_WARNING: Final = re.compile(r"\bwarning: ")
-_SHORTEST: Final = 20  # characters of a message; shorter lines may be printed again
+_WAITED = re.compile(r" {4}\w+ \S+: waiting for .*")
+_RESOURCE_HEADING = re.compile(r"  \S+:\S+ \(\S+\):")
+_LABEL = re.compile(rf"^.*?\b(error|warning): {LEAD.pattern}")
+_IS_WARNING = re.compile(r"\bwarning: ")
+_SHORTEST = 20  # characters of a message; shorter lines may be printed again
 
 
 class Output:

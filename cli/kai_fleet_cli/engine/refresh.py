@@ -1,7 +1,6 @@
 """Refresh a stack's state from its clusters, and repair what a killed run left in it."""
 
 import re
-from typing import Final
 
 from pulumi import automation
 
@@ -17,7 +16,7 @@ from kai_fleet_cli.recovery.state import PendingOperation, Resource, State
 
 # Types whose interrupted creation needs no import: Helm records its releases, and a patch is
 # applied again.
-_NOT_IMPORTED: Final = (RELEASE, NAMESPACE_PATCH)
+_NOT_IMPORTED = (RELEASE, NAMESPACE_PATCH)
 
 
 def refresh(operation: Operation, state: State) -> None:

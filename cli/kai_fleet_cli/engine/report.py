@@ -4,12 +4,13 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from pulumi import automation
 
 from kai_fleet.marks import SECRET_MARK
 from kai_fleet.names import FLEET, PROVIDERS, STACK, TEAM
+from kai_fleet.one_run import REMOVALS_WAIT
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import number_with_noun
 from kai_fleet_cli.display.terminal import print_table, pulumi_first, result
@@ -17,19 +18,19 @@ from kai_fleet_cli.recovery.state import Resource, of_step
 from kai_fleet_stack.project import preview_command
 
 # Operations that change nothing: a resource is as declared, is read, or is read no longer.
-UNTOUCHED: Final = ("same", "read", "discard")
+UNTOUCHED = ("same", "read", "discard")
 # The deletion of what is replaced.
-_REPLACED_DELETED: Final = "delete-replaced"
+_REPLACED_DELETED = "delete-replaced"
 # The step that announces a replacement; its deletion and its creation are steps of their own.
-_ANNOUNCED: Final = "replace"
+_ANNOUNCED = "replace"
 # To remove from an error: the engine's colours, and what the Kubernetes plugin writes before the
 # cause.
-_NOISE: Final = re.compile(
+_NOISE = re.compile(
     r"<\{%[^%]*%\}>|resource \S+ was not successfully \w+ by the Kubernetes API server: ?"
     r"|Server-Side Apply field conflict detected\. See \S+ for troubleshooting help\s*"
 )
-_HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
-_SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
+_HEADINGS = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
+_SANDBOX_TOOLS = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
 
 class TeamOutput(TypedDict, total=False):
@@ -137,15 +138,21 @@ class Report:
         """Whether the engine ended while the program ran, so that later steps were not done."""
         return any("Resource monitor has terminated" in text for text in self.errors.values())
 
+    @property
+    def removals_wait(self) -> bool:
+        """Whether the program kept the engine from deleting what is no longer declared."""
+        return any(REMOVALS_WAIT in text for text in self.errors.values())
+
     def causes(self) -> dict[str, str]:
-        """The errors by URN, without those of steps that were only cancelled as the run ended:
-        `context canceled`, and no failed step.
+        """The errors by URN, without those that only follow from others: of steps that were
+        cancelled as the run ended (`context canceled`, and no failed step), and of the program.
         """
-        return {
-            urn: message
-            for urn, message in self.errors.items()
-            if urn in self.failed or "context canceled" not in message
-        }
+        causes: dict[str, str] = {}
+        for urn, message in self.errors.items():
+            follows = "context canceled" in message or REMOVALS_WAIT in message
+            if urn in self.failed or not follows:
+                causes[urn] = message
+        return causes
 
 
 def compare_command(stack: str) -> str:

@@ -5,13 +5,14 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from pulumi import automation
 
-from kai_fleet.agreed import REMOVE_VARIABLE, RESTORE_VARIABLE
 from kai_fleet.names import COMMAND
+from kai_fleet.one_run import REMOVE_VARIABLE, RESTORE_VARIABLE
 from kai_fleet.urns import read_urn
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import say
@@ -39,7 +40,8 @@ def up(
 
     If a resource of a team fails, what depends on it is left as it is, and everything else is
     updated (--continue-on-error). If the engine cannot go on beside that failure, another run
-    leaves out what is in that team's vCluster.
+    leaves out what is in that team's vCluster. What is no longer declared is removed in a run
+    without the team.
 
     Args:
         stack: The opened stack.
@@ -178,12 +180,27 @@ def _cut_off_error(operation: Operation, state: State) -> EngineError:
 
 
 def _update(operation: Operation) -> None:
-    """Run the update, again without the vClusters that block it until no other one blocks it.
+    """Run the update, again without what the engine cannot go on beside.
 
     Raises:
-        EngineError: The update failed for teams alone, or ended well without their vClusters.
+        EngineError: The update failed for teams alone, or ended well without them or their
+            vClusters.
         CommandError: It failed for another reason, or the state cannot be read before another run.
         Interrupted: A signal ended it.
+    """
+    failed = _remove_beside(operation, _update_beside_vclusters(operation))
+    if not failed:
+        return
+    if operation.report.ended_early:
+        raise EngineError(_explain_teams(operation, "the update failed for", failed))
+    message = _explain_teams(operation, "the update is done, but for", failed)
+    raise EngineError(message, teams=failed)
+
+
+def _update_beside_vclusters(operation: Operation) -> Mapping[str, Errors]:
+    """Run the update, again without the vClusters that block it until no other one blocks it.
+
+    Returns the errors of each team that failed, by URN. Raises as `_update`.
     """
     left_out: dict[str, str] = {}
     while True:
@@ -196,20 +213,39 @@ def _update(operation: Operation) -> None:
                 raise
             blocking = operation.blocking_errors()
             if blocking.keys() <= left_out.keys():
-                break
+                return failed
             left_out |= blocking
-            teams = listed([f"team {team}" for team in sorted(failed)], "and")
-            say(f"the update goes on without what is in the vCluster of {teams}")
+            say(f"the update goes on without what is in the vCluster of {_names(failed)}")
         else:
-            if not left_out:
-                return
             tree = operation.tree_of(operation.known_state())
-            failed = held_up.by_team(left_out, tree.parents, tree.resources)
-            break
-    if operation.report.ended_early:
-        raise EngineError(_explain_teams(operation, "the update failed for", failed))
-    message = _explain_teams(operation, "the update is done, but for", failed)
-    raise EngineError(message, teams=failed)
+            return held_up.by_team(left_out, tree.parents, tree.resources)
+
+
+def _remove_beside(
+    operation: Operation,
+    failed: Mapping[str, Errors],
+) -> Mapping[str, Errors]:
+    """Run the update without the teams that failed, as long as removals wait for them.
+
+    Returns `failed` with the errors of teams that failed only now. Raises as `_update`.
+    """
+    while operation.report.removals_wait:
+        say(f"the update goes on without {_names(failed)}, to remove what is no longer declared")
+        errors = dict(ChainMap(*map(dict, failed.values())))
+        try:
+            operation.update_beside(failed)
+        except automation.errors.CommandError as error:
+            operation.signals.check()
+            now_failed = operation.failed_teams(error, errors)
+            if now_failed.keys() <= failed.keys():
+                raise
+            failed = now_failed
+    return failed
+
+
+def _names(teams: Iterable[str]) -> str:
+    """The teams, as messages name them."""
+    return listed([f"team {team}" for team in sorted(teams)], "and")
 
 
 @contextmanager

@@ -9,13 +9,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery import resume
 
-_QUIET_SECONDS: Final = 10.0  # without an event; a program that runs takes less between two steps
-_LOOK_SECONDS: Final = 0.5
+_QUIET_SECONDS = 10.0  # without an event; a program that runs takes less between two steps
+_LOOK_SECONDS = 0.5
 
 
 @contextmanager

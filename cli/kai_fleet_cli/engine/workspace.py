@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import Final
 
 from pulumi import automation
 from pulumi_kubernetes import core, networking, rbac
@@ -18,7 +17,7 @@ from kai_fleet_cli.recovery import failures, resume, state
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_cli.stack_file.reading import ROOT
 
-_ENGINE_VARIABLES: Final = {
+_ENGINE_VARIABLES = {
     # By how many percent Go's heap grows before the next garbage collection: with Go's own 100 it
     # takes a tenth of the time of runs as short as these.
     "GOGC": os.environ.get("GOGC", "400"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import pulumi
 from pulumi import Input, Output, Resource, ResourceOptions
@@ -11,19 +11,19 @@ from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.agreed import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.identity import ANOTHER
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, kubeconfig_of_secret
 from kai_fleet.isolation.policies import content
 from kai_fleet.isolation.rights import role_ref
 from kai_fleet.names import FLEET, SECRET, VIRTUAL_CLUSTER
+from kai_fleet.one_run import REMOVE_VARIABLE, agreed_losses
 from kai_fleet.ownership import deployed
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.vcluster.chart_values import PREFIX, context_name
 
-ROLES: Final = ("view", "edit", "admin")
-_RBAC: Final = "rbac.authorization.k8s.io"
+ROLES = ("view", "edit", "admin")
+_RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True)

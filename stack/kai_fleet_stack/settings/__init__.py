@@ -4,7 +4,7 @@ Those of a team's own stack are made from its file and from what its platform ex
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Section = TypeVar("Section", Gpu, HostKai, Scheduler, Vcluster)
 # The KAI that schedules the pods of a team, by the team's mode.
-_KAI_BY_MODE: Final = {"virtual": "inside", "host": "host", "default": "none"}
+_KAI_BY_MODE = {"virtual": "inside", "host": "host", "default": "none"}
 
 
 class Platform(Strict):

@@ -7,7 +7,7 @@ import copy
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -30,16 +30,16 @@ from kai_fleet_stack.settings.sections.models import LIST_CONTEXTS, SET_SECRET, 
 
 M = TypeVar("M", bound=BaseModel)
 # Ratio of difflib from which another namespace is taken for a misspelt one of ours.
-_ALIKE: Final = 0.7
-_TEXTS: Final = table("mistakes", __package__)
+_ALIKE = 0.7
+_TEXTS = table("mistakes", __package__)
 # Errors of numbers, and whether the number has to be whole.
-_WHOLE_BY_ERROR: Final = {"int_type": True, "float_type": False}
+_WHOLE_BY_ERROR = {"int_type": True, "float_type": False}
 # Errors of types, for which an example helps more than the type's name.
-_TYPE_ERRORS: Final = ("string_type", "dict_type", "model_type")
+_TYPE_ERRORS = ("string_type", "dict_type", "model_type")
 # Keys below which a value may be a password.
-_SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
-_HIDDEN: Final = "of another form"  # shown in place of a value below one of these
-_MOST_SHOWN: Final = 60  # characters of a value
+_SECRETS = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
+_HIDDEN = "of another form"  # shown in place of a value below one of these
+_MOST_SHOWN = 60  # characters of a value
 
 
 def wrong_key(path: str, message: str, location: Location = ()) -> Finding:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from pydantic import SecretStr
 
@@ -28,17 +28,17 @@ from kai_fleet_stack.settings.sections.models import SET_SECRET, Strict, fields_
 from kai_fleet_stack.settings.team_stack import TeamStack
 
 # Output of a stack with the digests of the ciphertexts that each key has had, the newest first.
-OUTPUT: Final = "ciphertexts"
+OUTPUT = "ciphertexts"
 DigestsByKey = Mapping[str, Sequence[str]]
-_MOST_KNOWN: Final = 100  # digests of a key
+_MOST_KNOWN = 100  # digests of a key
 # Keys of a stack file with the stack's encryption key. Two stacks with the same encryption key can
 # decrypt each other's secrets.
-_STACK_KEYS: Final = ("encryptionsalt", "encryptedkey")
+_STACK_KEYS = ("encryptionsalt", "encryptedkey")
 # Keys that may be encrypted.
-_KEYS: Final = ("dataSource", "kubeconfig", "password")
+_KEYS = ("dataSource", "kubeconfig", "password")
 # Keys that `pulumi config set --path` reads without quotes.
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_MAY_NOT_BE_ENCRYPTED: Final = (
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_MAY_NOT_BE_ENCRYPTED = (
     f"is encrypted, at a key for no secret, as {listed(_KEYS, 'and')} are: what is decrypted would"
     " be read there; write it in clear in the stack's own file, or take it from a Secret of the"
     " cluster"

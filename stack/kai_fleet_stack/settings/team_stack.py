@@ -1,7 +1,7 @@
 """A team's own stack: its file, the facts that its platform's stack exports, and its settings."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from pulumi.runtime import invoke
 from pydantic import Field, ValidationError
@@ -25,7 +25,7 @@ from kai_fleet_stack.settings.sections.teams import (
     TeamSettings,
 )
 
-OUTPUT: Final = "platform"  # name of an output of a platform's stack
+OUTPUT = "platform"  # name of an output of a platform's stack
 
 
 class PlatformReference(Strict):

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 from pulumi.runtime import config
 
-from kai_fleet.agreed import REMOVE_VARIABLE
+from kai_fleet.one_run import REMOVE_VARIABLE
 from kai_fleet.ownership.deployed import Deployed
 from kai_fleet_stack import validation
 

@@ -9,7 +9,7 @@ refused unless each of them has the form that it has in Kubernetes.
 import re
 from collections.abc import Mapping
 from itertools import chain
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
@@ -17,21 +17,21 @@ from kai_fleet.manifests import Manifest, name_of, type_of
 from kai_fleet.values import get, pairs
 from kai_fleet_stack.settings.files.yaml_file import PATH, load_all, read_named_file
 
-_NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
-_LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_DOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_NEEDED = (("apiVersion",), ("kind",), ("metadata", "name"))
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 # The only API groups without a dot, "" for that of v1. The plugin's own groups have no dot, except
 # _GROUP_OF_PLUGIN.
-_GROUPS: Final = ("", "apps", "autoscaling", "batch", "policy")
-_GROUP_OF_PLUGIN: Final = "helm.sh"
-_VERSION: Final = "v[1-9][a-z0-9]{0,62}"
-_KIND: Final = "(?!.*(List|Patch)$)[A-Z][A-Za-z0-9]{0,62}"
-_FIELD: Final = "[a-z][A-Za-z0-9]*"
-_RBAC: Final = "rbac.authorization.k8s.io"
-_RBAC_NAME: Final = "(?!.*::)[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"  # system:node
-_LONGEST: Final = 253  # characters of a group or a name
+_GROUPS = ("", "apps", "autoscaling", "batch", "policy")
+_GROUP_OF_PLUGIN = "helm.sh"
+_VERSION = "v[1-9][a-z0-9]{0,62}"
+_KIND = "(?!.*(List|Patch)$)[A-Z][A-Za-z0-9]{0,62}"
+_FIELD = "[a-z][A-Za-z0-9]*"
+_RBAC = "rbac.authorization.k8s.io"
+_RBAC_NAME = "(?!.*::)[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"  # system:node
+_LONGEST = 253  # characters of a group or a name
 # Domain of annotations that the plugin acts on, such as how long an update waits for the object.
-_OF_PLUGIN: Final = "pulumi.com/"
+_OF_PLUGIN = "pulumi.com/"
 
 
 def _is_api_version(text: str) -> bool:

@@ -11,7 +11,7 @@ Pulumi gives all of a stack file to each plugin in one environment variable. Lin
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import WithJsonSchema
@@ -21,18 +21,18 @@ from kai_fleet import marks
 from kai_fleet_stack.project import ROOT
 
 T = TypeVar("T")
-MOST_BYTES: Final = 8 * 1024 * 1024
-MOST_VALUES: Final = 1_000_000
-MOST_LEVELS: Final = 200
-_MOST_SHOWN: Final = 40  # characters of a text
+MOST_BYTES = 8 * 1024 * 1024
+MOST_VALUES = 1_000_000
+MOST_LEVELS = 200
+_MOST_SHOWN = 40  # characters of a text
 
-_TAG: Final = "tag:yaml.org,2002:"
-_MERGE: Final = f"{_TAG}merge"
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
 # The tags that a text may write: they change no value that is written plainly.
-_PLAIN_TAGS: Final = (None, f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq")
-_DIGITS: Final = "0123456789"
+_PLAIN_TAGS = (None, f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq")
+_DIGITS = "0123456789"
 # Scalars without quotes that are no texts: the end of a tag, a form, the first characters.
-_SCALARS: Final = (
+_SCALARS = (
     ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+", f"-+{_DIGITS}"),
@@ -41,12 +41,12 @@ _SCALARS: Final = (
 )
 # Scalars without quotes that other readers take for another value: octal and hexadecimal numbers,
 # numbers with _, infinity, numbers beyond 64 bits, dates.
-_DIFFERS: Final = re.compile(
+_DIFFERS = re.compile(
     r"[-+]?(0(x[0-9a-f_]+|[bo]?[-+]?[0-9_]+)|(?=.*[0-9])[0-9.]*_[0-9._]*(e.*)?|\.(inf|nan)|[0-9]{17,}"
     r"|[0-9.]+e[-+]?[0-9]{3,})|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([t ].*)?",
     re.ASCII | re.IGNORECASE,
 )
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class RefusedYamlError(ValueError):
@@ -260,5 +260,5 @@ def read_tree(queues: object) -> object:
     return read_named_file(queues, load) if isinstance(queues, str) else queues
 
 
-PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
+PATH = {"type": "string", "pattern": r"\.ya?ml$"}
 TreeFile = Annotated[str, WithJsonSchema({**PATH, "description": "A YAML file with the tree."})]

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -27,7 +27,7 @@ from kai_fleet_stack.settings.sections.models import (
 )
 from kai_fleet_stack.settings.sections.platform import EXAMPLE_REGISTRY, Name, is_location
 
-_NO_PASSWORD: Final = (
+_NO_PASSWORD = (
     "is a kubeconfig, a URL or another file; write the password or token of an account that pulls"
     " images, or Google's JSON key of a service account"
 )
@@ -74,16 +74,16 @@ class Mirror(Strict):
     """Credentials to pull from it. Default: those in kai-fleet:registries, else none."""
 
 
-_IPV6: Final = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*"
+_IPV6 = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*"
 # An IPv6 address, an IPv4 address or a DNS name.
 Host = Annotated[str, like(rf"^({_IPV6}|[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?)$")]
-_DNS_NAME: Final = re.compile(r"[-.A-Za-z0-9]+\.[A-Za-z][-A-Za-z0-9]*")
-_GATEWAY: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_DNS_NAME = re.compile(r"[-.A-Za-z0-9]+\.[A-Za-z][-A-Za-z0-9]*")
+_GATEWAY = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 # Types in which a proxy selects the vCluster by the host name of the TLS connection alone.
-_BY_NAME: Final = ("Ingress", "Gateway")
-_HTTPS: Final = 443
+_BY_NAME = ("Ingress", "Gateway")
+_HTTPS = 443
 # The types that read each key.
-_TYPES_BY_KEY: Final = {
+_TYPES_BY_KEY = {
     "host": ("LoadBalancer", "NodePort", *_BY_NAME),
     "port": ("NodePort", *_BY_NAME),
     "class_name": ("Ingress",),
@@ -148,8 +148,8 @@ class Access(Strict):
             yield "gateway", "is missing: it has the listener; write NAMESPACE/NAME of the Gateway"
 
 
-HERE: Final = "127.0.0.1"
-FIRST_NODE_PORT: Final = 30000
+HERE = "127.0.0.1"
+FIRST_NODE_PORT = 30000
 
 
 class Kind(Strict):

@@ -1,7 +1,7 @@
 """How a team is isolated from others: Pod Security, quotas, networks; and the admission guard."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ from kai_fleet_stack.settings.sections.models import (
 )
 
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
-_DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
+_DEVICE = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
 DeviceName = Annotated[str, like(_DEVICE)]
 GraceSeconds = Annotated[int, Field(ge=30, le=86_400)]
 VolumeType = Annotated[str, like(r"^[a-z][A-Za-z]+$")]

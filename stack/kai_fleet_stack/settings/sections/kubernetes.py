@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from decimal import Decimal
 from ipaddress import ip_network
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -12,7 +12,7 @@ from kai_fleet.releases import queue_bounds
 from kai_fleet_stack.settings.sections.models import Strict, like, refuse
 from kai_usage.quantities import QUANTITY, parse_quantity
 
-_FORMS: Final = (
+_FORMS = (
     {"type": "number", "minimum": 0},
     {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
 )
@@ -62,12 +62,12 @@ def _quantity(example: str, *, most: int, least: int = 0) -> tuple[Any, Any]:
 
 
 # Amounts outside these bounds have the unit of another resource: 16Gi cores, 8G GPUs, 64m memory.
-_MOST: Final = queue_bounds.MOST
+_MOST = queue_bounds.MOST
 Cpu, Cpus = _quantity('cores such as 16, "500m"', most=_MOST["cpu"] // 1000)
 Memory, Bytes = _quantity("bytes such as 64Gi", least=10**6, most=_MOST["memory"] * 10**6)
 Gpu, _ = _quantity("GPUs such as 4, 0.5", most=_MOST["gpu"])
 
-_WORD: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_WORD = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 ObjectName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 LabelKey = Annotated[str, like(rf"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_WORD}$", 317)]
 LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
@@ -84,7 +84,7 @@ Cidr = Annotated[
     ),
 ]
 # Domains of keys that other programs act on; users must not write them as notes.
-_READ_BY_PROGRAMS: Final = (
+_READ_BY_PROGRAMS = (
     # Kubernetes, the guards, KAI, vCluster, Pulumi and Helm.
     ".kubernetes.io",
     ".k8s.io",
@@ -107,7 +107,7 @@ _READ_BY_PROGRAMS: Final = (
     ".iam.gke.io",
 )
 # vCluster's chart selects its objects by these labels.
-_READ_BY_CHART: Final = ("app", "chart", "release", "heritage")
+_READ_BY_CHART = ("app", "chart", "release", "heritage")
 
 
 def _is_read_by_programs(key: str) -> bool:

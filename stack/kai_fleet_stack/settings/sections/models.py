@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
-from typing import Any, ClassVar, Final, Self, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -25,15 +25,15 @@ from kai_fleet_policies.key_paths import Location
 
 T = TypeVar("T")
 # Placeholder in messages: `secrets.with_command` replaces it by the complete command.
-SET_SECRET: Final = "`pulumi config set --secret --path`"
-LIST_CONTEXTS: Final = Command("kubectl config get-contexts")
+SET_SECRET = "`pulumi config set --secret --path`"
+LIST_CONTEXTS = Command("kubectl config get-contexts")
 # Mistakes: the key path, and what is wrong there as `cause; fix`.
 Mistakes = Iterator[tuple[str, str]]
 
 
 # Defaults of lists and of mappings: each section gets one of its own.
-NO_ENTRIES: Final[Any] = Field(default_factory=list)
-NO_KEYS: Final[Any] = Field(default_factory=dict)
+NO_ENTRIES: Any = Field(default_factory=list)
+NO_KEYS: Any = Field(default_factory=dict)
 
 
 class Grants(Enum):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
@@ -28,8 +28,8 @@ from kai_fleet_stack.settings.sections.models import (
 from kai_usage import mig
 from kai_usage.keys import GPU_RESOURCES
 
-_MOST: Final = 1_000_000  # GPUs
-_KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
+_MOST = 1_000_000  # GPUs
+_KINDS = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 
 
 def _mode_for_switch(value: object) -> object:
@@ -77,7 +77,7 @@ def _refuse_count(cause: str, count: object) -> None:
     raise ValueError(f"{cause} {shown}; {fix}")
 
 
-_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
+_COUNT = {"type": "integer", "minimum": 0, "maximum": _MOST}
 Gpus = Annotated[
     int | dict[str, int],
     BeforeValidator(_gpus),
@@ -181,10 +181,10 @@ OtherChart = Annotated[
     ),
 ]
 Values = Annotated[dict[str, Any], Grants.OTHER]
-NVIDIA: Final = "nvidia.com/gpu"
-EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
-EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
-EXAMPLE_VERSION: Final = "v0.16.8"  # in messages
+NVIDIA = "nvidia.com/gpu"
+EXAMPLE_CHARTS = "oci://mirror.example.com/charts"
+EXAMPLE_REGISTRY = "mirror.example.com, or ghcr.io/organisation"
+EXAMPLE_VERSION = "v0.16.8"  # in messages
 
 
 class Gpu(Strict):

@@ -1,7 +1,7 @@
 """The queue tree of a stack file: nested queues, with shares as Kubernetes quantities."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, Field
 
@@ -23,7 +23,7 @@ from kai_fleet_stack.settings.sections.platform import ShardName
 QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", queue_bounds.NAME)]
 Q = TypeVar("Q")
 # Default of amounts, typed Any because it stands for a value of any Q.
-_NONE: Final[Any] = None
+_NONE: Any = None
 
 
 class Share(Strict, Generic[Q]):
@@ -36,7 +36,7 @@ class Share(Strict, Generic[Q]):
     weight: float = Field(default=1.0, ge=0, le=queue_bounds.WEIGHT)
 
 
-_AMOUNT: Final = int | float | str
+_AMOUNT = int | float | str
 CpuShare = Annotated[Share[Cpu], short_for("quota", _AMOUNT, Share[Cpu] | Cpu)]
 MemoryShare = Annotated[Share[Memory], short_for("quota", _AMOUNT, Share[Memory] | Memory)]
 GpuShare = Annotated[Share[Gpu], short_for("quota", _AMOUNT, Share[Gpu] | Gpu)]

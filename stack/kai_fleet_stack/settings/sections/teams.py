@@ -1,6 +1,6 @@
 """A team: its scheduler, nodes, GPUs and queues; and settings that a stack has for all teams."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -33,9 +33,7 @@ from kai_fleet_stack.settings.sections.queues import QueueName, QueueTree
 from kai_fleet_stack.settings.sections.vcluster import Vcluster
 from kai_usage import mig
 
-REMOVED: Final = (
-    "Teams that an update may delete. It refuses to delete a team that is not named here."
-)
+REMOVED = "Teams that an update may delete. It refuses to delete a team that is not named here."
 
 
 class Scheduler(KaiRelease):
@@ -146,7 +144,7 @@ class Grant(HostPlace):
 
 
 # A platform may run a newer version of this program, whose keys are unknown to its teams' stacks.
-LENIENT: Final = ConfigDict(extra="ignore")
+LENIENT = ConfigDict(extra="ignore")
 
 
 class Granted(Grant):

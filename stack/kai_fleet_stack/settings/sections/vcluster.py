@@ -1,7 +1,7 @@
 """A team's vCluster: its control plane, how its API is reached, and who may log in."""
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
@@ -33,8 +33,8 @@ from kai_fleet_stack.settings.sections.platform import OtherChart, Values, Versi
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
 # A tag of the image with the parts of Kubernetes that a vCluster runs.
 KubernetesVersion = Annotated[str, like(r"^v1\.[0-9]{1,3}\.[0-9]{1,3}(-[-.0-9A-Za-z]+)?$", 80)]
-_DATABASE: Final = re.compile(r"(mysql|postgres(ql)?)://\S+$")
-_NO_DATABASE: Final = "is no address of a database; write mysql://… or postgres://…"
+_DATABASE = re.compile(r"(mysql|postgres(ql)?)://\S+$")
+_NO_DATABASE = "is no address of a database; write mysql://… or postgres://…"
 
 
 class Store(Strict):
@@ -71,7 +71,7 @@ class ResourceAmounts(Strict):
     """Ephemeral storage on the node's disk, in bytes."""
 
 
-_SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
+_SYSTEM_GROUP = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
 GroupName = Annotated[
     str, like(r"^\S(.*\S)?$"), refuse(lambda group: group.startswith("system:"), _SYSTEM_GROUP)
@@ -101,7 +101,7 @@ def _is_taken_class(name: str) -> bool:
     return name.startswith("system-") or name in KAI_PRIORITIES
 
 
-_TAKEN_CLASS: Final = "is a class of Kubernetes' or of KAI's own pods; make another PriorityClass"
+_TAKEN_CLASS = "is a class of Kubernetes' or of KAI's own pods; make another PriorityClass"
 
 
 class Vcluster(Strict):

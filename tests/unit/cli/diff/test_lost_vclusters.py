@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.cluster.kube import identity
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.probes import vcluster as probe
 from kai_fleet.cluster.probes.wait import NotReadyError
 from kai_fleet.names import IDENTITY, PROVIDERS, QUEUES
+from kai_fleet.one_run import REMOVE_VARIABLE
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.diff import lost_vclusters
 from kai_fleet_cli.doctor import read

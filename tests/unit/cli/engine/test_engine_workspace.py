@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
-from kai_fleet.agreed import REMOVE_VARIABLE
 from kai_fleet.marks import SECRET_MARK, SIGNATURE
 from kai_fleet.names import STACK
+from kai_fleet.one_run import REMOVE_VARIABLE
 from kai_fleet_cli.engine import runs, workspace
 from kai_fleet_cli.engine.errors import EngineError
 from kai_fleet_cli.recovery import state
