@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from pulumi import automation
 
@@ -22,15 +21,15 @@ from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_stack.settings import Settings
 
-SECONDS: Final = 10.0  # for all requests to one API server
+SECONDS = 10.0  # for all requests to one API server
 # The errors of a cluster that cannot be asked, or that does not answer as Kubernetes does.
-CLUSTER_ERRORS: Final = (
+CLUSTER_ERRORS = (
     KubeError,
     TenantKubeconfigError,
     automation.errors.CommandError,
     *MALFORMED,
 )
-_PULUMI_SECONDS: Final = 30.0  # for a command of Pulumi: the state may be far away
+_PULUMI_SECONDS = 30.0  # for a command of Pulumi: the state may be far away
 
 
 def host_of_stack(stack: str) -> Api:

@@ -5,7 +5,7 @@ command starts without Pulumi's SDK and its Kubernetes package.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kai_fleet.backup.virtual_cluster_backup import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 # Modules of the components; a module has a component's arguments, too: `TeamArgs`.
-_MODULES: Final = {
+_MODULES = {
     "GpuStack": "gpu_stack",
     "HostGuards": "isolation.host_guards",
     "KaiScheduler": "kai.kai_scheduler",

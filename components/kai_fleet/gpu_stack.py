@@ -1,7 +1,7 @@
 """GpuStack: the chart that makes the nodes of a host advertise their GPUs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Required, TypedDict
+from typing import Any, Required, TypedDict
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
@@ -20,20 +20,20 @@ from kai_fleet.releases.chart_values import merged, nested
 
 Values = dict[str, Any]
 
-GPU_STACK: Final = "kai-fleet:index:GpuStack"
-_ALLOWED: Final = Allowed(
+GPU_STACK = "kai-fleet:index:GpuStack"
+_ALLOWED = Allowed(
     choices={"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
 )
-_INSTEAD: Final = (
+_INSTEAD = (
     "A GPU stack is once on a host: leave GpuStack out, or write provider: none; if only the"
     ' namespace was made before, write use_existing: ["namespace"]'
 )
 # Label of its namespace. Its pods mount files and devices of the node, which a cluster-wide Pod
 # Security default refuses.
-PRIVILEGED: Final = {ENFORCED: "privileged"}
+PRIVILEGED = {ENFORCED: "privileged"}
 # GKE admits system priority classes only in a namespace with such a quota (gpu-operator#660). It
 # bounds nothing.
-_SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
+_SYSTEM_PRIORITIES: Any = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
 class GpuStackArgs(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 from pulumi import Output, Resource, ResourceOptions
@@ -11,7 +11,7 @@ from kai_fleet.declaring.options import depending_on
 
 Manifest = Mapping[str, Any]
 # Kinds of Kubernetes objects that other objects need: declared first.
-_DECLARED_FIRST: Final = ("Namespace", "CustomResourceDefinition")
+_DECLARED_FIRST = ("Namespace", "CustomResourceDefinition")
 
 
 def declare_manifests(

@@ -8,12 +8,11 @@ reads the file or fetches the address that the mapping names. Sources:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET_MARK: Final = "1b47061264138c4ac30d75fd1eb44270"
-OUTPUT_MARK: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_OTHER_MARKS: Final = (
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET_MARK = "1b47061264138c4ac30d75fd1eb44270"
+OUTPUT_MARK = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_OTHER_MARKS = (
     "5cf8f73096256a8f31e491e813e4eb8e",  # a resource
     "803fd3297a5875dc03ca845dda5d2a98",  # bytes
     "c44067f5952c0a294b673a41bacd8c17",  # an asset
@@ -21,9 +20,9 @@ _OTHER_MARKS: Final = (
 )
 # The protocol sends this text in place of a string that only the update knows. It is not the
 # UNKNOWN of `kai_fleet.values`, which rules and models have.
-UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # The texts for an unknown string, bool, number, list, mapping, asset and archive.
-UNKNOWN_TEXTS: Final = frozenset(
+UNKNOWN_TEXTS = frozenset(
     {
         UNKNOWN,
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -34,15 +33,15 @@ UNKNOWN_TEXTS: Final = frozenset(
         "e48ece36-62e2-4504-bad9-02848725956a",
     }
 )
-_MARKS: Final = (
+_MARKS = (
     SIGNATURE,
     SECRET_MARK,
     OUTPUT_MARK,
     *_OTHER_MARKS,
     *sorted(UNKNOWN_TEXTS),
 )
-_ANY_MARK: Final = re.compile("|".join(_MARKS))
-REFUSAL: Final = "has a mark of Pulumi's protocol, by which it reads files; write another text"
+_ANY_MARK = re.compile("|".join(_MARKS))
+REFUSAL = "has a mark of Pulumi's protocol, by which it reads files; write another text"
 Path = tuple[str | int, ...]
 
 

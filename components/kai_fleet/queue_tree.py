@@ -3,7 +3,7 @@
 import typing
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NotRequired, Required, TypedDict
+from typing import Any, NotRequired, Required, TypedDict
 
 import pulumi
 from pulumi import ComponentResource, Input, Output, ResourceOptions
@@ -16,7 +16,7 @@ from kai_fleet.names import QUEUES
 from kai_fleet.queues.specs import Spec, labels_of, leaves, mistakes, specs_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 
-QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
+QUEUE_TREE = "kai-fleet:index:QueueTree"
 
 
 class ShareArgs(TypedDict, total=False):
@@ -117,7 +117,7 @@ class QueueTreeArgs(TreeArgs):
 
 
 # What a stack file takes: a quota in place of a share, and quantities as numbers or texts.
-ALLOWED: Final = Allowed(
+ALLOWED = Allowed(
     short=dict.fromkeys((ShareArgs, MemoryShareArgs), "quota"),
     quantities=("quota", "limit"),
     replaces={"vcluster": ("cluster", "kubeconfig", "context")},

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypedDict
+from typing import Literal, TypedDict
 
 Taint = Mapping[str, str]
 
@@ -21,7 +21,7 @@ class Toleration(TypedDict, total=False):
 
 
 # Taints that Kubernetes sets, and takes away again, begin with this.
-_TEMPORARY: Final = "node.kubernetes.io/"
+_TEMPORARY = "node.kubernetes.io/"
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

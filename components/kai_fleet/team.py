@@ -1,6 +1,6 @@
 """Team: a team's namespace, vCluster, scheduler and queues together."""
 
-from typing import Final, Required, TypedDict, cast
+from typing import Required, TypedDict, cast
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -22,7 +22,7 @@ from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.vcluster import virtual_cluster
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
-_ALLOWED: Final = Allowed(
+_ALLOWED = Allowed(
     choices={
         **virtual_cluster.ALLOWED.below("vcluster"),
         **team_namespace.ALLOWED.below("namespace"),

@@ -7,7 +7,7 @@ A preview does not know some values: only the update does. UNKNOWN replaces each
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,7 +19,7 @@ class Unknown(Enum):
     UNKNOWN = "not known before the update"
 
 
-UNKNOWN: Final = Unknown.UNKNOWN
+UNKNOWN = Unknown.UNKNOWN
 Maybe: TypeAlias = T | Unknown
 
 

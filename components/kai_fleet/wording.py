@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Final
 
 from kai_usage.words import (
     MOST,
@@ -28,16 +27,16 @@ __all__ = [
     "without_controls",
 ]
 
-MASK: Final = "[secret]"  # shown in place of an encrypted value
+MASK = "[secret]"  # shown in place of an encrypted value
 # Ratio of difflib from which two names are taken for one. It holds for `sheduler` and `contxt`, and
 # not for serviceMonitor and serviceAccount.
-_ALIKE: Final = 0.8
+_ALIKE = 0.8
 # Escape sequences of JSON that may mean a control character.
-_ESCAPED: Final = re.compile(r"\\[bfru]")
-_COLOUR: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
-_WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}")
-_DECIMAL: Final = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
-_ENDLESS: Final = re.compile(r"\S{200,}")
+_ESCAPED = re.compile(r"\\[bfru]")
+_COLOUR = re.compile("(\x1b\\[[0-9;]{0,20}m)")
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,17}")
+_DECIMAL = re.compile(rf"({_WHOLE.pattern})(\.[0-9]{{1,17}})?")
+_ENDLESS = re.compile(r"\S{200,}")
 
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:

@@ -3,14 +3,13 @@
 import argparse
 import sys
 from io import TextIOWrapper
-from typing import Final
 
 from kubectl_fleet import pending, pods, queues
 from kubectl_fleet.cluster import REASONS, USAGE, Cluster
 from kubectl_fleet.kubeconfig import UserError
 from kubectl_fleet.watch import Command, run
 
-_COMMANDS: Final = {
+_COMMANDS = {
     "queues": Command(
         "quota, limit, in use, borrowed, lent and waiting of every queue",
         USAGE,
@@ -30,8 +29,8 @@ _COMMANDS: Final = {
         pending.show,
     ),
 }
-_MIN_SECONDS: Final = 0.5  # between two readings
-_MAX_SECONDS: Final = 86400.0
+_MIN_SECONDS = 0.5  # between two readings
+_MAX_SECONDS = 86400.0
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -3,11 +3,10 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Final
 
 import httpx2
 
-_BYTES_PER_VALUE: Final = 16  # of an answer; a value of JSON takes up to 250 bytes of memory
+_BYTES_PER_VALUE = 16  # of an answer; a value of JSON takes up to 250 bytes of memory
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):

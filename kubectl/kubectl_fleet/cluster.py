@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import httpx2
 from lightkube import ConfigError
@@ -23,12 +23,12 @@ from kai_usage.times import seconds_since
 from kai_usage.words import json_without_controls, short_line
 from kubectl_fleet.kubeconfig import UserError, open_cluster
 
-_GLOBAL: Final = {
+_GLOBAL = {
     "nodes": cluster_wide("", "v1", "Node", "nodes"),
     "queues": cluster_wide("scheduling.run.ai", "v2", "Queue", "queues"),
     "runtimeclasses": cluster_wide("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses"),
 }
-_NAMESPACED: Final = {
+_NAMESPACED = {
     "pods": namespaced("", "v1", "Pod", "pods"),
     "podgroups": namespaced("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups"),
     "deployments": namespaced("apps", "v1", "Deployment", "deployments"),
@@ -42,8 +42,8 @@ _NAMESPACED: Final = {
 }
 # The kinds to read for usage, and for the reasons of waiting pods. Deployments are only those of
 # KAI's namespace: they tell which version runs, and whether it serves.
-USAGE: Final = ("nodes", "pods", "queues", "podgroups", "deployments")
-REASONS: Final = (*_GLOBAL, *_NAMESPACED)
+USAGE = ("nodes", "pods", "queues", "podgroups", "deployments")
+REASONS = (*_GLOBAL, *_NAMESPACED)
 _Lists: TypeAlias = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
 
 

@@ -2,7 +2,6 @@
 
 import shlex
 from dataclasses import dataclass
-from typing import Final
 
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import RESERVED
@@ -12,10 +11,10 @@ from kai_usage.words import short_line
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.messages import Reason, in_sentences
 
-_MAX_EVENT_AGE_SECONDS: Final = 900.0
+_MAX_EVENT_AGE_SECONDS = 900.0
 # The last two are events of KubeRay about a RayCluster.
-_EVENT_REASONS: Final = ("FailedCreate", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
-_PLURALS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
+_EVENT_REASONS = ("FailedCreate", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
+_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
 
 
 @dataclass(frozen=True)

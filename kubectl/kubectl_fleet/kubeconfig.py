@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import httpx2
 import yaml
@@ -11,14 +11,14 @@ from lightkube.config.client_adapter import verify_cluster
 
 from kubectl_fleet.bounded import BoundedTransport
 
-_ANSWER_SECONDS: Final = 10.0  # in which a server has to go on with an answer
-_TOTAL_SECONDS: Final = 60.0  # in which it has to end all answers of a reading
-_DEFAULT: Final = "~/.kube/config"
+_ANSWER_SECONDS = 10.0  # in which a server has to go on with an answer
+_TOTAL_SECONDS = 60.0  # in which it has to end all answers of a reading
+_DEFAULT = "~/.kube/config"
 # Keys whose values are paths, relative to the folder of their file.
-_PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-_EXEC: Final = "client.authentication.k8s.io"
+_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_EXEC = "client.authentication.k8s.io"
 # Keys that lightkube ignores: without them it would send another request than kubectl.
-_UNSUPPORTED: Final = ("as", "auth-provider", "tls-server-name")
+_UNSUPPORTED = ("as", "auth-provider", "tls-server-name")
 Entry: TypeAlias = dict[str, Any]
 
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,8 +15,8 @@ from kubectl_fleet.messages import Reason
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.tree import Usage
 
-_MAX_SECONDS: Final = 20.0  # to find the reasons
-_TOO_LATE: Final = Reason(
+_MAX_SECONDS = 20.0  # to find the reasons
+_TOO_LATE = Reason(
     f"so many pods wait that {_MAX_SECONDS:.0f} s did not do to find out why each does",
     "look at its namespace alone: kubectl fleet pending --namespace NAMESPACE",
 )

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,7 +14,7 @@ from kai_usage.words import number_with_noun, short_line
 from kubectl_fleet.table import bar
 from kubectl_fleet.tree import Usage
 
-_MAX_GPU_NAME: Final = 12  # characters
+_MAX_GPU_NAME = 12  # characters
 
 
 def record(usage: Usage) -> dict[str, object]:

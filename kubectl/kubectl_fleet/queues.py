@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,8 +13,8 @@ from kai_usage.words import agreeing, number_with_noun
 from kubectl_fleet.table import BAR_WIDTH, bar, camel
 from kubectl_fleet.tree import Usage
 
-_NAMES: Final = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
-_LEGEND: Final = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
+_NAMES = {"gpu": "GPU", "cpu": "CPU", "memory": "mem"}
+_LEGEND = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
 
 
 def record(usage: Usage) -> dict[str, object]:

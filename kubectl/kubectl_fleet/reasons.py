@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
 
 from kai_usage.amounts import SLACK
 from kai_usage.deployments import is_scheduler
@@ -35,16 +34,16 @@ from kai_usage.words import listed
 from kubectl_fleet.messages import Reason, in_sentences
 from kubectl_fleet.tree import Usage
 
-_START_SECONDS: Final = 120.0  # on a node; a pull of an image takes long
-_FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
-_CANNOT_START: Final = (
+_START_SECONDS = 120.0  # on a node; a pull of an image takes long
+_FULL = re.compile("OverLimit|OverQuota|over quota|quota has reached")
+_CANNOT_START = (
     "ImagePullBackOff",
     "ErrImagePull",
     "CreateContainerError",
     "CreateContainerConfigError",
 )
 # Events of a kubelet about a pod that it has.
-_KUBELET_EVENTS: Final = ("FailedCreatePodSandBox", "FailedMount")
+_KUBELET_EVENTS = ("FailedCreatePodSandBox", "FailedMount")
 
 
 class Reasons:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -11,12 +10,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-BAR_WIDTH: Final = 10
-_UNBOUNDED_WIDTH: Final = 100_000
+BAR_WIDTH = 10
+_UNBOUNDED_WIDTH = 100_000
 # Of the parts of a bar: within the quota, borrowed, lent, free.
-_CHARACTERS: Final = "█▓▒░"
-_COLOURS: Final = ("green", "yellow", "cyan", "dim")
-_ROUNDING_ERROR: Final = 1e-9  # of characters
+_CHARACTERS = "█▓▒░"
+_COLOURS = ("green", "yellow", "cyan", "dim")
+_ROUNDING_ERROR = 1e-9  # of characters
 
 
 def bar(parts: Sequence[float]) -> Text:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Final
 
 from kai_usage import cluster_usage, trees
 from kai_usage.nodes import Node
@@ -13,7 +12,7 @@ from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.kubeconfig import UserError
 
 # What is not known if a list is forbidden.
-_UNKNOWN_WITHOUT: Final = {
+_UNKNOWN_WITHOUT = {
     "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
     "pods": "who holds what is not known",
     "queues": "quotas and limits are not known",
@@ -21,8 +20,8 @@ _UNKNOWN_WITHOUT: Final = {
     "events": "why a pod waits may be known to them only",
 }
 # Larger trees are refused. KAI is run with some hundred queues on four levels.
-_MAX_QUEUES: Final = 5000
-_MAX_LEVELS: Final = 32
+_MAX_QUEUES = 5000
+_MAX_LEVELS = 32
 
 
 class Usage:

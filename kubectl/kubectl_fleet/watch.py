@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +17,7 @@ from kubectl_fleet.table import keep_whole, width_of
 from kubectl_fleet.tree import Usage
 
 # Errors that reading a malformed object may raise.
-_MALFORMED: Final = (
+_MALFORMED = (
     LookupError,
     TypeError,
     AttributeError,

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from kai_fleet.wording import number_with_noun, on_one_line
 
-_RECORDED_FIELDS: Final = ("check", "level", "path", "kind", "name", "cause", "fix")
+_RECORDED_FIELDS = ("check", "level", "path", "kind", "name", "cause", "fix")
 
 
 class Level(StrEnum):

@@ -1,14 +1,13 @@
 """Paths of keys in a stack file, as messages write them: `kai-fleet:teams.ml.gpus`."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from kai_fleet.wording import on_one_line
 
-NAMESPACE: Final = "kai-fleet"
-PREFIX: Final = f"{NAMESPACE}:"
+NAMESPACE = "kai-fleet"
+PREFIX = f"{NAMESPACE}:"
 # The last element of pydantic's location if a key of a mapping is wrong, and not its value.
-KEY_ITSELF: Final = "[key]"
+KEY_ITSELF = "[key]"
 
 # Keys, and indexes of lists.
 Location = tuple[str | int, ...]

@@ -1,14 +1,14 @@
 """Amounts as KAI's queues count them: GPUs in devices, CPU in millicores, memory in 10^6 bytes."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 Resource: TypeAlias = Literal["gpu", "cpu", "memory"]
 Amounts: TypeAlias = Mapping[str, float]  # by each of `RESOURCES`
-RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
+RESOURCES: tuple[Resource, ...] = ("gpu", "cpu", "memory")
 # A quota or a limit in a Queue object; no other negative amount is unlimited.
-UNLIMITED: Final = -1.0
-SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
+UNLIMITED = -1.0
+SLACK = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 
 def rounded(amount: float) -> float:

@@ -1,11 +1,9 @@
 """Objects that create pods, such as Jobs and ReplicaSets."""
 
-from typing import Final
-
 from kai_usage.objects import Object, is_true, spec_of, status_of
 
 # Fields of a status with the number of pods that an object has created.
-_COUNTS: Final = (
+_COUNTS = (
     "replicas",
     "currentNumberScheduled",
     "active",

@@ -1,13 +1,12 @@
 """The Deployments of the KAI that runs in a cluster: its version and its schedulers."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.objects import Object, name_of, namespace_of, spec_of
 
 # Deployments whose image tag is KAI's version. The first one that exists decides.
-_WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
+_WITH_VERSION = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
 
 
 def kai_version(deployments: Iterable[Object]) -> str | None:

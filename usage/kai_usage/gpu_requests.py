@@ -9,18 +9,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from kai_usage import mig
 from kai_usage.keys import DEVICES, FRACTION, MEMORY
 from kai_usage.requests import Requests, read_resources, whole_gpus
 
 # Annotations of a pod in mode NvFractions; KAI's binder writes one more, with the devices.
-_NV_FRACTIONS: Final = re.compile(
+_NV_FRACTIONS = re.compile(
     r"nvidia\.com/container\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.gpu-memory\.(request|limit)"
 )
-_MIB: Final = 2**20  # bytes
-_DIGITS: Final = 19  # KAI reads numbers of 64 bits
+_MIB = 2**20  # bytes
+_DIGITS = 19  # KAI reads numbers of 64 bits
 
 
 @dataclass(frozen=True, slots=True)

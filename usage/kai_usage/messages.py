@@ -4,18 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import yaml
 
 # Characters of a message that are read. Tenants write some messages, and patterns take long for
 # more.
-MOST_READ: Final = 4000
-_MOST_QUOTED: Final = 240  # characters of a message in a cause
+MOST_READ = 4000
+_MOST_QUOTED = 240  # characters of a message in a cause
 # Who is to follow the advice: the operator of the platform, or a user of the cluster alone.
 Reader: TypeAlias = Literal["operator", "user"]
 # PyYAML without libyaml, as a user may have built it, has the slow loader only.
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Row(NamedTuple):

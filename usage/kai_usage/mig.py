@@ -6,14 +6,14 @@ advertises a slice as nvidia.com/gpu, and KAI and Kubernetes take it for a whole
 
 import re
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 Number = TypeVar("Number", int, float)
-PREFIX: Final = "nvidia.com/mig-"
+PREFIX = "nvidia.com/mig-"
 # Profiles that KAI counts: `nvidia.com/mig-3g.20gb`.
-_COUNTED: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
+_COUNTED = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
 # All profiles: a suffix says which further engines a slice has.
-_SLICE: Final = re.compile(_COUNTED.pattern + r"(\.me|\.me\.all|\.gfx|-me)?")
+_SLICE = re.compile(_COUNTED.pattern + r"(\.me|\.me\.all|\.gfx|-me)?")
 
 
 def is_known(name: str) -> bool:

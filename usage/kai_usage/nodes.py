@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from kai_usage.amounts import rounded
 from kai_usage.gpu_requests import whole_number
@@ -22,12 +21,12 @@ from kai_usage.pods import Pod, groups_of
 from kai_usage.requests import read_resources, whole_gpus
 
 # No GPU has a TiB: a label with more MiB is in bytes, a known bug of the labeller.
-_TIB_IN_MIB: Final = 2**20
-_MIB: Final = 2**20  # bytes
-_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_TIB_IN_MIB = 2**20
+_MIB = 2**20  # bytes
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 # Before this release the scheduler converted the label's MiB to 10^6 bytes, but not the MiB of a
 # pod's gpu-memory (getNodeGpuMemory in node_info.go).
-_FIRST_RELEASE_IN_MIB: Final = (0, 8, 5)
+_FIRST_RELEASE_IN_MIB = (0, 8, 5)
 
 
 @dataclass(slots=True)

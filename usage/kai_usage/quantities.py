@@ -2,22 +2,21 @@
 
 import re
 from decimal import Decimal
-from typing import Final
 
 # A quantity without a sign: digits, then a suffix other than n and u, or an exponent of one or two
 # digits.
-QUANTITY: Final = re.compile(
+QUANTITY = re.compile(
     r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
 )
-_SUFFIX: Final = {
+_SUFFIX = {
     "": Decimal(1),
     "m": Decimal("0.001"),
     **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
 }
-_MOST: Final = Decimal(10) ** 18  # every Kubernetes quantity can hold this much
-_MOST_CHARACTERS: Final = 64
-_TYPES_IN_WORDS: Final = {
+_MOST = Decimal(10) ** 18  # every Kubernetes quantity can hold this much
+_MOST_CHARACTERS = 64
+_TYPES_IN_WORDS = {
     bool: "true or false",
     dict: "a mapping",
     list: "a list",

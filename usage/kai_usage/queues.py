@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from kai_usage.amounts import RESOURCES, UNLIMITED, Resource, rounded
 from kai_usage.objects import Object, name_of, spec_of, status_of
@@ -11,7 +10,7 @@ from kai_usage.pods import Pod
 from kai_usage.requests import amounts_of, read_resources
 from kai_usage.trees import levels
 
-_MOST: Final = 1e30  # a larger amount, which a tenant may write, would make sums infinite
+_MOST = 1e30  # a larger amount, which a tenant may write, would make sums infinite
 
 
 @dataclass(slots=True)

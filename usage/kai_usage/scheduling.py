@@ -6,7 +6,7 @@ The meanings are rows of `scheduling.yaml`; nodes and volumes around the pod dec
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kai_usage.messages import (
     MOST_READ,
@@ -30,15 +30,15 @@ from kai_usage.objects import (
 )
 from kai_usage.words import listed, short_line
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
+_HOSTNAME = "kubernetes.io/hostname"
 # An annotation of a claim: the node for which its volume was made.
-_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-_PREEMPTION: Final = " preemption: "  # the text after it counts the same nodes once more
-_FIRST_OF_NODES: Final = "no-room"  # this row and all later ones are about some of the nodes
-_ELSEWHERE: Final = "volume-elsewhere"
-_CORDONED: Final = "cordoned"
-_UNNAMED_NODES: Final = "those with SchedulingDisabled in kubectl get nodes"
-_UNNAMED_VOLUME: Final = "is in a zone, or on a node, where no node takes it"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_PREEMPTION = " preemption: "  # the text after it counts the same nodes once more
+_FIRST_OF_NODES = "no-room"  # this row and all later ones are about some of the nodes
+_ELSEWHERE = "volume-elsewhere"
+_CORDONED = "cordoned"
+_UNNAMED_NODES = "those with SchedulingDisabled in kubectl get nodes"
+_UNNAMED_VOLUME = "is in a zone, or on a node, where no node takes it"
 
 
 def is_of_nodes(row: Row) -> bool:
@@ -102,7 +102,7 @@ class PodSurroundings:
                 yield f"{name} of claim {name_of(claim)}", host, nodes.get(host)
 
 
-NO_SURROUNDINGS: Final = PodSurroundings()
+NO_SURROUNDINGS = PodSurroundings()
 
 
 def surroundings_of(

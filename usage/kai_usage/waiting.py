@@ -6,7 +6,7 @@ messages. That the pod waits, and whose it is, is theirs to know.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kai_usage.amounts import exact, in_words
 from kai_usage.keys import (
@@ -25,8 +25,8 @@ from kai_usage.objects import (
 )
 from kai_usage.pods import Pod
 
-PATIENCE_SECONDS: Final = 60.0  # a shorter wait without a node is normal
-_SKIP_PODGROUPER: Final = "kai.scheduler/skip-podgrouper"
+PATIENCE_SECONDS = 60.0  # a shorter wait without a node is normal
+_SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"
 Meanings: TypeAlias = Iterator[Meaning]  # one, or none if the reason does not apply
 
 

@@ -2,23 +2,23 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 # Control characters, except tab and line feed, Unicode's invisible and directional characters, and
 # lone surrogates.
-_CONTROLS: Final = re.compile(
+_CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
 )
-MOST: Final = 2000  # characters of a line, unless a caller says otherwise
-_PLURAL_VERBS: Final = {
+MOST = 2000  # characters of a line, unless a caller says otherwise
+_PLURAL_VERBS = {
     "is": "are",
     "has": "have",
     "was": "were",
     "does": "do",
     "goes": "go",
 }
-_ENDS_WITH_ES: Final = ("s", "x", "ch", "sh")
+_ENDS_WITH_ES = ("s", "x", "ch", "sh")
 
 
 def number_with_noun(number: float, thing: str, verb: str = "") -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import pyrage
 from pyrage.x25519 import Identity
@@ -19,17 +19,17 @@ from pyrage.x25519 import Identity
 from kai_fleet_cli.errors import UserError
 
 # Files of a backup. The snapshot is vCluster's own archive: a member for each key of the store.
-SNAPSHOT: Final = "snapshot.tar.gz"
-CERTIFICATES: Final = "certs.json"
-CONFIG: Final = "config.yaml"
-RECORD: Final = "backup.json"
-_FILES: Final = (SNAPSHOT, CERTIFICATES, CONFIG, RECORD)
-_ENCRYPTED: Final = b"age-encryption.org/"
-_UID: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_KUBE_SYSTEM: Final = "/registry/namespaces/kube-system"
+SNAPSHOT = "snapshot.tar.gz"
+CERTIFICATES = "certs.json"
+CONFIG = "config.yaml"
+RECORD = "backup.json"
+_FILES = (SNAPSHOT, CERTIFICATES, CONFIG, RECORD)
+_ENCRYPTED = b"age-encryption.org/"
+_UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_KUBE_SYSTEM = "/registry/namespaces/kube-system"
 # Keys that change all the time: what they hold is of no use after a restore.
-_SHORT_LIVED: Final = ("/registry/events/", "/registry/leases/", "/registry/masterleases/")
-_BROKEN_ARCHIVE: Final = (tarfile.TarError, EOFError, OSError, zlib.error, KeyError)
+_SHORT_LIVED = ("/registry/events/", "/registry/leases/", "/registry/masterleases/")
+_BROKEN_ARCHIVE = (tarfile.TarError, EOFError, OSError, zlib.error, KeyError)
 
 
 class Record(TypedDict):

@@ -1,19 +1,18 @@
 """The control plane of a team's vCluster on the host: its workload, its pods, its store."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.values import get
 
-CONTAINER: Final = "syncer"
+CONTAINER = "syncer"
 # Annotations by which vCluster notes on a host pod which one inside it stands for.
-_NAMESPACE: Final = "vcluster.loft.sh/object-namespace"
-_NAME: Final = "vcluster.loft.sh/object-name"
-_UID: Final = "vcluster.loft.sh/object-uid"
+_NAMESPACE = "vcluster.loft.sh/object-namespace"
+_NAME = "vcluster.loft.sh/object-name"
+_UID = "vcluster.loft.sh/object-uid"
 # Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
-_WORKLOADS: Final = ("statefulsets", "deployments")
+_WORKLOADS = ("statefulsets", "deployments")
 
 
 @dataclass(frozen=True)

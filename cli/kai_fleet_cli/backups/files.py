@@ -4,7 +4,6 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import pyrage
 from pyrage.x25519 import Identity
@@ -14,9 +13,9 @@ from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import write_atomically
 
-KEY: Final = "KAI_FLEET_BACKUP_KEY"
+KEY = "KAI_FLEET_BACKUP_KEY"
 # The file of the key, for commands without an option for it, too.
-KEY_FILE: Final = Path(os.environ.get(KEY) or "~/.config/kai-fleet/backup.key")
+KEY_FILE = Path(os.environ.get(KEY) or "~/.config/kai-fleet/backup.key")
 
 
 def taken_now(folder: Path, name: str) -> Path:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, complaint
@@ -17,8 +16,8 @@ from kai_fleet_cli import hosts
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 
-_PAUSE_SECONDS: Final = 0.5
-_KUBECTL: Final = "KAI_FLEET_KUBECTL"  # the program; on the sandbox a stand-in for its pods
+_PAUSE_SECONDS = 0.5
+_KUBECTL = "KAI_FLEET_KUBECTL"  # the program; on the sandbox a stand-in for its pods
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Pods that a restore brought back inside a vCluster, and that are gone on the host."""
 
 from collections.abc import Collection
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError
 from kai_fleet.cluster.kube.objects import KubeObject, well_named
 
-_BIND_REQUESTS: Final = "/apis/scheduling.run.ai/v1alpha2/namespaces/{}/bindrequests/{}"
+_BIND_REQUESTS = "/apis/scheduling.run.ai/v1alpha2/namespaces/{}/bindrequests/{}"
 
 
 def schedule_again(inside: Api, on_host: Collection[str]) -> list[str]:
@@ -20,8 +19,11 @@ def schedule_again(inside: Api, on_host: Collection[str]) -> list[str]:
         inside: The API server of the vCluster.
         on_host: Pods that the host has, as NAMESPACE/NAME: their state comes from there.
     """
-    pods = map(KubeObject, well_named(inside.list("/api/v1/pods")))
-    lost = [pod for pod in pods if not pod.phase and pod.namespaced_name not in on_host]
+    lost: list[KubeObject] = []
+    for document in well_named(inside.list("/api/v1/pods")):
+        pod = KubeObject(document)
+        if not pod.phase and pod.namespaced_name not in on_host:
+            lost.append(pod)
     for pod in lost:
         inside.delete(_BIND_REQUESTS.format(pod.namespace, pod.name))
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"

@@ -4,7 +4,6 @@ import copy
 import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.cluster.kube.objects import KubeObject
@@ -14,13 +13,13 @@ from kai_fleet_cli.backups.host import Host, until
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
-_SCRIPT: Final = files(__package__).joinpath("restore.sh").read_text()
-_FOLDER: Final = "/backup"
-_SNAPSHOT: Final = f"{_FOLDER}/snapshot.tar.gz"
-_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-_STOP_SECONDS: Final = 180.0
-_START_SECONDS: Final = 600.0
-_FILL_SECONDS: Final = 1800.0
+_SCRIPT = files(__package__).joinpath("restore.sh").read_text()
+_FOLDER = "/backup"
+_SNAPSHOT = f"{_FOLDER}/snapshot.tar.gz"
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_STOP_SECONDS = 180.0
+_START_SECONDS = 600.0
+_FILL_SECONDS = 1800.0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ meanwhile.
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
@@ -23,11 +22,11 @@ from kai_fleet_cli.backups.store_volumes import StoreVolumes
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
-_OWN_KEY: Final = "sa.key"
-_ANEW: Final = "kai-fleet/anew"  # annotation of the hold: all members of the etcd begin anew
-_GUARDS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-_STOP_SECONDS: Final = 180.0
-_START_SECONDS: Final = 600.0
+_OWN_KEY = "sa.key"
+_ANEW = "kai-fleet/anew"  # annotation of the hold: all members of the etcd begin anew
+_GUARDS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+_STOP_SECONDS = 180.0
+_START_SECONDS = 600.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from kai_fleet.backup.arguments import BACKUP
 from kai_fleet.cluster.kube.api import Object
@@ -15,10 +14,10 @@ from kai_fleet_cli.backups.backup import Backup, unpacked
 from kai_fleet_cli.backups.host import Host, until
 from kai_fleet_cli.errors import UserError
 
-_CONTAINER: Final = "keep"
-_SECONDS: Final = 3600
-_START_SECONDS: Final = 300.0
-_RESTIC: Final = ("restic", "--no-cache")
+_CONTAINER = "keep"
+_SECONDS = 3600
+_START_SECONDS = 300.0
+_RESTIC = ("restic", "--no-cache")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.cluster.kube.errors import RefusedError
@@ -12,7 +11,7 @@ from kai_fleet_cli.backups.host import until
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
-_STOP_SECONDS: Final = 180.0
+_STOP_SECONDS = 180.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Object
 from kai_fleet.names import RELEASE
@@ -22,9 +21,9 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.state import State
 from kai_fleet_cli.stack_file import reading
 
-_SCRIPT: Final = files(__package__).joinpath("snapshot.sh").read_text()
-_SECONDS: Final = "600"
-_DIGITS: Final = 64  # of a SHA-256; a line break follows
+_SCRIPT = files(__package__).joinpath("snapshot.sh").read_text()
+_SECONDS = "600"
+_DIGITS = 64  # of a SHA-256; a line break follows
 
 
 def take(host: Host, team: str) -> Backup:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from pulumi import automation
@@ -33,12 +33,12 @@ KeyFile = Annotated[
     Path, typer.Option("--key", envvar=KEY, help="The file of the key, in the format of age.")
 ]
 
-_FROM: Final = "A backup, or a folder of TEAM.backup. Unset: what kai-fleet:backup keeps."
+_FROM = "A backup, or a folder of TEAM.backup. Unset: what kai-fleet:backup keeps."
 Source = Annotated[Path | None, typer.Option("--from", help=_FROM)]
-_AT: Final = "The last one that is kept until this time, in UTC. Unset: the last one."
+_AT = "The last one that is kept until this time, in UTC. Unset: the last one."
 Until = Annotated[datetime | None, typer.Option("--at", help=_AT)]
 
-_RESTORED: Final = ("embedded", "etcd")
+_RESTORED = ("embedded", "etcd")
 
 
 def backup(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pulumi.automation.events import StepEventMetadata
 
@@ -25,7 +25,7 @@ from kai_fleet_stack.settings.files import yaml_file
 Kind = Literal["created", "changed", "replaced", "deleted"]
 Section = Literal["refused", "lost", "granted", "secret", "restarted", "changed"]
 # The sections of a summary, the worst first.
-HEADINGS: Final[Mapping[Section, str]] = {
+HEADINGS: Mapping[Section, str] = {
     "refused": "The update refuses this",
     "lost": "Lost with this",
     "granted": "May do more",
@@ -33,13 +33,13 @@ HEADINGS: Final[Mapping[Section, str]] = {
     "restarted": "Restarts",
     "changed": "Changes",
 }
-UNSET: Final = "unset"  # shown in place of a value that is absent
-_MAX_FIELDS_PER_LINE: Final = 3
-_CHARACTERS_BEFORE_DIFFERENCE: Final = 40
-_OUR_TYPES: Final = "kai-fleet:"  # prefix of the types of this project's components
+UNSET = "unset"  # shown in place of a value that is absent
+_MAX_FIELDS_PER_LINE = 3
+_CHARACTERS_BEFORE_DIFFERENCE = 40
+_OUR_TYPES = "kai-fleet:"  # prefix of the types of this project's components
 # Operations of the engine whose step has the state of the resource before it, or after it.
-_HAVE_OLD_STATE: Final = ("update", "replace", "delete")
-_HAVE_NEW_STATE: Final = ("create", "update", "replace")
+_HAVE_OLD_STATE = ("update", "replace", "delete")
+_HAVE_NEW_STATE = ("create", "update", "replace")
 
 
 @dataclass(frozen=True)
@@ -162,16 +162,16 @@ class Consequence(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-_TABLE: Final = Path(__file__).with_name("consequences.yaml")
-CONSEQUENCES: Final = tuple(
+_TABLE = Path(__file__).with_name("consequences.yaml")
+CONSEQUENCES = tuple(
     Consequence(*row[:5], *map(tuple, row[5:])) for row in yaml_file.load(_TABLE.read_text())
 )
 
-UPGRADES_DRIVERS: Final = Consequence(
+UPGRADES_DRIVERS = Consequence(
     "", RELEASE, "changed", "lost", "upgrades the driver of each node: the pods with GPUs there end"
 )
-_GPU_OPERATOR: Final = GPU_PROVIDERS["operator"]
-_DRIVER_FIELDS: Final = ("version", "chart", "values.driver.")
+_GPU_OPERATOR = GPU_PROVIDERS["operator"]
+_DRIVER_FIELDS = ("version", "chart", "values.driver.")
 
 
 def difference(

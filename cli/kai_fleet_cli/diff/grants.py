@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
@@ -27,9 +27,9 @@ from kai_usage.quantities import parse_quantity
 Keys: TypeAlias = tuple[str, ...]
 # What grants more: the path of its key, and how it differs, in words.
 GrantedKeys: TypeAlias = Iterator[tuple[Keys, str]]
-_SECTIONS_OF_TEAMS: Final = ("teams", "teamStacks")
-_MAX_CHARACTERS: Final = 80
-_EMPTY: Final[Sequence[object]] = (None, [], {})
+_SECTIONS_OF_TEAMS = ("teams", "teamStacks")
+_MAX_CHARACTERS = 80
+_EMPTY: Sequence[object] = (None, [], {})
 
 
 def settings_in(file: Path) -> Settings | None:

@@ -1,7 +1,6 @@
 """What an update would lose of what is deployed. `fleet up` asks for consent before it begins."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from kai_fleet.names import RELEASE, STACK
 from kai_fleet.values import value_at
@@ -10,8 +9,8 @@ from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
 from kai_fleet_cli.recovery.state import Resource, State
 
 # The inputs that name an object in a cluster. Another value is another object.
-_IDENTITY_OF_RELEASE: Final = ("name", "namespace")
-_IDENTITY_OF_OBJECT: Final = ("metadata.name", "metadata.namespace")
+_IDENTITY_OF_RELEASE = ("name", "namespace")
+_IDENTITY_OF_OBJECT = ("metadata.name", "metadata.namespace")
 
 
 def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]:

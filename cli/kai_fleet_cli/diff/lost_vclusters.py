@@ -5,7 +5,6 @@ same one.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from pulumi.automation.events import StepEventMetadata
 
@@ -17,8 +16,8 @@ from kai_fleet.wording import listed, plural
 from kai_fleet_cli.diff.changes import SummaryLine
 from kai_fleet_cli.recovery.state import Resource, State, urns_within
 
-WORDS: Final = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
-_ADVICE: Final = ". If there is a backup, restore that first; else this one is filled"
+WORDS = f"{ANOTHER}: its store is new, and everything that was in the old one is lost: "
+_ADVICE = ". If there is a backup, restore that first; else this one is filled"
 
 
 def lost_contents(state: State, uids: Mapping[str, str]) -> dict[str, str]:

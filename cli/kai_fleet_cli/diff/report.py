@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from kai_fleet.ownership.deployed import of_resources
 from kai_fleet_cli.diff import grants
@@ -31,14 +30,12 @@ from kai_fleet_stack.settings.secrets import (
 )
 
 # Of a commit's packages.
-_SOURCE_FOLDERS: Final = ("usage", "kubectl", "components", "policies", "stack", "cli")
-_FILE_IS_GONE: Final = (
+_SOURCE_FOLDERS = ("usage", "kubectl", "components", "policies", "stack", "cli")
+_FILE_IS_GONE = (
     "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
     " run this where the file still is: fleet destroy --stack {0}"
 )
-_UNPLANNED_KEY: Final = (
-    "changes, from which the engine takes more than a plan shows: read it in the file"
-)
+_UNPLANNED_KEY = "changes, from which the engine takes more than a plan shows: read it in the file"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Plans and diffs as Markdown for comments on pull requests, as GitHub and GitLab render it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import jinja2
 
@@ -24,10 +23,10 @@ from kai_fleet_policies.model.queues import (
     as_written,
 )
 
-_MAX_ROWS: Final = 100  # a comment holds 65,536 characters, and nobody reads a longer table
-_MARKDOWN_ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
+_MAX_ROWS = 100  # a comment holds 65,536 characters, and nobody reads a longer table
+_MARKDOWN_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 # Mermaid reads these in quoted labels. Its entities begin with `#`, not with `&`.
-_MERMAID_ESCAPES: Final = str.maketrans(
+_MERMAID_ESCAPES = str.maketrans(
     {
         "#": "#35;",
         '"': "#quot;",

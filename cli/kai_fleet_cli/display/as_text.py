@@ -1,7 +1,6 @@
 """Plans and diffs for a terminal. Output to a file or a pipe has no colours."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from kai_fleet_cli.diff.changes import HEADINGS, Summary
 from kai_fleet_cli.diff.report import DiffReport
@@ -11,7 +10,7 @@ from kai_fleet_cli.plan.picture import TEAM_COLUMNS, costs, picture
 from kai_fleet_policies.finding import Finding, Level
 
 # By verdict, or by section of a summary. A verdict with numbers has none.
-_COLOURS: Final[Mapping[str, str]] = {
+_COLOURS: Mapping[str, str] = {
     "fine": "green",
     "nothing changes": "green",
     "not compared": "yellow",
@@ -22,7 +21,7 @@ _COLOURS: Final[Mapping[str, str]] = {
     "restarted": "magenta",
     "changed": "",
 }
-_MAX_LINES: Final = 40  # of a section
+_MAX_LINES = 40  # of a section
 
 
 def show_plan(plan: Plan) -> None:

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from rich import box
 from rich.console import Console
@@ -20,7 +19,7 @@ from kai_fleet.names import FLEET
 from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 
-_PULUMI_COMMAND: Final = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
+_PULUMI_COMMAND = re.compile(r"(^|[\s`])pulumi [a-z]", re.MULTILINE)
 
 
 def _print_line(console: Console, parts: Iterable[str | tuple[str, str]]) -> None:

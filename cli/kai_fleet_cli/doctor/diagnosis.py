@@ -6,7 +6,6 @@ And what an update shows of live clusters: missing prerequisites, and what runs 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.values import get
@@ -24,12 +23,12 @@ from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_stack.settings.team_stack import platform_of
 
 # Words for levels, in the order in which findings are shown.
-WORDS: Final = {
+WORDS = {
     Level.MANDATORY: "broken",
     Level.ADVISORY: "warning",
     Level.INFO: "tenant",
 }
-_STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow", Level.INFO: "cyan"}
+_STYLES = {Level.MANDATORY: "red", Level.ADVISORY: "yellow", Level.INFO: "cyan"}
 
 
 class ExitCode(IntEnum):

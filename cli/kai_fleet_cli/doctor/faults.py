@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.wording import listed, short_line
@@ -14,12 +14,12 @@ from kai_fleet_policies.model.cluster import HOST
 
 # In a command these stand for the objects of the finding: the namespace, and in it all objects or
 # the first one.
-NAMESPACE: Final = "{namespace}"
-NAMES: Final = "{names}"
-NAME: Final = "{name}"
-_SHOWN_NAMES: Final = 10  # in the text of a finding
-_NAMES_IN_COMMAND: Final = 20  # the next run shows the others
-_FIX_CHARACTERS: Final = 20_000
+NAMESPACE = "{namespace}"
+NAMES = "{names}"
+NAME = "{name}"
+_SHOWN_NAMES = 10  # in the text of a finding
+_NAMES_IN_COMMAND = 20  # the next run shows the others
+_FIX_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ schedulers write. `tenants.yaml` names the rows that a tenant causes.
 
 from collections.abc import Iterable, Mapping
 from string import Formatter
-from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import table
@@ -22,9 +21,9 @@ from kai_usage.scheduling import (
     names_objects,
 )
 
-NVIDIA_CLASS: Final = "nvidia"  # the RuntimeClass of messages that name none
-_QUOTED_CHARACTERS: Final = 240  # of a message that a cause quotes
-_TENANT_CAUSES: Final = frozenset(table("tenants", __package__))
+NVIDIA_CLASS = "nvidia"  # the RuntimeClass of messages that name none
+_QUOTED_CHARACTERS = 240  # of a message that a cause quotes
+_TENANT_CAUSES = frozenset(table("tenants", __package__))
 
 
 def explain(

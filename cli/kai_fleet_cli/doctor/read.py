@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
@@ -42,16 +42,16 @@ from kai_fleet_policies.model.cluster import HOST, ClusterModel, DeclaredTeam
 from kai_fleet_stack.declared import host_of
 from kai_fleet_stack.settings import Settings
 
-_STORE_SECONDS: Final = 4.0  # for the kubelets and etcds of all teams together
-_CLUSTERS_AT_ONCE: Final = 8
-_REQUESTS_AT_ONCE: Final = 6  # to one API server
+_STORE_SECONDS = 4.0  # for the kubelets and etcds of all teams together
+_CLUSTERS_AT_ONCE = 8
+_REQUESTS_AT_ONCE = 6  # to one API server
 # Bounds for a vCluster's queues, which are judged and drawn. KAI is run with some hundred queues on
 # two to four levels.
-_MOST_QUEUES: Final = 5000
-_MOST_LEVELS: Final = 32
-API_SERVICES: Final = f"/apis/{AGGREGATION}/v1/apiservices"
+_MOST_QUEUES = 5000
+_MOST_LEVELS = 32
+API_SERVICES = f"/apis/{AGGREGATION}/v1/apiservices"
 # The API path of each resource.
-READS: Final[Mapping[str, str]] = table("reads", __package__)
+READS: Mapping[str, str] = table("reads", __package__)
 
 
 @dataclass(frozen=True)

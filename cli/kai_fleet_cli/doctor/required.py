@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kai_fleet.isolation import bounds, policies, queue_guard, rights
 from kai_fleet.isolation.limits import network_policies, quotas
@@ -20,9 +20,9 @@ from kai_fleet_stack.settings.sections.platform import NVIDIA
 if TYPE_CHECKING:  # the components load Pulumi's Kubernetes types, which takes half a second
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 
-_RUNTIME_CLASS: Final = "nvidia"  # KAI's reservation pods name it
+_RUNTIME_CLASS = "nvidia"  # KAI's reservation pods name it
 # What it means that a team has no ResourceQuota of this name.
-_WITHOUT_QUOTA: Final = {
+_WITHOUT_QUOTA = {
     "gpus": "the team may take every GPU of its nodes",
     "pods": "nothing bounds what its pods take of the host",
     "objects": "nothing bounds its volumes, Services and what it has in etcd",

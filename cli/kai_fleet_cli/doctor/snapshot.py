@@ -8,7 +8,7 @@ from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import StoreUse
@@ -27,14 +27,14 @@ from kai_usage.scheduling import PodSurroundings, claims_of, surroundings_of
 from kai_usage.times import seconds_since
 
 _ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
-_UNSCHEDULED: Final = "FailedScheduling"  # the reason of a scheduler's event
-_EVENTS: Final = 20  # of one object: checks judge the newest ones
-_CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # values of the label app
-_FORBIDDEN: Final = str(HTTPStatus.FORBIDDEN.value)
-_BUSY: Final = str(HTTPStatus.TOO_MANY_REQUESTS.value)
-UPDATE: Final = Command("pulumi up")
+_UNSCHEDULED = "FailedScheduling"  # the reason of a scheduler's event
+_EVENTS = 20  # of one object: checks judge the newest ones
+_CONTROL_PLANES = ("vcluster", "vcluster-etcd")  # values of the label app
+_FORBIDDEN = str(HTTPStatus.FORBIDDEN.value)
+_BUSY = str(HTTPStatus.TOO_MANY_REQUESTS.value)
+UPDATE = Command("pulumi up")
 # The resources that tell what pods hold and wait for.
-COUNTED: Final = ("deployments", "nodes", "pods", "podgroups", "queues")
+COUNTED = ("deployments", "nodes", "pods", "podgroups", "queues")
 Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import jinja2
 import yaml
@@ -40,9 +40,9 @@ class _Known(TypedDict):
     own_taints: list[str]
 
 
-_KNOWN: Final[_Known] = table("known", __package__)
-_LONGEST_NAME: Final = 36
-_ONLY_TEAM: Final = "ml"
+_KNOWN: _Known = table("known", __package__)
+_LONGEST_NAME = 36
+_ONLY_TEAM = "ml"
 
 
 @dataclass(frozen=True)

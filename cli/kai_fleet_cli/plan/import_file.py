@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from kai_fleet.names import COMMAND, PACKAGE, PROVIDERS, QUEUES, RELEASE, STACK
 from kai_fleet.urns import read_urn
@@ -11,7 +10,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.reading import SECRET
 
 # A Command runs its wait again, a queue tree takes over its queues, a patch is applied again.
-_MADE_ANEW: Final = (COMMAND, QUEUES, f"{PROVIDERS}{PACKAGE}")
+_MADE_ANEW = (COMMAND, QUEUES, f"{PROVIDERS}{PACKAGE}")
 
 
 def write(resources: Iterable[Registered], file: Path) -> None:

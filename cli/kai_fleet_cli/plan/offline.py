@@ -6,7 +6,6 @@ It needs no engine, no cluster and no network.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import pulumi
 import pydantic_core
@@ -24,7 +23,7 @@ from kai_fleet_stack import validation
 from kai_fleet_stack.settings import Settings, secrets
 from kai_fleet_stack.settings.team_stack import FactsOf, platform_of
 
-UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, network. Preview does."
+UNSEEN = "Not looked at: the cluster's nodes, GPUs, classes, version, network. Preview does."
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kai_fleet.releases.chart_stores import REPLICAS, store_of
 from kai_fleet.values import UNKNOWN, known_or, pairs, value_at
@@ -16,8 +16,8 @@ from kai_usage import mig
 
 # Columns of the team table. "-" is unknown or none. GPUs are the most that a team's pods may hold,
 # first the whole ones, then each MIG profile: `8, 14 mig-1g.10gb`. `guaranteed` are GPUs, too.
-TEAM_COLUMNS: Final = ("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes")
-_REQUESTS: Final = "controlPlane.statefulSet.resources.requests"
+TEAM_COLUMNS = ("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes")
+_REQUESTS = "controlPlane.statefulSet.resources.requests"
 TeamRow: TypeAlias = tuple[str, ...]
 
 

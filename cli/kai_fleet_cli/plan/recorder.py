@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import pulumi
 from google.protobuf import json_format, struct_pb2
@@ -28,7 +28,7 @@ from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 from kai_fleet_policies.key_paths import NAMESPACE
 from kai_fleet_stack.settings.team_stack import OUTPUT
 
-UNKNOWN: Final = "[unknown until the update]"
+UNKNOWN = "[unknown until the update]"
 
 
 @dataclass(frozen=True)

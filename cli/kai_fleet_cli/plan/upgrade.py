@@ -5,7 +5,7 @@ a step are in `upgrade.yaml`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KUBERNETES, VCLUSTER, minor_line, version_key
@@ -15,7 +15,7 @@ from kai_fleet_policies.model.cluster import HOST, DeclaredTeam
 from kai_fleet_policies.rules import upgrade_steps
 from kai_fleet_policies.rules.vclusters import kubernetes_key
 
-_PARTS: Final = releases.table("upgrade", __package__)
+_PARTS = releases.table("upgrade", __package__)
 # Of a team by part: `vCluster`, `host` ("" if it is not known), `Kubernetes`, `KAI` ("": none).
 Versions: TypeAlias = dict[str, str]
 # Texts of a step by name: `part`, `team`, `before`, `after`, `effect`, `tried` (whether anybody ran

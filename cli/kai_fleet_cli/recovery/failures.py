@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
 from pulumi import automation
 
@@ -20,17 +20,15 @@ from kai_fleet_cli.recovery.state import Errors, Resources
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from kai_usage.keys import KAI_NAMESPACE
 
-NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # a name that may stand in a command
-QUOTE: Final = '"'
+NAME = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # a name that may stand in a command
+QUOTE = '"'
 # Errors that only say that a run ended, not why.
-_ENDINGS: Final = ("update failed", "preview failed", "Resource monitor has terminated")
+_ENDINGS = ("update failed", "preview failed", "Resource monitor has terminated")
 # Words before an error of the program itself.
-LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )*")
+LEAD = re.compile(r"(an unhandled error occurred: |Exception calling application: )*")
 # An error in the CLI's output. Behind "1 mistake:" the mistake is on the next line and belongs to
 # the error; several mistakes are only above.
-_ERROR: Final = re.compile(
-    r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", re.MULTILINE
-)
+_ERROR = re.compile(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

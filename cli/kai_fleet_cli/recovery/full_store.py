@@ -6,7 +6,6 @@ The command depends on what the host has now, so after it was run another one is
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
@@ -14,11 +13,11 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import etcd_use, grows, size_of, store_use
 from kai_fleet.releases.chart_stores import ETCD, ChartStore
 
-_QUOTA_EXCEEDED: Final = re.compile("mvcc: database space exceeded")
+_QUOTA_EXCEEDED = re.compile("mvcc: database space exceeded")
 # Share of a volume or a quota; below it a store has room enough to go on.
-NEARLY: Final = 0.8
-_GIB: Final = 2**30
-_PKI: Final = "/run/config/pki"  # where the chart's etcd mounts Secret NAME-certs
+NEARLY = 0.8
+_GIB = 2**30
+_PKI = "/run/config/pki"  # where the chart's etcd mounts Secret NAME-certs
 
 
 def repair(api: Api, team: str, store: ChartStore, message: str) -> tuple[str, str]:

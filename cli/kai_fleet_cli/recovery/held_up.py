@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import psutil
 from pulumi import automation
@@ -39,10 +39,10 @@ from kai_fleet_cli.recovery.state import (
 from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.times import moment
 
-_OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
-_LONGEST: Final = 300  # characters of the engine's own words
-_WEBHOOK_KINDS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
-_TERMINATING: Final = re.compile("is being deleted|being terminated")
+_OBJECT = re.compile(rf"{failures.NAME}/{failures.NAME}")
+_LONGEST = 300  # characters of the engine's own words
+_WEBHOOK_KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
+_TERMINATING = re.compile("is being deleted|being terminated")
 
 
 def by_team(
@@ -390,7 +390,7 @@ def _find_record(error: _Error) -> str:
     )
 
 
-_FINDS: Final = {
+_FINDS = {
     "store": _find_store,
     "namespace": _find_namespace,
     "release": _find_release,

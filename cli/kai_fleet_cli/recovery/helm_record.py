@@ -5,14 +5,13 @@ import binascii
 import json
 import re
 import zlib
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.values import value_at
 
-_LONGEST_RECORD: Final = 8 << 20  # bytes; Kubernetes keeps 1 MiB, compressed
-_GZIP: Final = 31  # window bits by which zlib takes gzip's header
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LONGEST_RECORD = 8 << 20  # bytes; Kubernetes keeps 1 MiB, compressed
+_GZIP = 31  # window bits by which zlib takes gzip's header
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 def charts_of(api: Api, release: str, namespace: str) -> set[str]:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Final
 
 import psutil
 
 from kai_fleet.names import FLEET
 from kai_fleet_cli.display import terminal
 
-_WAIT_SECONDS: Final = 1.0
+_WAIT_SECONDS = 1.0
 
 
 class Interrupted(SystemExit):

@@ -8,7 +8,6 @@ GPUs that pods wait for follow behind it. Texts of tenants are escaped.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Final
 
 import jinja2
 from markupsafe import Markup, escape
@@ -19,8 +18,8 @@ from kai_fleet_cli.doctor.diagnosis import WORDS
 from kai_fleet_cli.report.records import QueueRow, Report, Team
 from kai_fleet_policies.finding import Command, Level, split_at
 
-SHOWN: Final = 12  # rows of waits and of findings, and queue trees; the page folds the others
-_DAY_MINUTES: Final = 24 * 60
+SHOWN = 12  # rows of waits and of findings, and queue trees; the page folds the others
+_DAY_MINUTES = 24 * 60
 
 
 def page(report: Report) -> str:

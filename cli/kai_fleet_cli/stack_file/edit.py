@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import ScalarString
@@ -18,7 +18,7 @@ from kai_fleet_stack.settings.files import yaml_file
 
 Keys = tuple[str, ...]
 # In place of a value: the key is removed.
-GONE: Final = object()
+GONE = object()
 
 
 def with_value(text: str, keys: Keys, value: object, name: str) -> str:

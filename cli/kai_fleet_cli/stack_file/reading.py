@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.values import pairs
 from kai_fleet.wording import MASK
@@ -21,14 +21,14 @@ from kai_fleet_stack.settings.loading import load
 from kai_fleet_stack.settings.mistakes import misspelt, own_keys
 from kai_fleet_stack.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 
-PROJECT: Final = "kai-fleet"
-SECRET: Final = MASK
-_SALT: Final = "encryptionsalt"  # useless without the passphrase
-_STACK_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-_WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
-_PULUMI_KEYS: Final = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
+PROJECT = "kai-fleet"
+SECRET = MASK
+_SALT = "encryptionsalt"  # useless without the passphrase
+_STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_WRITE = "write config: and keys such as kai-fleet:cluster below it"
+_PULUMI_KEYS = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
 # Below these keys a platform's mistakes do not matter to its team stacks, which read neither.
-_UNREAD_BY_TEAM_STACKS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
+_UNREAD_BY_TEAM_STACKS = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
 
 
 def path_of(stack: str) -> Path:

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from contextlib import closing
-from typing import Final
 
 from kai_fleet.cluster.client_authority import succeed
 from kai_fleet.cluster.kube.api import Api
@@ -18,7 +17,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.hosts import host_of_stack
 
 # By this one vCluster restarts itself: the guards of the host let it through.
-_ANNOTATION: Final = "vcluster.loft.sh/cert-rotation-at"
+_ANNOTATION = "vcluster.loft.sh/cert-rotation-at"
 
 
 def renew(stack: str, team: str, kubeconfig: str) -> None:

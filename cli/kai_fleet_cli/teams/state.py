@@ -6,7 +6,7 @@ import re
 import subprocess
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
@@ -28,10 +28,10 @@ from kai_usage.times import moment
 
 # A team may write the state of its own stack, so these texts are checked before they go into a
 # command that somebody copies.
-_NAME: Final = re.compile("[a-z0-9-]+")
-_VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
-_INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
-_SECONDS_PER_DAY: Final = 24 * 3600
+_NAME = re.compile("[a-z0-9-]+")
+_VERSION = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
+_INSTALL = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
+_SECONDS_PER_DAY = 24 * 3600
 
 
 def read(stack: str) -> object:

@@ -1,15 +1,15 @@
 """The arguments of a vCluster's backups."""
 
 from collections.abc import Mapping
-from typing import Final, Required, TypedDict
+from typing import Required, TypedDict
 
 from pulumi import Input
 
 # What the Jobs of a backup are called, before the name of the vCluster.
-BACKUP: Final = "backup"
-VERIFY: Final = "verify"
+BACKUP = "backup"
+VERIFY = "verify"
 # Label of the CronJobs, their Jobs and pods: BACKUP or VERIFY. The team is in TEAM_LABEL.
-LABEL: Final = "kai-fleet/backup"
+LABEL = "kai-fleet/backup"
 
 
 class VirtualClusterBackupArgs(TypedDict, total=False):

@@ -1,8 +1,6 @@
 """The schedule of a CronJob, as far as its period."""
 
-from typing import Final
-
-_DAY: Final = 24
+_DAY = 24
 
 
 def hours_between(schedule: str) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from pulumi import ComponentResource, CustomResource, Resource, ResourceOptions
 
@@ -19,7 +19,7 @@ from kai_fleet.releases.sources import BACKUP_IMAGES
 from kai_fleet.vcluster.chart_values import images
 
 # The defaults of arguments.
-_DEFAULTS: Final = {
+_DEFAULTS = {
     "namespace": "backups",
     "secret": "kai-fleet-backup",
     "schedule": "0 */6 * * *",
@@ -28,9 +28,9 @@ _DEFAULTS: Final = {
     "node_selector": {},
     **BACKUP_IMAGES,
 }
-_CLAIM: Final = "claim/"
-_FOLDER: Final = Path(__file__).parent
-_SCRIPTS: Final = tuple(_FOLDER.glob("scripts/*.sh"))
+_CLAIM = "claim/"
+_FOLDER = Path(__file__).parent
+_SCRIPTS = tuple(_FOLDER.glob("scripts/*.sh"))
 
 
 class VirtualClusterBackup(ComponentResource):

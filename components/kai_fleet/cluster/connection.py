@@ -4,17 +4,17 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 # Timeout of one request to a tenant's API server, which may never answer: Pulumi sends about
 # fifteen in sequence before it gives up. KAI's webhooks take at most 10 seconds.
-ANSWER_SECONDS: Final = 15
+ANSWER_SECONDS = 15
 # Fields of a kubeconfig, in YAML or JSON.
-_AUTHORITY: Final = re.compile(r'certificate-authority-data"?:\s*"?([A-Za-z0-9+/=]+)')
-_SERVER: Final = re.compile(r'server"?:\s*"?([^\s",]+)')
+_AUTHORITY = re.compile(r'certificate-authority-data"?:\s*"?([A-Za-z0-9+/=]+)')
+_SERVER = re.compile(r'server"?:\s*"?([^\s",]+)')
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
@@ -29,30 +29,30 @@ Specs = Mapping[str, Spec]  # by the queue's name
 LiveQueues = Mapping[str, KubeObject]  # by name
 Labels = Mapping[str, str]
 
-TREE: Final = "kai-fleet/tree"
-API_VERSION: Final = "scheduling.run.ai/v2"
-KIND: Final = "Queue"
-PATH: Final = f"/apis/{API_VERSION}/queues"
-_MANAGER: Final = "kai-fleet"
-_WORKERS: Final = 8  # more would not help: the queues' webhook answers one request at a time
-_TREE_SECONDS: Final = 300.0  # a webhook that starts takes up to 30 seconds on each level
-_LIST_SECONDS: Final = 30.0  # a server that has not answered by then answers nothing
-_WEBHOOK_SECONDS: Final = 30.0  # that a webhook may take to start
-_RESTART_SECONDS: Final = 4.0  # an API server that restarts refuses connections for about one
-_DELETED_SECONDS: Final = 60.0  # until deleted queues have to be gone
-_POLL_SECONDS: Final = 0.2
-_RETRY_SECONDS: Final = 0.5
-_MOST_NAMED: Final = 20  # names of queues in a message; the next run names the others
-_MOST_FAILURES: Final = 10  # lines of failures in a message
+TREE = "kai-fleet/tree"
+API_VERSION = "scheduling.run.ai/v2"
+KIND = "Queue"
+PATH = f"/apis/{API_VERSION}/queues"
+_MANAGER = "kai-fleet"
+_WORKERS = 8  # more would not help: the queues' webhook answers one request at a time
+_TREE_SECONDS = 300.0  # a webhook that starts takes up to 30 seconds on each level
+_LIST_SECONDS = 30.0  # a server that has not answered by then answers nothing
+_WEBHOOK_SECONDS = 30.0  # that a webhook may take to start
+_RESTART_SECONDS = 4.0  # an API server that restarts refuses connections for about one
+_DELETED_SECONDS = 60.0  # until deleted queues have to be gone
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = 0.5
+_MOST_NAMED = 20  # names of queues in a message; the next run names the others
+_MOST_FAILURES = 10  # lines of failures in a message
 # Refusals of one object; any other refusal is about the whole cluster.
-_OF_ONE_QUEUE: Final = (
+_OF_ONE_QUEUE = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-_LONGEST_OWNER: Final = 100  # characters
+_LONGEST_OWNER = 100  # characters
 
 
 class QueuesError(KubeError):

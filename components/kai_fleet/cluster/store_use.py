@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
@@ -17,10 +16,10 @@ from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import value_at
 from kai_usage.quantities import parse_quantity
 
-_TOTAL: Final = "etcd_mvcc_db_total_size_in_bytes"
-_IN_USE: Final = "etcd_mvcc_db_total_size_in_use_in_bytes"
-_QUOTA: Final = "etcd_server_quota_backend_bytes"
-_METRICS_PORT: Final = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
+_TOTAL = "etcd_mvcc_db_total_size_in_bytes"
+_IN_USE = "etcd_mvcc_db_total_size_in_use_in_bytes"
+_QUOTA = "etcd_server_quota_backend_bytes"
+_METRICS_PORT = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
 
 
 @dataclass(frozen=True)

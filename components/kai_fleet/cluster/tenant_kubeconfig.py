@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 import yaml
 from cryptography import x509
@@ -27,14 +26,14 @@ from cryptography.hazmat.primitives.serialization import (
 from kai_fleet.cluster.kube.objects import Fields
 from kai_fleet.values import value_at
 
-_CONFIG: Final = "config"
-_MOST_BYTES: Final = 128 << 10
+_CONFIG = "config"
+_MOST_BYTES = 128 << 10
 # The kubeconfig that vCluster writes, and the one that `kubeconfig_text` builds. Newer vClusters
 # leave out the empty preferences. A name is plain or quoted, in printable ASCII, and the same in
 # all its places. A certificate takes 1 to 2 KiB. A key of 8192 bits takes 6.4 KiB; signing with a
 # larger one would take minutes.
-_NAME: Final = r"""'([ -&(-~]|''){1,253}'|"[ !#-\[\]-~]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
-_FORM: Final = re.compile(
+_NAME = r"""'([ -&(-~]|''){1,253}'|"[ !#-\[\]-~]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
+_FORM = re.compile(
     rf"""apiVersion: v1
 clusters:
 - cluster:
@@ -57,9 +56,7 @@ kind: Config
 """,
     re.ASCII,
 )
-_DNS_NAME: Final = re.compile(
-    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"
-)
+_DNS_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*")
 
 
 class TenantKubeconfigError(ValueError):

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import AbsentError, KubeError
@@ -19,21 +18,21 @@ from kai_usage.times import seconds_since
 # Reads the objects of an API group, a plural kind and a namespace ("" for the whole cluster). The
 # core group is "".
 Read = Callable[[str, str, str], Sequence[KubeObject]]
-AGGREGATION: Final = "apiregistration.k8s.io"
-_DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
-_CONTENT: Final = "NamespaceDeletionContentFailure"
-_REMAINING: Final = "NamespaceContentRemaining"
-_FINALIZERS: Final = "NamespaceFinalizersRemaining"
+AGGREGATION = "apiregistration.k8s.io"
+_DISCOVERY = "NamespaceDeletionDiscoveryFailure"
+_CONTENT = "NamespaceDeletionContentFailure"
+_REMAINING = "NamespaceContentRemaining"
+_FINALIZERS = "NamespaceFinalizersRemaining"
 # In _DISCOVERY: `external.metrics.k8s.io/v1beta1: stale GroupVersion discovery: …`
-_GROUP: Final = re.compile(r"([a-z0-9.-]+)/(v[a-z0-9]+): ")
+_GROUP = re.compile(r"([a-z0-9.-]+)/(v[a-z0-9]+): ")
 # In _REMAINING: `pods. has 1 resource instances, widgets.example.com has 2 resource instances`
-_RESOURCE: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
-_MOST: Final = 20  # names in a command, and kinds that are read
-_MOST_QUOTED: Final = 300  # characters
-_PATIENCE_SECONDS: Final = 30.0  # for the controller that removes a finalizer
-_NO_FINALIZERS: Final = '{"metadata":{"finalizers":null}}'
-_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+_RESOURCE = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
+_MOST = 20  # names in a command, and kinds that are read
+_MOST_QUOTED = 300  # characters
+_PATIENCE_SECONDS = 30.0  # for the controller that removes a finalizer
+_NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import pulumi
 
@@ -19,19 +19,19 @@ Texts = Mapping[str, Collection[str]]
 # `pulumi.Input[str] | HostGuards`, Any.
 Hint = object
 # What to write for a type that is no mapping and no list.
-_WRITE: Final[Mapping[Hint, str]] = {
+_WRITE: Mapping[Hint, str] = {
     bool: "true or false",
     float: "a number",
     int: "a whole number",
     str: "a text between quotes",
 }
-_TYPES_IN_WORDS: Final = {
+_TYPES_IN_WORDS = {
     bool: "true or false",
     str: "a text",
     list: "a list",
     int: "a number",
 }
-_DECIDES: Final = (
+_DECIDES = (
     "is an Output, and decides which resources are declared; write a plain value, such as one of"
     " pulumi.Config"
 )

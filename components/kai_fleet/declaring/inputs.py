@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Final, Required, TypedDict, TypeVar, cast
+from typing import Required, TypedDict, TypeVar, cast
 
 from pulumi import Input, Output
 from pulumi.runtime import is_dry_run
@@ -11,7 +11,7 @@ from kai_fleet.taints import Toleration
 
 T = TypeVar("T")
 # Levels of a team's isolation, as texts of arguments.
-LEVELS: Final = ("baseline", "restricted", "off")
+LEVELS = ("baseline", "restricted", "off")
 
 
 class TolerationArgs(TypedDict, total=False):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import Final, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from pulumi import (
     Input,
@@ -20,7 +20,7 @@ from kai_fleet.names import RELEASE
 
 # Types of objects that get no annotations: guards admit few domains on pods, and clouds grant IAM
 # roles by annotations of ServiceAccounts.
-_LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
+_LABELLED_ONLY = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
 
 
 class ChildOptions(TypedDict, total=False):

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import yaml
 
 # A name that begins with a capital; Prometheus' own placeholders have a space: {{ $labels.team }}.
-_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")
+_PLACEHOLDER = re.compile(r"\{\{([A-Z]\w*)\}\}")
 
 
 def fill(file: Path, values: Mapping[str, object]) -> object:

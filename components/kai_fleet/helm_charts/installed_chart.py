@@ -8,7 +8,6 @@ once it is installed (`Check` and `setReleaseAttributes` of helm_release.go, pul
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 from weakref import WeakSet
 
 import pulumi
@@ -18,7 +17,7 @@ from kai_fleet.releases.charts import same_version
 
 # Event loops of the runs that an error here has ended; each run of a program has its own loop.
 # Nobody awaits a second error, so asyncio would print it with its traceback.
-_ENDED: Final = WeakSet[asyncio.AbstractEventLoop]()
+_ENDED = WeakSet[asyncio.AbstractEventLoop]()
 
 
 def hold_to(

@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_network
-from typing import Final
 
 import pulumi
 
@@ -23,11 +22,11 @@ Text = pulumi.Input[str]
 Bounds = dict[str, Text]  # by the name of the bound
 Labels = Mapping[str, Text]
 
-GPU_RESOURCE: Final = "nvidia.com/gpu"
+GPU_RESOURCE = "nvidia.com/gpu"
 # A key of chart values.
-_CONTROL_PRIORITY: Final = "controlPlane.statefulSet.scheduling.priorityClassName"
+_CONTROL_PRIORITY = "controlPlane.statefulSet.scheduling.priorityClassName"
 # Extended resources that are GPUs or parts of them, or may be, by their name.
-_GPU_NAME: Final = re.compile(
+_GPU_NAME = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
 )

@@ -1,6 +1,6 @@
 """HostGuards: the ValidatingAdmissionPolicies of a host, declared once for all teams."""
 
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -10,10 +10,10 @@ from kai_fleet.isolation import policies
 from kai_fleet.names import POLICY
 from kai_fleet.ownership.owners import HostObject, refuse_others, require
 
-HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
-READY: Final = "declared"
-_PATH: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
-_INSTEAD: Final = (
+HOST_GUARDS = "kai-fleet:index:HostGuards"
+READY = "declared"
+_PATH = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
+_INSTEAD = (
     "Guards are once on a host, for the teams of every program: write use_existing: true, and give"
     " its ready to the TeamNamespaces. If this stack made them in an update that was cut off, or"
     " nobody has them any more, write use_existing: false"

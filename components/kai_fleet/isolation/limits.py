@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv6Address, ip_network
-from typing import Final
 
 import pulumi
 
@@ -24,15 +23,15 @@ Spec = dict[str, object]
 Quantity = pulumi.Input[float | str]
 Amounts = dict[str, Text]  # by the resource of a quota
 
-_DEVICES: Final = "deviceclass.resource.k8s.io/devices"
-_NAT64: Final = IPv6Address("64:ff9b::")
-_DNS: Final = [
+_DEVICES = "deviceclass.resource.k8s.io/devices"
+_NAT64 = IPv6Address("64:ff9b::")
+_DNS = [
     {"port": 53, "protocol": "UDP"},
     {"port": 53, "protocol": "TCP"},
 ]
-_VCLUSTER_API: Final = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
-_HOST_API_PORTS: Final = [443, 6443]
-_SAME_NAMESPACE: Final[Spec] = {"pod_selector": {}}
+_VCLUSTER_API = [{"port": 8443, "protocol": "TCP"}]  # of the vCluster's pod
+_HOST_API_PORTS = [443, 6443]
+_SAME_NAMESPACE: Spec = {"pod_selector": {}}
 
 
 def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:

@@ -5,7 +5,7 @@ A guard is one of these policies; its name here is that of its file, such as `po
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import pulumi
 from pulumi_kubernetes.admissionregistration import v1 as admission
@@ -17,9 +17,9 @@ from kai_fleet.releases import table
 T = TypeVar("T")
 Object = dict[str, Any]  # a Kubernetes object, or a piece of one
 
-POLICY: Final = "ValidatingAdmissionPolicy"
+POLICY = "ValidatingAdmissionPolicy"
 # Guards that one binding each applies to the namespaces of all isolated teams.
-OF_ALL_TEAMS: Final = (
+OF_ALL_TEAMS = (
     "devices",
     "pods",
     "annotations",
@@ -29,30 +29,30 @@ OF_ALL_TEAMS: Final = (
     "releases",
     "classes",
 )
-ENFORCED: Final = "pod-security.kubernetes.io/enforce"
-ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
-BOUNDS: Final = "guard.kai-fleet/"  # prefix of the annotations of a namespace that policies read
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_SYSTEM_CLASSES: Final = ["system-node-critical", "system-cluster-critical"]
+ENFORCED = "pod-security.kubernetes.io/enforce"
+ACCOUNTS = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
+BOUNDS = "guard.kai-fleet/"  # prefix of the annotations of a namespace that policies read
+NAME_LABEL = "kubernetes.io/metadata.name"
+_SYSTEM_CLASSES = ["system-node-critical", "system-cluster-critical"]
 # Scope of a ResourceQuota: pods of Kubernetes' own classes, which preempt others on any node.
-SYSTEM_SCOPE: Final[Object] = {
+SYSTEM_SCOPE: Object = {
     "match_expressions": [
         {"operator": "In", "scope_name": "PriorityClass", "values": _SYSTEM_CLASSES}
     ]
 }
 # What a binding does with an object that its policy refuses, by mode. `audit` and `warn` admit it:
 # both warn the client, and `audit` also notes it in the audit log.
-_ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
+_ACTIONS = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
 # The guard that keeps an empty store from starting, and the label of what it reads.
-VOLUMES: Final = "volumes"
-VOLUMES_LABEL: Final = {"app": "kai-fleet-volumes"}
+VOLUMES = "volumes"
+VOLUMES_LABEL = {"app": "kai-fleet-volumes"}
 # Annotations of those: the claims of a store, its vCluster, and of a restore the backup's time.
-CLAIMS: Final = "kai-fleet/claims"
-HELD: Final = "kai-fleet/vcluster"
-RESTORING: Final = "kai-fleet/restoring"
+CLAIMS = "kai-fleet/claims"
+HELD = "kai-fleet/vcluster"
+RESTORING = "kai-fleet/restoring"
 # The API server asks a policy once for each parameter. Without any it refuses nothing.
-_EACH_PARAMETER: Final = {"selector": {}, "parameterNotFoundAction": "Allow"}
-_EACH_VOLUME: Final = {**_EACH_PARAMETER, "selector": {"matchLabels": VOLUMES_LABEL}}
+_EACH_PARAMETER = {"selector": {}, "parameterNotFoundAction": "Allow"}
+_EACH_VOLUME = {**_EACH_PARAMETER, "selector": {"matchLabels": VOLUMES_LABEL}}
 
 
 def content(name: str) -> Any:

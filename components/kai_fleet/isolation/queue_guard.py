@@ -10,7 +10,7 @@ and reservation pods. Inside a vCluster the guard judges the specs of Queues, to
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.declaring.inputs import resolved
 from kai_fleet.isolation.bounds import (
@@ -30,8 +30,8 @@ from kai_fleet.wording import listed
 # `pod_groups`: KAI takes a pod's queue from a PodGroup that KAI did not create.
 Args = Mapping[str, Any]
 
-_QUEUES_IN_A_MESSAGE: Final = 12
-_PODS: Final = [
+_QUEUES_IN_A_MESSAGE = 12
+_PODS = [
     {
         "apiGroups": ["*"],
         "apiVersions": ["*"],

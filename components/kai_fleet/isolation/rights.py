@@ -9,7 +9,7 @@ version.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes.meta import v1 as meta
@@ -23,11 +23,11 @@ from kai_fleet.isolation.policies import content
 from kai_fleet.releases import minor_line
 from kai_fleet.values import value_at
 
-VCLUSTER: Final = "kai-fleet-vcluster"  # a vCluster's Role and its binding
+VCLUSTER = "kai-fleet-vcluster"  # a vCluster's Role and its binding
 Rule = rbac.PolicyRuleArgsDict
-GROUP: Final = "rbac.authorization.k8s.io"
+GROUP = "rbac.authorization.k8s.io"
 Right = Mapping[str, Any]  # a rule of rights.yaml, with the conditions on which a vCluster gets it
-_ANY_MINOR: Final = 1_000  # newer than every minor version of vCluster
+_ANY_MINOR = 1_000  # newer than every minor version of vCluster
 
 
 def vcluster_on_host(args: TeamNamespaceArgs) -> list[Rule]:

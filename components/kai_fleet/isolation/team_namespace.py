@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
-from typing import Any, Final
+from typing import Any
 
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_kubernetes import core
@@ -44,24 +44,24 @@ from kai_fleet.names import (
 from kai_fleet.ownership.owners import HostObject, refuse_others
 from kai_fleet.queues.check import check_queues
 
-ALLOWED: Final = Allowed(
+ALLOWED = Allowed(
     choices={
         "scheduler": ("inside", "host", "none"),
         "guard": ("deny", "audit", "off"),
         "isolation.level": LEVELS,
     }
 )
-_CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
-_INSTEAD: Final = (
+_CLUSTER_ROLE = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
+_INSTEAD = (
     "Give the team another name; if the namespace was made for it, and is to stay when this stack"
     " goes, write use_existing: true; if an update of this stack that was cut off made it, write"
     " use_existing: false"
 )
-_WITH_MASK: Final = "a network with its mask: 10.20.0.0/16, or 10.20.0.1/32 for one address"
+_WITH_MASK = "a network with its mask: 10.20.0.0/16, or 10.20.0.1/32 for one address"
 # Fields of NetworkArgs that have networks.
-_NETWORKS: Final = ("private", "cidrs", "api_cidrs", "ingress_cidrs")
+_NETWORKS = ("private", "cidrs", "api_cidrs", "ingress_cidrs")
 # The label of a namespace that existed before the stack, beside the team's labels.
-USED: Final = {USED_LABEL: "used"}
+USED = {USED_LABEL: "used"}
 
 
 class TeamNamespace(ComponentResource):

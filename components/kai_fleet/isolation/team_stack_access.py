@@ -7,7 +7,7 @@ restrict their names, so an admission policy does.
 """
 
 from collections.abc import Mapping
-from typing import Final, Required, TypedDict
+from typing import Required, TypedDict
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 from pulumi_kubernetes import core
@@ -19,8 +19,8 @@ from kai_fleet.isolation.rights import declare_role, service_account, team_stack
 from kai_fleet.releases.queue_bounds import NAME, display_pattern, queue_spec_bounds
 
 # The ClusterRole with the account's rights in the team's namespace.
-IN_NAMESPACE: Final = "kai-fleet-team-stack"
-_USER_PREFIX: Final = f"system:serviceaccount:{ACCOUNTS}:"
+IN_NAMESPACE = "kai-fleet-team-stack"
+_USER_PREFIX = f"system:serviceaccount:{ACCOUNTS}:"
 
 
 class TeamAccess(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Chart values of KAI's release, and specs of its shards, from KaiSchedulerArgs."""
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from kai_fleet.declaring.inputs import resolved, toleration_spec
 from kai_fleet.kai.arguments import KaiSchedulerArgs, ShardArgs
@@ -13,7 +13,7 @@ from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode, sharing_values
 Values = dict[str, Any]
 
 # The first chart with labels for the namespace of the pods that reserve shared GPUs.
-_RESERVATION_LABELS_SINCE: Final = "v0.16.7"
+_RESERVATION_LABELS_SINCE = "v0.16.7"
 
 
 def kai_values(release: KaiRelease, args: KaiSchedulerArgs) -> Values:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -35,13 +35,13 @@ Environment = Mapping[str, Input[str]]
 # In other languages a vCluster's environment arrives as one Output.
 ProbeEnvironment = Input[Mapping[str, Input[str]]]
 
-_TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
-_INSTEAD: Final = (
+_TOPOLOGY = "kubernetes:kai.scheduler/v1alpha1:Topology"
+_INSTEAD = (
     "One KAI schedules for a whole host: leave KaiScheduler out where another program has it, and"
     " give topologies names of your own; if only the namespace was made before, write use_existing:"
     ' ["namespace"]'
 )
-ALLOWED: Final = Allowed(
+ALLOWED = Allowed(
     choices={
         "isolation": LEVELS,
         "gpu_sharing_mode": MODES[1:],

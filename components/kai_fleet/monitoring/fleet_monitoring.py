@@ -1,7 +1,5 @@
 """FleetMonitoring: monitors, alerts and dashboards that a host has once."""
 
-from typing import Final
-
 import pulumi
 from pulumi import ComponentResource, ResourceOptions
 from pulumi_kubernetes import core
@@ -13,7 +11,7 @@ from kai_fleet.monitoring.objects import NAMESPACE, declare_object
 from kai_fleet.monitoring.rules import dashboards, fleet_rules, pod_monitor
 
 # Label by which Grafana's sidecar finds ConfigMaps.
-_DASHBOARD: Final = {"grafana_dashboard": "1"}
+_DASHBOARD = {"grafana_dashboard": "1"}
 
 
 class FleetMonitoring(ComponentResource):

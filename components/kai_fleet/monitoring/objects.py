@@ -1,7 +1,5 @@
 """Objects of the Prometheus operator."""
 
-from typing import Final
-
 from pulumi import Input, ResourceOptions
 from pulumi_kubernetes.apiextensions import CustomResource
 
@@ -9,7 +7,7 @@ from kai_fleet.monitoring.arguments import MonitoringArgs
 from kai_fleet.monitoring.rules import Spec
 
 # Namespace of Prometheus and Grafana.
-NAMESPACE: Final = "monitoring"
+NAMESPACE = "monitoring"
 
 
 def declare_object(

@@ -4,7 +4,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from pulumi import Input
 
@@ -14,9 +14,9 @@ from kai_fleet.monitoring.arguments import FleetMonitoringArgs, MonitoringArgs, 
 from kai_fleet.releases import KAI, minor_line, version_key
 
 # Name of the host's scheduler in metrics.
-HOST: Final = "host"
-_INTERVAL: Final = "30s"
-_FOLDER: Final = Path(__file__).parent
+HOST = "host"
+_INTERVAL = "30s"
+_FOLDER = Path(__file__).parent
 
 
 class Rule(TypedDict):

@@ -1,7 +1,5 @@
 """TeamMonitoring: how Prometheus reaches one team, and what no metric says of it."""
 
-from typing import Final
-
 from pulumi import ComponentResource, ResourceOptions
 from pulumi_kubernetes.networking import v1 as networking
 
@@ -11,7 +9,7 @@ from kai_fleet.monitoring.objects import NAMESPACE, declare_object
 from kai_fleet.monitoring.rules import Spec, filled, filled_with_interval, team_facts
 
 # Name of the NetworkPolicy that lets Prometheus into a team's namespace.
-ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"
+ALLOW_PROMETHEUS = "kai-fleet-monitoring"
 
 
 class TeamMonitoring(ComponentResource):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 from pulumi.runtime import invoke
@@ -19,11 +19,11 @@ from kai_fleet.urns import read_urn
 
 # Functions of the engine. The first reads the outputs of a stack, as StackReference does; the
 # second the resources in the last checkpoint of a stack.
-READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
-_READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
+READ_OUTPUTS = "pulumi:pulumi:readStackOutputs"
+_READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 # A file backend moves the state away for a moment while the engine writes it.
-_ATTEMPTS: Final = 5
-_PAUSE_SECONDS: Final = 0.2
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2
 Outputs = Mapping[str, Any]
 
 

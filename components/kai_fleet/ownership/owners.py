@@ -7,7 +7,7 @@ with the stack that took it over. Later releases refuse, but only in the update.
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import pulumi
 from pulumi import ComponentResource
@@ -17,7 +17,7 @@ from kai_fleet.names import EXISTING, NAMESPACE
 from kai_fleet.ownership import deployed
 
 # A function of the engine: the outputs of a resource of this run; for a provider, its inputs.
-_READ_RESOURCE: Final = "pulumi:pulumi:getResource"
+_READ_RESOURCE = "pulumi:pulumi:getResource"
 
 
 class HostObject(NamedTuple):

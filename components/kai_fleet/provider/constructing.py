@@ -7,7 +7,6 @@ of arguments to the components.
 
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import pulumi
 from pulumi.provider import ConstructResult
@@ -29,7 +28,7 @@ from kai_fleet.team import Team, TeamArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 # The components, with the arguments that programs in other languages have: no components.
-SERVED: Final[Mapping[type[pulumi.ComponentResource], type]] = {
+SERVED: Mapping[type[pulumi.ComponentResource], type] = {
     GpuStack: GpuStackArgs,
     HostGuards: HostGuardsArgs,
     KaiScheduler: KaiArgs,

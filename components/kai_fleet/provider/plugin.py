@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property, lru_cache
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
@@ -47,14 +47,14 @@ Answer = TypeVar("Answer")
 Properties = Mapping[str, Any]
 State = dict[str, Any]
 # Not part of the tree in the state: credentials rotate, and each update finds anew what is refused.
-_NOT_OF_TREE: Final = ("context", "kubeconfig", "refused")
+_NOT_OF_TREE = ("context", "kubeconfig", "refused")
 # The official Kubernetes provider's variable: objects of an unreachable cluster leave the state.
-_DELETE_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+_DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 # The engine's variable for providers that run already.
-_ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
-_READ_SECONDS: Final = 20.0
-_START_SECONDS: Final = 60.0
-_DIFF: Final = provider.PropertyDiffKind
+_ATTACHED = "PULUMI_DEBUG_PROVIDERS"
+_READ_SECONDS = 20.0
+_START_SECONDS = 60.0
+_DIFF = provider.PropertyDiffKind
 
 
 class KaiFleet(provider.Provider):
@@ -313,7 +313,7 @@ def _differences(
 
 
 # Connects to each cluster once in this process: it may take a second. Errors are not cached.
-_connect: Final = lru_cache(connection)
+_connect = lru_cache(connection)
 
 
 def _connection_in(inputs: Properties) -> Connection:

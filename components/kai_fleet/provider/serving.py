@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
@@ -28,15 +28,15 @@ from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.provider import PluginError, values
 
 Values = dict[str, PropertyValue]
-_MOST_BYTES: Final = 400 << 20  # of a message; the engine has the same limit
-OPTIONS: Final = [
+_MOST_BYTES = 400 << 20  # of a message; the engine has the same limit
+OPTIONS = [
     ("grpc.max_receive_message_length", _MOST_BYTES),
     ("grpc.max_send_message_length", _MOST_BYTES),
 ]
 # The engine runs many operations at the same time, and each waits in a thread.
-_WORKERS: Final = 64
-_ERROR_CODE: Final = 2  # UNKNOWN
-_WATCH_SECONDS: Final = 1.0
+_WORKERS = 64
+_ERROR_CODE = 2  # UNKNOWN
+_WATCH_SECONDS = 1.0
 
 
 def python_properties(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ wrote. A Queue's `spec` has -1 for unlimited, which `for_kai` writes and `from_k
 """
 
 import math
-from typing import Final, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-UNLIMITED: Final = math.inf
+UNLIMITED = math.inf
 # Unlimited as stack files and arguments have it, beside -1.
-WORD: Final = "unlimited"
-_IN_SPEC: Final = -1.0
+WORD = "unlimited"
+_IN_SPEC = -1.0
 
 
 def means_unlimited(written: object) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from kai_fleet.declaring.inputs import has_output, without_none
 from kai_fleet.queues.amounts import UNLIMITED, for_kai, means_unlimited
@@ -38,7 +38,7 @@ class _Unit:
     digits: int
 
 
-_UNITS: Final = {
+_UNITS = {
     "cpu": _Unit(Decimal(1000), digits=3),
     "memory": _Unit(Decimal("1e-6"), digits=0),
     "gpu": _Unit(Decimal(1), digits=6),

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, TypeVar
+from typing import Any, Literal, TypeVar
 
 import yaml
 
-VCLUSTER_REPOSITORY: Final = "https://charts.loft.sh"
+VCLUSTER_REPOSITORY = "https://charts.loft.sh"
 # The version of a vCluster whose stack file names none: the newest that was run with this program.
-DEFAULT_VCLUSTER: Final = "v0.36.1"
-RETRACTED: Final = "v0.20.1"  # the highest tag of KAI
-DISABLED: Final = "Disabled"  # the mode of KAI that shares no GPUs
+DEFAULT_VCLUSTER = "v0.36.1"
+RETRACTED = "v0.20.1"  # the highest tag of KAI
+DISABLED: Literal["Disabled"] = "Disabled"  # the mode of KAI that shares no GPUs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,26 +169,24 @@ def table(name: str, package: str = __package__) -> Any:
     return yaml.load((files(package) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
 
 
-_VERSIONS: Final = table("versions")
-KAI: Final = {
+_VERSIONS = table("versions")
+KAI = {
     version: KaiRelease(version=version, **fields) for version, fields in _VERSIONS["kai"].items()
 }
-VCLUSTER: Final = {
+VCLUSTER = {
     version: VclusterRelease(version=version, **fields)
     for version, fields in _VERSIONS["vcluster"].items()
 }
-KUBERNETES: Final[Sequence[str]] = _VERSIONS["kubernetes"]
-GPU_PROVIDERS: Final = {
+KUBERNETES: Sequence[str] = _VERSIONS["kubernetes"]
+GPU_PROVIDERS = {
     name: GpuProvider(**fields) for name, fields in table("gpu_providers")["providers"].items()
 }
 # The value of vCluster's chart for the resources of an etcd beside the control plane.
-ETCD_RESOURCES: Final = "controlPlane.backingStore.etcd.deploy.statefulSet.resources"
+ETCD_RESOURCES = "controlPlane.backingStore.etcd.deploy.statefulSet.resources"
 # Names of the charts of GPU stacks, which are also those of their namespaces.
-GPU_CHARTS: Final = frozenset(
-    provider.chart for provider in GPU_PROVIDERS.values() if provider.chart
-)
+GPU_CHARTS = frozenset(provider.chart for provider in GPU_PROVIDERS.values() if provider.chart)
 # What ran together on real nodes: `vcluster`, `kubernetes` (the one inside) and a list of `kai`.
-TRIED: Final[Sequence[Mapping[str, Any]]] = _VERSIONS["tried"]
+TRIED: Sequence[Mapping[str, Any]] = _VERSIONS["tried"]
 AnyRelease = TypeVar("AnyRelease", bound=Release)
 
 

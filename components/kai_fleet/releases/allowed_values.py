@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, Literal
+from typing import Literal
 
 from kai_fleet.releases import table, version_key
 from kai_fleet.values import UNKNOWN, items, pairs, value_at
@@ -14,10 +14,10 @@ Chart = Literal["vcluster", "kai"]
 # nothing is decided.
 Refusal = tuple[str, str, str]
 Tree = dict[str, "Tree"]  # allowed keys; below an empty tree every key is allowed
-READ: Final = table("allowed_values")
+READ = table("allowed_values")
 # The spans of versions whose charts read a value of KAI, by its path; no spans: all versions.
-_KAI_SPANS: Final = READ["kai"]["allowed"]
-_OFF: Final = "write isolation: {level: off} for the team if that is meant"
+_KAI_SPANS = READ["kai"]["allowed"]
+_OFF = "write isolation: {level: off} for the team if that is meant"
 
 
 def refusals(

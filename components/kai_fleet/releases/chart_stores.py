@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.values import pairs, value_at
 
 # Keys of chart values.
-CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
-ETCD: Final = "controlPlane.backingStore.etcd.deploy"
-REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
+CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
+ETCD = "controlPlane.backingStore.etcd.deploy"
+REPLICAS = "controlPlane.statefulSet.highAvailability.replicas"
 # Versions of Kubernetes. The first, which vCluster calls deprecated, wins in its chart.
-KUBERNETES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
-EMBEDDED: Final = "embedded"
+KUBERNETES = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
+EMBEDDED = "embedded"
 # The key that switches each type of store on, in the order in which vCluster checks them
 # (BackingStoreType in its config/config.go).
-SWITCHES: Final = {
+SWITCHES = {
     "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
     "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
     "etcd": f"{ETCD}.enabled",
@@ -23,7 +23,7 @@ SWITCHES: Final = {
     "external": "controlPlane.backingStore.database.external.enabled",
 }
 # Types of store that keep their state on the control plane's volume: the chart makes a StatefulSet.
-_ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
+_ON_ITS_VOLUME = (EMBEDDED, "embeddedEtcd")
 
 
 def kubernetes_of(values: object) -> Any:

@@ -1,14 +1,14 @@
 """Values of charts as mappings: nested, merged as Helm merges them, and from chart-values.yaml."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
 from kai_fleet.releases import table
 from kai_fleet.values import value_at
 
-_EMPTY: Final[tuple[object, ...]] = (None, {}, [], "")
+_EMPTY: tuple[object, ...] = (None, {}, [], "")
 
 
 def nested(dotted: str, value: object) -> dict[str, object]:

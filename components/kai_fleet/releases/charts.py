@@ -12,14 +12,14 @@ import tarfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import yaml
 
-_PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
-_METADATA: Final = "Chart.yaml"
-_MAX_METADATA_BYTES: Final = 1_000_000  # usual are a few hundred
+_PACKAGE = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+_METADATA = "Chart.yaml"
+_MAX_METADATA_BYTES = 1_000_000  # usual are a few hundred
 
 
 class NamedChart(NamedTuple):

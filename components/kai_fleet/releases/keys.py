@@ -1,22 +1,21 @@
 """Labels, annotations and names that KAI reads, and what people write instead of them."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from kai_fleet.releases import table
 from kai_usage.keys import DEVICES, FRACTION, MEMORY, QUEUE_LABEL
 
-DEFAULT_SHARD: Final = "default"
+DEFAULT_SHARD = "default"
 # The queues that KAI's chart makes by default from v0.10 on, a parent and one below it.
 # Uninstalling the chart keeps them.
-CHART_PARENT: Final = "default-parent-queue"
-CHART_LEAF: Final = "default-queue"
-CHART_QUEUES: Final = (CHART_PARENT, CHART_LEAF)
-NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
+CHART_PARENT = "default-parent-queue"
+CHART_LEAF = "default-queue"
+CHART_QUEUES = (CHART_PARENT, CHART_LEAF)
+NODE_POOL = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 # PriorityClasses of KAI's charts.
-KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+KAI_PRIORITIES = ("train", "build-preemptible", "build", "inference")
 # RuntimeClasses without GPUs, as the installation guides of their runtimes call them.
-NO_GPU_CLASSES: Final = (
+NO_GPU_CLASSES = (
     "runc",
     "crun",
     "youki",
@@ -27,17 +26,17 @@ NO_GPU_CLASSES: Final = (
     "kata-fc",
     "kata-qemu",
 )
-CONTAINER: Final = "gpu-fraction-container-name"
-MPS: Final = "mps"
+CONTAINER = "gpu-fraction-container-name"
+MPS = "mps"
 
-_ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
-_TABLE: Final = table("keys")
-MEANT: Final[Mapping[str, str]] = _TABLE["meant"]  # the right key by a name behind a wrong prefix
-_READ: Final = frozenset(f"kai.scheduler/{name}" for name in _TABLE["read"])
+_ANNOTATIONS = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
+_TABLE = table("keys")
+MEANT: Mapping[str, str] = _TABLE["meant"]  # the right key by a name behind a wrong prefix
+_READ = frozenset(f"kai.scheduler/{name}" for name in _TABLE["read"])
 # In mode NvFractions, for one container: `kai.scheduler/container.main.gpu-memory.portion.limit`.
-_CONTAINER_PREFIX: Final = "kai.scheduler/container."
+_CONTAINER_PREFIX = "kai.scheduler/container."
 # The device plugin's domain. A name in it is meant for KAI only if it is one of _ANNOTATIONS.
-_PLUGIN_DOMAIN: Final = "nvidia.com"
+_PLUGIN_DOMAIN = "nvidia.com"
 
 
 def right_key(key: str) -> str | None:

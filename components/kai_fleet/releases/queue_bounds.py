@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from kai_fleet.releases import table
 
-_TABLE: Final = table("queue_bounds")
+_TABLE = table("queue_bounds")
 # The largest quota or limit by resource: cpu in millicores, memory in 10^6 bytes, gpu in GPUs. -1,
 # which means unlimited, is allowed besides.
-MOST: Final[Mapping[str, int]] = _TABLE["most"]
-WEIGHT: Final[int] = _TABLE["weight"]  # the largest overQuotaWeight; the least is 0
-PRIORITY: Final[int] = _TABLE["priority"]  # the largest; the least is 0
-NAME: Final[int] = _TABLE["name"]  # the most characters of a queue's name
-DURATIONS: Final = ("preemptMinRuntime", "reclaimMinRuntime")
+MOST: Mapping[str, int] = _TABLE["most"]
+WEIGHT: int = _TABLE["weight"]  # the largest overQuotaWeight; the least is 0
+PRIORITY: int = _TABLE["priority"]  # the largest; the least is 0
+NAME: int = _TABLE["name"]  # the most characters of a queue's name
+DURATIONS = ("preemptMinRuntime", "reclaimMinRuntime")
 
 
 def is_duration(value: object) -> bool:

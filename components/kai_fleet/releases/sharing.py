@@ -5,21 +5,21 @@ binder's plugins. `docs/workloads.md` says what each mode guarantees, needs and 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 from kai_fleet.releases import DISABLED, has_sharing_modes, version_key
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import value_at
 
 SharingMode = Literal["Disabled", "NonMemoryEnforced", "HamiCore", "NvFractions"]
-MODES: Final[tuple[SharingMode, ...]] = get_args(SharingMode)
-NOT_ENFORCED: Final = "NonMemoryEnforced"
-HAMI_CORE: Final = "HamiCore"
-NV_FRACTIONS: Final = "NvFractions"
+MODES: tuple[SharingMode, ...] = get_args(SharingMode)
+NOT_ENFORCED: SharingMode = "NonMemoryEnforced"
+HAMI_CORE: SharingMode = "HamiCore"
+NV_FRACTIONS: SharingMode = "NvFractions"
 # The first line of KAI that has a mode. A mode that is not here is in every version.
-SINCE: Final[Mapping[str, str]] = {HAMI_CORE: "v0.16", NV_FRACTIONS: "v0.18"}
+SINCE: Mapping[str, str] = {HAMI_CORE: "v0.16", NV_FRACTIONS: "v0.18"}
 
-_HAMI_SWITCH: Final = "binder.plugins.hamicore.enabled"
+_HAMI_SWITCH = "binder.plugins.hamicore.enabled"
 
 
 def mode_of_switch(on: bool) -> SharingMode:

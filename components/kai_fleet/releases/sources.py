@@ -9,29 +9,28 @@ means one place here and another to Helm or a container runtime.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from kai_fleet.releases import GPU_PROVIDERS, KAI, VCLUSTER_REPOSITORY
 
 # The environment variable with a folder of packaged charts, `<name>-<version>.tgz`, that is used in
 # place of the registries: for air-gapped machines, and for the sandbox.
-MIRROR: Final = "KAI_FLEET_CHARTS"
+MIRROR = "KAI_FLEET_CHARTS"
 
-_HUB: Final = "docker.io"
+_HUB = "docker.io"
 # KAI's images are in the registry of its charts, in two of them by version.
-KAI_IMAGES: Final = tuple(dict.fromkeys(release.images for release in KAI.values()))
-CHARTS: Final = (
+KAI_IMAGES = tuple(dict.fromkeys(release.images for release in KAI.values()))
+CHARTS = (
     *(f"oci://{path}" for path in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
     *(provider.repository for provider in GPU_PROVIDERS.values() if provider.repository),
 )
 # The images of backups, by the argument of VirtualClusterBackup.
-BACKUP_IMAGES: Final = {
+BACKUP_IMAGES = {
     "kubectl_image": f"{_HUB}/alpine/k8s:1.34.1",
     "restic_image": f"{_HUB}/restic/restic:0.18.1",
 }
 # The images that the charts of the tables use by default.
-IMAGES: Final = (
+IMAGES = (
     *KAI_IMAGES,
     "ghcr.io/loft-sh",
     "nvcr.io/nvidia",
@@ -44,20 +43,20 @@ IMAGES: Final = (
     f"{_HUB}/restic/restic",
 )
 
-_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_HOST: Final = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?"
-_SEGMENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_URL_SEGMENT: Final = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~+-]+"
-_TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_DIGEST: Final = r"sha256:[0-9a-f]{64}"
-_VERSION: Final = rf"(?::{_TAG})?(?:@{_DIGEST})?"
-_OCI: Final = re.compile(rf"(oci://{_HOST}(?:/{_SEGMENT})*){_VERSION}")
-_HTTPS: Final = re.compile(rf"(https://{_HOST}(?:/{_URL_SEGMENT})*)/?")
-_REGISTRY: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})*)/?")
-_IMAGE: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_HOST = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?"
+_SEGMENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_URL_SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~+-]+"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_DIGEST = r"sha256:[0-9a-f]{64}"
+_VERSION = rf"(?::{_TAG})?(?:@{_DIGEST})?"
+_OCI = re.compile(rf"(oci://{_HOST}(?:/{_SEGMENT})*){_VERSION}")
+_HTTPS = re.compile(rf"(https://{_HOST}(?:/{_URL_SEGMENT})*)/?")
+_REGISTRY = re.compile(rf"({_HOST}(?:/{_SEGMENT})*)/?")
+_IMAGE = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
 # A tag or a digest, and nothing that would continue a name.
-TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
-_PLAIN: Final = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
+TAGS = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
+_PLAIN = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
 
 
 class InvalidReferenceError(ValueError):

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pulumi import Input, RunError
 
@@ -22,18 +22,18 @@ from kai_fleet.values import pairs, value_at
 if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.vcluster.arguments import OidcArgs, StoreArgs, VirtualClusterArgs
 
-HIGH: Final = "high"  # of argument `availability`
-MEMBERS: Final = 3  # control plane pods and etcd members of high availability
+HIGH = "high"  # of argument `availability`
+MEMBERS = 3  # control plane pods and etcd members of high availability
 # Key of the ConfigMap with the issuer's CA.
-AUTHORITY: Final = "ca.crt"
+AUTHORITY = "ca.crt"
 # Of users and groups: for claim `email` the API server adds none by itself.
-PREFIX: Final = "oidc:"
-_GATEWAY: Final = re.compile(r"(?P<namespace>[^/]+)/(?P<name>[^/]+)")
-_OIDC_VOLUME: Final = "kai-fleet-oidc"
-_OIDC_FOLDER: Final = "/etc/kai-fleet/oidc"
+PREFIX = "oidc:"
+_GATEWAY = re.compile(r"(?P<namespace>[^/]+)/(?P<name>[^/]+)")
+_OIDC_VOLUME = "kai-fleet-oidc"
+_OIDC_FOLDER = "/etc/kai-fleet/oidc"
 # Keys of chart values.
-_PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
-_API_SERVER_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+_PERSISTENCE = "controlPlane.statefulSet.persistence"
+_API_SERVER_FLAGS = "controlPlane.distro.k8s.apiServer.extraArgs"
 Values = dict[str, Any]
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 import pulumi_kubernetes as kubernetes
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
@@ -44,8 +43,8 @@ from kai_fleet.vcluster.chart_values import (
 )
 from kai_fleet.vcluster.kubeconfig import ROLES, KubeconfigSecret, SinceLastWait, declare_groups
 
-_CLUSTER: Final = "kai-fleet/cluster"  # annotation: the UID of a vCluster
-ALLOWED: Final = Allowed(
+_CLUSTER = "kai-fleet/cluster"  # annotation: the UID of a vCluster
+ALLOWED = Allowed(
     choices={
         "mode": ("virtual", "host", "default"),
         "isolation": LEVELS,

@@ -5,7 +5,6 @@ Each `kubernetes` provider is a cluster; the one with the name of a vCluster is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
 from kai_fleet.urns import read_urn
@@ -19,8 +18,8 @@ from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 from kai_usage import mig
 from kai_usage.keys import GPU_RESOURCES
 
-PROVIDER: Final = "pulumi:providers:kubernetes"
-QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
+PROVIDER = "pulumi:providers:kubernetes"
+QUEUE = "kubernetes:scheduling.run.ai/v2:Queue"
 
 
 @dataclass
@@ -294,7 +293,7 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
         contents.objects.append(release.managed_object())
 
 
-_READERS: Final[Mapping[str, Callable[[_Contents, DeclaredResource], None]]] = {
+_READERS: Mapping[str, Callable[[_Contents, DeclaredResource], None]] = {
     "kubernetes:helm.sh/v3:Release": _read_release,
     "kubernetes:helm.sh/v4:Chart": _read_release,
     QUEUE: _read_queue,

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from kai_fleet.names import COMPONENTS
 from kai_fleet.urns import read_urn
@@ -11,14 +10,14 @@ from kai_fleet.values import get, pairs
 from kai_fleet_policies.key_paths import NAMESPACE, key_path
 
 # By the component on the host that declares something; the first match counts.
-_KEYS: Final = {
+_KEYS = {
     "GpuStack": "kai-fleet:gpu",
     "KaiScheduler": "kai-fleet:kai",
     "QueueTree": "kai-fleet:queues",
     "TeamStackAccess": "kai-fleet:teamStacks",
     "Monitoring": "kai-fleet:monitoring",
 }
-_URN: Final = re.compile(r"urn:pulumi:[^\s;,]*\w")
+_URN = re.compile(r"urn:pulumi:[^\s;,]*\w")
 
 
 def team_keys(config: Mapping[str, str]) -> dict[str, str]:

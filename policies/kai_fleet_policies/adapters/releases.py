@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from kai_fleet.names import COMPONENTS
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, minor_line
@@ -17,17 +17,17 @@ from kai_fleet_policies.model.device_sharing import device_sharing
 from kai_fleet_policies.model.installed import Chart, Kai, ManagedObject
 from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 
-KAI_CHART: Final = "kai-scheduler"
-VCLUSTER_CHART: Final = "vcluster"
+KAI_CHART = "kai-scheduler"
+VCLUSTER_CHART = "vcluster"
 # The charts that this program's components install; the other components install none.
-_CHARTS: Final[Mapping[str, tuple[str, ...]]] = {
+_CHARTS: Mapping[str, tuple[str, ...]] = {
     "VirtualCluster": (VCLUSTER_CHART,),
     "KaiScheduler": (KAI_CHART,),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
 }
-_IMAGE: Final = "controlPlane.statefulSet.image.repository"
+_IMAGE = "controlPlane.statefulSet.image.repository"
 # With one of them a vCluster has a scheduler inside.
-_SCHEDULER_SWITCHES: Final = (
+_SCHEDULER_SWITCHES = (
     "controlPlane.distro.k8s.scheduler.enabled",
     "controlPlane.advanced.virtualScheduler.enabled",
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.chart_stores import ChartStore, kubernetes_of
@@ -20,7 +20,7 @@ from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 from kai_usage.keys import GPU_RESOURCES
 
-HOST: Final = "host"  # the name of the cluster that teams share
+HOST = "host"  # the name of the cluster that teams share
 
 
 @dataclass(frozen=True)

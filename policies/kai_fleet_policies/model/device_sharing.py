@@ -5,21 +5,21 @@ Source: the plugin's `sharing` section, `timeSlicing` or `mps` with `resources`,
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import yaml
 
 from kai_fleet.values import UNKNOWN, Maybe, get, items, pairs
 
-OF_OTHERS: Final = "a ConfigMap of others"
 # "" is not at all.
 DeviceSharing = Literal["", "time-slicing", "MPS", "a ConfigMap of others"]
-_WAYS: Final[Mapping[str, DeviceSharing]] = {"timeSlicing": "time-slicing", "mps": "MPS"}
+OF_OTHERS: DeviceSharing = "a ConfigMap of others"
+_WAYS: Mapping[str, DeviceSharing] = {"timeSlicing": "time-slicing", "mps": "MPS"}
 # From these keys the charts write a ConfigMap; without them `name` is that of an existing one.
-_CONTENT_KEYS: Final = ("map", "data")
+_CONTENT_KEYS = ("map", "data")
 # What PyYAML raises for a text that is no YAML, a date that does not exist (2024-13-45), and a tag
 # such as `!!int` on another value.
-_NO_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError)
+_NO_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError)
 
 
 def device_sharing(values: object) -> Maybe[DeviceSharing]:

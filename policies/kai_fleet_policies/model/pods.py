@@ -6,7 +6,6 @@ templates here are as the pods will be.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kai_fleet.values import UNKNOWN, Maybe, get, items, mapping, pairs, text
 from kai_usage.keys import GPU_RESOURCES, POD_GROUP, QUEUE_LABEL, SCHEDULER
@@ -92,10 +91,10 @@ class PodTemplate:
 # the template has none. KAI takes the queue from the label of the topmost owner, else from that of
 # the pod. Operators of other kinds (JobSet, LeaderWorkerSet, the jobs of Kubeflow's training
 # operator) leave their templates as they are.
-_DYNAMO: Final = "DynamoGraphDeployment"
-_DYNAMO_QUEUE: Final = "nvidia.com/kai-scheduler-queue"  # an annotation
-_TRAIN_JOB: Final = "TrainJob"
-_WITH_WRITING_OPERATOR: Final = (
+_DYNAMO = "DynamoGraphDeployment"
+_DYNAMO_QUEUE = "nvidia.com/kai-scheduler-queue"  # an annotation
+_TRAIN_JOB = "TrainJob"
+_WITH_WRITING_OPERATOR = (
     "RayCluster",
     "RayCronJob",
     "RayJob",
@@ -106,11 +105,11 @@ _WITH_WRITING_OPERATOR: Final = (
     "PodGangSet",
 )
 # A TrainJob has the queue, and takes its pods from a runtime, which has the schedulerName.
-_RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
+_RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 # Kinds whose spec may look like a template without being one, or is large and has none.
-_WITHOUT_PODS: Final = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queue")
+_WITHOUT_PODS = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queue")
 # Steps of a path that name no template.
-_PLAIN_STEPS: Final = ("spec", "template", "jobTemplate")
+_PLAIN_STEPS = ("spec", "template", "jobTemplate")
 
 
 def workloads(

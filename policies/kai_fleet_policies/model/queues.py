@@ -6,7 +6,7 @@ Amounts are in KAI's units: millicores of CPU, 10^6 bytes of memory, and GPUs.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from kai_fleet.queues.amounts import UNLIMITED as UNLIMITED
 from kai_fleet.queues.amounts import from_kai
@@ -14,11 +14,11 @@ from kai_fleet.values import UNKNOWN, Maybe, get, known_or, mapping, number, tex
 from kai_usage import trees
 from kai_usage.amounts import Resource as Resource
 
-RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
+RESOURCES: tuple[Resource, ...] = ("cpu", "memory", "gpu")
 # More than floats are off by: of a GPU, a millicore or 10^6 bytes; above 1, of the amount.
-SLACK: Final = 1e-5
+SLACK = 1e-5
 # Suffixes of memory and how many 10^6 bytes they are, the largest first.
-_SUFFIXES: Final = {"T": 10**6, "G": 10**3, "M": 1}
+_SUFFIXES = {"T": 10**6, "G": 10**3, "M": 1}
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class QueueShare:
 
 
 # Shares with which rules about amounts stay silent: of a queue that is not declared here.
-UNLIMITED_SHARES: Final[Mapping[Resource, QueueShare]] = dict.fromkeys(
-    RESOURCES, QueueShare(UNLIMITED)
-)
+UNLIMITED_SHARES: Mapping[Resource, QueueShare] = dict.fromkeys(RESOURCES, QueueShare(UNLIMITED))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import entry_points
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import grpc
 from google.protobuf import json_format
@@ -33,12 +33,12 @@ from kai_fleet_policies.rules import BY_NAME, RULES, check
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Rule
 
-NAME: Final = "kai-fleet"
-UNDECIDED: Final = "undecided"
-EXEMPT_KEY: Final = "exemptNamespaces"
+NAME = "kai-fleet"
+UNDECIDED = "undecided"
+EXEMPT_KEY = "exemptNamespaces"
 # Entry points of functions that judge the secrets of a stack file: kai-fleet-stack has one.
-SECRET_CHECKS: Final = "kai_fleet.secret_checks"
-_SHORTEST_SECRET: Final = 4  # characters; masking a shorter one would hide parts of other words
+SECRET_CHECKS = "kai_fleet.secret_checks"
+_SHORTEST_SECRET = 4  # characters; masking a shorter one would hide parts of other words
 
 
 class _Property(NamedTuple):
@@ -48,7 +48,7 @@ class _Property(NamedTuple):
     description: str
 
 
-_PROPERTIES: Final = {
+_PROPERTIES = {
     EXEMPT_KEY: _Property(
         ("workload-", "namespace-reserved"),
         "Namespaces whose workloads this rule leaves alone.",
@@ -93,7 +93,7 @@ def _policy(rule: Rule) -> proto.PolicyInfo:
     return info
 
 
-_OPEN_QUESTIONS: Final = Rule(
+_OPEN_QUESTIONS = Rule(
     UNDECIDED,
     Level.ADVISORY,
     "low",
@@ -102,7 +102,7 @@ _OPEN_QUESTIONS: Final = Rule(
     lambda cluster: iter(()),
 )
 # A policy for each rule, and then the one for what is not decided yet: AnalyzeStack needs it last.
-POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
+POLICIES = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
 
 
 def _configured(cluster: ClusterModel, properties: Mapping[str, Collection[str]]) -> ClusterModel:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import Final
 
 from kai_fleet_policies.finding import Finding, Level
 from kai_fleet_policies.model.cluster import ClusterModel
@@ -32,7 +31,7 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
                 yield value
 
 
-RULES: Final[tuple[Rule, ...]] = tuple(
+RULES: tuple[Rule, ...] = tuple(
     _rules_in(
         queues,
         queue_shares,
@@ -49,7 +48,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         sources,
     )
 )
-BY_NAME: Final = {rule.name: rule for rule in RULES}
+BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def check(clusters: Iterable[ClusterModel], only: Iterable[Rule] = RULES) -> list[Finding]:

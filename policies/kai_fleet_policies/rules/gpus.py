@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, sharing
@@ -28,11 +27,11 @@ from kai_fleet_policies.rules.rule import (
 from kai_usage.keys import DEVICES, FRACTION, MEMORY
 from kai_usage.keys import SCHEDULER as KAI
 
-_MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
-_LEAST_FRACTION: Final = 0.01  # KAI rounds to hundredths what it adds to a queue
+_MOST_DEVICES = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
+_LEAST_FRACTION = 0.01  # KAI rounds to hundredths what it adds to a queue
 # An annotation may have any text: more digits than these cost hours, or are no number.
-_FLOAT: Final = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
-_COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
+_FLOAT = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
 @mandatory("workload-gpu-request", "high", each_workload)

@@ -1,7 +1,6 @@
 """Rules about KAI: versions of the release table, what a version has, and values of its chart."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KaiRelease, Release, minor_line, was_tried
@@ -123,7 +122,7 @@ def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Finding
 
 
 # The first line of KAI with each of these, for messages; the table of releases decides.
-_SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
+_SINCE = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
 @mandatory("kai-feature-known", "high", each_kai)
@@ -167,7 +166,7 @@ def _has_feature(release: KaiRelease, feature: str) -> bool:
 
 # What the program sets for a reason, and what an override, only `true`, would bring back: the text
 # completes "has KEY: true, which".
-_UNDONE: Final = {
+_UNDONE = {
     "defaultQueue.createDefaultQueue": "makes queues that collide with declared ones",  # K4
     "topologyMigration.enabled": "runs a hook that fails beside Kueue's Topologies",  # K13
     "postCleanup.enabled": "runs a hook that hangs on tainted nodes",  # K14

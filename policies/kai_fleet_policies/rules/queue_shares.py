@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, reduce
 from itertools import product
 from operator import add
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN, Maybe, known_or
@@ -52,9 +52,9 @@ def queue_zero_quota(cluster: ClusterModel, queue: DeclaredQueue, subject: Subje
         )
 
 
-_GPU_STEP: Final = 1e-6  # the last digit that KAI keeps of a number of GPUs
+_GPU_STEP = 1e-6  # the last digit that KAI keeps of a number of GPUs
 # Fractions of a GPU that pods ask for.
-_COMMON_FRACTIONS: Final = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
+_COMMON_FRACTIONS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
 
 
 @cache
@@ -104,8 +104,8 @@ def queue_fraction(cluster: ClusterModel, queue: DeclaredQueue, subject: Subject
         )
 
 
-_NO_SHARE: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
-_UNKNOWN_SHARE: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
+_NO_SHARE = QueueShare(quota=0.0, limit=0.0, weight=0.0)
+_UNKNOWN_SHARE = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 class _QueueResource(NamedTuple):

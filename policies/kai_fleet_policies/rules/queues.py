@@ -1,7 +1,5 @@
 """Rules about queues: one tree, of levels, durations and numbers that KAI takes."""
 
-from typing import Final
-
 from kai_fleet import releases
 from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.releases import queue_bounds
@@ -23,7 +21,7 @@ from kai_fleet_policies.rules.rule import (
     require_known,
 )
 
-EXISTING_QUEUES: Final = "existingQueues"
+EXISTING_QUEUES = "existingQueues"
 
 
 @mandatory("queue-tree", "high", each_queue)

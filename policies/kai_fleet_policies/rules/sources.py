@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kai_fleet.releases import DEFAULT_VCLUSTER, sources
 from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
@@ -19,21 +18,21 @@ from kai_fleet_policies.rules.rule import (
 )
 
 # Keys and variables are recognized by their names, so that those of a newer chart are seen as well.
-_NAMES_IMAGE: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
-_NAMES_NO_IMAGE: Final = re.compile(r"pull(policy|secrets?)|clearimagestatus")
-_NAMES_TAG: Final = re.compile(r"(tag|digest|version)$")
-_FLAG: Final = re.compile(r"-.*(image|registry|repository)", re.DOTALL)
-_BARE: Final = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
-_HOST: Final = re.compile(r"[^/]*[.:][^/]*/|localhost/")
+_NAMES_IMAGE = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
+_NAMES_NO_IMAGE = re.compile(r"pull(policy|secrets?)|clearimagestatus")
+_NAMES_TAG = re.compile(r"(tag|digest|version)$")
+_FLAG = re.compile(r"-.*(image|registry|repository)", re.DOTALL)
+_BARE = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
+_HOST = re.compile(r"[^/]*[.:][^/]*/|localhost/")
 # Manifests for the inside of a vCluster name the images of its users.
-_OF_USERS: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
+_OF_USERS = ("experimental.deploy.vcluster.manifests", "snapshots")
 # How long passwords live that a cloud gives to an account of this name.
-_LIFETIMES: Final = {
+_LIFETIMES = {
     "AWS": "twelve hours",
     "oauth2accesstoken": "one hour",
     "00000000-0000-0000-0000-000000000000": "three hours",
 }
-_NOT_NAMED: Final = "is from a place that the platform does not name as a source"
+_NOT_NAMED = "is from a place that the platform does not name as a source"
 
 
 def installed_charts(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:

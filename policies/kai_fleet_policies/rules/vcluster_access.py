@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, advisory, each_vcluster, mandatory
 
-_READ: Final = READ["every"]["annotations"]
-_NGINX: Final = "nginx.ingress.kubernetes.io/"
-_HARMLESS_ANNOTATIONS: Final = re.compile("|".join(_READ["own"]))
-_HOST_ANNOTATIONS: Final = re.compile("|".join(_READ["names"]))
+_READ = READ["every"]["annotations"]
+_NGINX = "nginx.ingress.kubernetes.io/"
+_HARMLESS_ANNOTATIONS = re.compile("|".join(_READ["own"]))
+_HOST_ANNOTATIONS = re.compile("|".join(_READ["names"]))
 
 
 @mandatory("vcluster-access", "critical", each_vcluster)

@@ -1,7 +1,5 @@
 """Rules about the store and the volume of a vCluster."""
 
-from typing import Final
-
 from kai_fleet.releases import chart_stores as stores
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import number, pairs, value_at
@@ -10,12 +8,12 @@ from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mand
 from kai_usage.quantities import parse_quantity
 
 # Completes a fix where a store or a volume cannot be changed.
-_NEEDS_ANOTHER_VCLUSTER: Final = (
+_NEEDS_ANOTHER_VCLUSTER = (
     "needs another vCluster: add a team of another name beside it and move what it runs, or remove"
     " the team, which deletes all that is in it, and add it again"
 )
 # With this value vCluster moves a deployed etcd into itself, once.
-_MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
+_MIGRATE = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
 
 
 @mandatory("vcluster-store", "critical", each_vcluster)
@@ -86,7 +84,7 @@ def _changed_store(
 
 
 # What vCluster's chart has for a volume's size and class where they are not written.
-_VOLUME_DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
+_VOLUME_DEFAULTS = {"size": "5Gi", "storageClass": ""}
 
 
 @mandatory("vcluster-volume", "high", each_vcluster)

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.releases.allowed_values import READ, Refusal, refusals
 from kai_fleet.values import UNKNOWN, Maybe, get, items, pairs, value_at
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import Findings, Subject, each_vcluster, mandatory, require_known
 
-_READ: Final[Mapping[str, Any]] = READ["every"]
-_HARMLESS_FLAGS: Final = re.compile("|".join(_READ["flags"]))
-_HARMLESS_VARIABLES: Final = re.compile(_READ["names"])
+_READ: Mapping[str, Any] = READ["every"]
+_HARMLESS_FLAGS = re.compile("|".join(_READ["flags"]))
+_HARMLESS_VARIABLES = re.compile(_READ["names"])
 
 
 @mandatory("vcluster-values", "critical", each_vcluster)

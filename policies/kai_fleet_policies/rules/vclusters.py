@@ -1,7 +1,6 @@
 """Rules about the versions of vCluster and of the Kubernetes inside."""
 
 import re
-from typing import Final
 
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.chart_stores import KUBERNETES
@@ -53,7 +52,7 @@ def vcluster_upgrade(cluster: ClusterModel, team: TeamModel, subject: Subject) -
         yield subject.at("version").refuse(*refusal)
 
 
-_VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+([-+].*)?")
+_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+([-+].*)?")
 
 
 @mandatory("vcluster-kubernetes", "critical", each_vcluster)

@@ -1,7 +1,6 @@
 """Rules about pods: a leaf queue, KAI as the scheduler, and keys where KAI reads them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from kai_fleet.releases.keys import CHART_LEAF, right_field, right_key
 from kai_fleet.urns import read_urn
@@ -182,7 +181,7 @@ def _wrong_keys(texts: Maybe[Mapping[str, object]], kind: str) -> Iterator[tuple
 
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
-_KAI_SUPPORT: Final = (
+_KAI_SUPPORT = (
     "NetworkPolicy",
     "PodMonitor",
     "ServiceMonitor",

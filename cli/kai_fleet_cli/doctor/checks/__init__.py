@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.checks import (
@@ -42,7 +42,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, UnreadEr
 from kai_fleet_policies.finding import Finding
 from kai_fleet_policies.model.cluster import HOST
 
-JUDGE_SECONDS: Final = 20.0  # for the inside of one vCluster; a large one takes less than one
+JUDGE_SECONDS = 20.0  # for the inside of one vCluster; a large one takes less than one
 
 ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
 TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
@@ -160,7 +160,7 @@ def unreadable(cluster: Cluster, _: Snapshot) -> Faults:
 
 
 # Beside these, each object in `required.py` is checked.
-CHECKS: Final = (
+CHECKS = (
     Check("vcluster", in_vclusters(access.identity), of_lost=True),
     Check("readable", in_clusters(unreadable)),
     Check("kubernetes", in_clusters(host.kubernetes), before_update=True),
@@ -211,7 +211,7 @@ CHECKS: Final = (
     Check("reservation", in_kai_clusters(gpu.reservations)),
 )
 # The resources of the host that the checks before an update need.
-RESOURCES_BEFORE_UPDATE: Final = frozenset(
+RESOURCES_BEFORE_UPDATE = frozenset(
     {
         "nodes",
         "daemonsets",

@@ -5,7 +5,6 @@ MALFORMED for a malformed object.
 """
 
 from datetime import timedelta
-from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet_cli.diff import lost_vclusters
@@ -14,7 +13,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.finding import Command
 from kai_fleet_policies.model.cluster import DeclaredTeam
 
-_EXPIRES_SOON: Final = timedelta(days=30)
+_EXPIRES_SOON = timedelta(days=30)
 
 
 def identity(state: TeamState, snapshot: Snapshot) -> Faults:

@@ -5,7 +5,6 @@ MALFORMED for a malformed object.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from kai_fleet.backup.arguments import BACKUP, LABEL, VERIFY
 from kai_fleet.backup.schedules import hours_between
@@ -15,7 +14,7 @@ from kai_fleet_cli.doctor.faults import Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_usage.times import seconds_since
 
-_SECONDS_PER_HOUR: Final = 3600
+_SECONDS_PER_HOUR = 3600
 
 
 def backup(state: TeamState, snapshot: Snapshot) -> Faults:

@@ -5,7 +5,6 @@ MALFORMED for a malformed object.
 """
 
 from collections import defaultdict
-from typing import Final
 
 from kai_fleet.monitoring.team_monitoring import ALLOW_PROMETHEUS
 from kai_fleet.values import value_at
@@ -16,14 +15,14 @@ from kai_usage.amounts import SLACK
 from kai_usage.objects import has_labels
 from kai_usage.quantities import parse_quantity
 
-NEARLY_FULL: Final = 0.8  # of a quota
-TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
+NEARLY_FULL = 0.8  # of a quota
+TOKEN_ANNOTATION = "vcluster.loft.sh/token-"
 # KAI's admission writes it: the name of the ConfigMap of a pod that shares a GPU.
-_SHARED_GPU_MAP: Final = "runai/shared-gpu-configmap"
+_SHARED_GPU_MAP = "runai/shared-gpu-configmap"
 # Prints the names of Secrets that vCluster made for pods and that no pod owns: a pod that was
 # deleted before it had a node left them. vCluster's annotation marks them; once the pod is on the
 # host it owns its Secret. It prints names only, because a tenant writes the rest of a Secret.
-_SECRETS_WITHOUT_POD: Final = (
+_SECRETS_WITHOUT_POD = (
     "{{range .items}}{{if .metadata.annotations}}"
     '{{if index .metadata.annotations "vcluster.loft.sh/skip-backsync"}}'
     '{{$of := ""}}{{range .metadata.ownerReferences}}{{$of = .kind}}{{end}}'

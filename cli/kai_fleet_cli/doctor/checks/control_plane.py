@@ -4,8 +4,6 @@ The checks and their helpers raise UnreadError if a list was not read that they 
 MALFORMED for a malformed object.
 """
 
-from typing import Final
-
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import grows
 from kai_fleet.releases import ETCD_RESOURCES
@@ -18,7 +16,7 @@ from kai_fleet_cli.recovery import full_store
 from kai_fleet_policies.finding import Command, Fix
 from kai_fleet_policies.model.cluster import DeclaredTeam
 
-_NEARLY_FULL: Final = full_store.NEARLY
+_NEARLY_FULL = full_store.NEARLY
 
 
 def vcluster(state: TeamState, snapshot: Snapshot) -> Faults:

@@ -6,7 +6,6 @@ MALFORMED for a malformed object.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import DISABLED, GPU_CHARTS
@@ -27,10 +26,10 @@ from kai_usage.objects import has_labels
 from kai_usage.pods import Pod
 
 # Labels that NVIDIA's GPU feature discovery gives a node whose device plugin shares GPUs.
-_SHARING_LABELS: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
-_NOT_SHARED: Final = ("=none", "=1", "=0", "=")  # ends of such a label and its value
-PATIENCE_SECONDS: Final = 60.0  # KAI waits 40 s for a reservation pod
-_WHOLE_GPU: Final = 1.0001  # above the sum of fractions that fill one GPU
+_SHARING_LABELS = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
+_NOT_SHARED = ("=none", "=1", "=0", "=")  # ends of such a label and its value
+PATIENCE_SECONDS = 60.0  # KAI waits 40 s for a reservation pod
+_WHOLE_GPU = 1.0001  # above the sum of fractions that fill one GPU
 
 
 def nodes(host: Cluster, snapshot: Snapshot) -> Faults:

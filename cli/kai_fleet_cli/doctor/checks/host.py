@@ -4,7 +4,7 @@ The checks and their helpers raise UnreadError if a list was not read that they 
 MALFORMED for a malformed object.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import version_key
@@ -16,9 +16,9 @@ from kai_fleet_cli.doctor.faults import Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.rules.upgrade_steps import host_refusal
 
-_SHOWN_CLASSES: Final = 10
+_SHOWN_CLASSES = 10
 # Parts of names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
-_NETWORK_PLUGINS: Final = (
+_NETWORK_PLUGINS = (
     "anetd",
     "antrea",
     "azure-npm",
@@ -33,17 +33,17 @@ _NETWORK_PLUGINS: Final = (
     "terway",
     "weave",
 )
-_AMAZON_FLAG: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+_AMAZON_FLAG = "--enable-network-policy=true"  # Amazon's agent enforces none without it
 # By the key of a team that names such objects: their kind and resource.
-CLASSES: Final = {
+CLASSES = {
     "vcluster.storageClass": ("StorageClass", "storageclasses"),
     "vcluster.access.class": ("IngressClass", "ingressclasses"),
     "vcluster.priorityClassName": ("PriorityClass", "priorityclasses"),
     "isolation.priorityClasses": ("PriorityClass", "priorityclasses"),
     "isolation.runtimeClasses": ("RuntimeClass", "runtimeclasses"),
 }
-GUARDS: Final = "validatingadmissionpolicies"
-_FAKE_NODE: Final = "kwok.x-k8s.io/node"
+GUARDS = "validatingadmissionpolicies"
+_FAKE_NODE = "kwok.x-k8s.io/node"
 
 
 def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Faults:

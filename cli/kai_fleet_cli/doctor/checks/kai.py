@@ -5,7 +5,6 @@ MALFORMED for a malformed object.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from kai_fleet.cluster.kube.objects import Killed, KubeObject
 from kai_fleet.releases.keys import DEFAULT_SHARD
@@ -19,8 +18,8 @@ from kai_usage.keys import KAI_NAMESPACE
 from kai_usage.objects import has_labels
 from kai_usage.times import seconds_since
 
-_DAY_SECONDS: Final = 86400.0
-_RELEASE: Final = "kai-scheduler"  # KAI's Helm release
+_DAY_SECONDS = 86400.0
+_RELEASE = "kai-scheduler"  # KAI's Helm release
 
 
 def recreate_part(cluster: Cluster) -> Fix:

@@ -4,8 +4,6 @@ The checks and their helpers raise UnreadError if a list was not read that they 
 MALFORMED for a malformed object.
 """
 
-from typing import Final
-
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.terminating import api_service_cause, causes, is_silent, why
 from kai_fleet.names import TEAM_LABEL
@@ -15,7 +13,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_policies.finding import Fix
 from kai_usage.times import seconds_since
 
-STUCK_SECONDS: Final = 120.0  # for a deletion if no condition says what keeps the namespace
+STUCK_SECONDS = 120.0  # for a deletion if no condition says what keeps the namespace
 
 
 def stuck(cluster: Cluster, _: Snapshot) -> Faults:

@@ -6,7 +6,7 @@ MALFORMED for a malformed object. What a tenant causes in its vCluster has the l
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
@@ -41,17 +41,17 @@ from kai_usage.waiting import (
 # Why a pod waits: the first that is not None counts.
 Reasons: TypeAlias = Iterator[Fault | Meaning | None]
 # Closer names of the check than `pending`, by the row of `waiting.yaml`.
-_CHECKS: Final = {
+_CHECKS = {
     "no-queue": "workload-leaf-queue",
     "queue-absent": "workload-leaf-queue",
     "queue-no-leaf": "workload-leaf-queue",
     "not-for-kai": "workload-scheduler",
     "no-group": "pod-groups",
 }
-_CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
-_LATELY_SECONDS: Final = 900.0  # what was repaired is not reported for longer
+_CANNOT_START = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
+_LATELY_SECONDS = 900.0  # what was repaired is not reported for longer
 # Reasons of events about what creates pods. The last two are KubeRay's, about a RayCluster.
-_REFUSED: Final = (
+_REFUSED = (
     "FailedCreate",
     "SyncError",
     "UnexpectedAdmissionError",

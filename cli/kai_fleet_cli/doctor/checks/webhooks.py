@@ -6,7 +6,7 @@ MALFORMED for a malformed object.
 
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, Affected, Fault, Faults
@@ -14,7 +14,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_usage.keys import KAI_NAMESPACE
 
 # Resources that an update creates, or that controllers create for it. "*" matches all resources.
-_CREATED_RESOURCES: Final = frozenset(
+_CREATED_RESOURCES = frozenset(
     {
         "*",
         "*/*",
@@ -41,7 +41,7 @@ _CREATED_RESOURCES: Final = frozenset(
         "statefulsets",
     }
 )
-_WEBHOOK_CONFIGURATIONS: Final = (
+_WEBHOOK_CONFIGURATIONS = (
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
 )

@@ -12,17 +12,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
-_MEMORY_QUERY: Final = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+_MEMORY_QUERY = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
 # The folder of device files; only tests set it.
-_DEVICES: Final = "KIND_DEVICE_DIRECTORY"
-_DEVICE: Final = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
+_DEVICES = "KIND_DEVICE_DIRECTORY"
+_DEVICE = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
 # A 64-bit library in the output of ldconfig:
 # `libnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1`
-_LIBRARY: Final = re.compile(
+_LIBRARY = re.compile(
     r"\s*(?:libnvidia-|libcuda)\S*\.so\S* \([^)]*(?:x86-64|AArch64)[^)]*\) => (/\S+)"
 )
 

@@ -2,22 +2,21 @@
 
 import threading
 import time
-from typing import Final
 
 from kai_fleet.cluster.kube.errors import NO_API, TOO_LATE, UnreachableError
 
 # A mapping or a list of parsed JSON.
 Container = dict[str, object] | list[object]
-_MIB: Final = 1 << 20
+_MIB = 1 << 20
 # Bytes of all answers together. Two thousand pods take 20 MiB.
-TENANT_BYTES: Final = 64 << 20
-OPERATOR_BYTES: Final = 2 << 30
+TENANT_BYTES = 64 << 20
+OPERATOR_BYTES = 2 << 30
 # An API server's JSON has about one value in 20 bytes, and one object in 2000. A parsed value takes
 # up to 250 bytes of memory, and checking an object takes about a millisecond.
-_BYTES_A_VALUE: Final = 16
-_BYTES_AN_OBJECT: Final = 1024
-_BUSY_SECONDS: Final = 60.0  # a server that is busy is asked again in half of this
-_MOST_LEVELS: Final = 100  # a pod has 20; recursive functions stay within Python's stack
+_BYTES_A_VALUE = 16
+_BYTES_AN_OBJECT = 1024
+_BUSY_SECONDS = 60.0  # a server that is busy is asked again in half of this
+_MOST_LEVELS = 100  # a pod has 20; recursive functions stay within Python's stack
 
 
 class AnswerLimits:

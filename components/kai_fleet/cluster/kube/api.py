@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from kubernetes.client import ApiException
 from urllib3 import BaseHTTPResponse
@@ -31,14 +31,14 @@ from kai_fleet.wording import json_without_controls, may_have_controls
 Object = dict[str, Any]
 # The `items` of lists by kind, unchecked: a tenant's server may send anything. See `well_named`.
 Lists = dict[str, Any]
-JSON: Final = "application/json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
-_CHUNK_BYTES: Final = 256 << 10
-_GRACE_SECONDS: Final = 0.1  # so that the client's own timeout, which says more, comes first
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_CHUNK_BYTES = 256 << 10
+_GRACE_SECONDS = 0.1  # so that the client's own timeout, which says more, comes first
 # ApiException only for errors of TLS: `call_api` raises it for no status.
-_NETWORK_ERRORS: Final = (ApiException, HTTPError, http.client.HTTPException, OSError)
+_NETWORK_ERRORS = (ApiException, HTTPError, http.client.HTTPException, OSError)
 
 
 class Limits(TypedDict, total=False):

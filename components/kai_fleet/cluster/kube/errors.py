@@ -3,17 +3,16 @@
 import json
 import re
 from http import HTTPStatus
-from typing import Final
 
 from kai_fleet.wording import short_line
 
-NO_API: Final = "what answers there is no Kubernetes API"
-TOO_LATE: Final = "it does not answer in time"
-_FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
+NO_API = "what answers there is no Kubernetes API"
+TOO_LATE = "it does not answer in time"
+_FROM_URLLIB3 = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 
-_DEFAULT_RETRY_SECONDS: Final = 1.0
-_SHORTEST_RETRY_SECONDS: Final = 0.2
-_MOST_CHARACTERS: Final = 200
+_DEFAULT_RETRY_SECONDS = 1.0
+_SHORTEST_RETRY_SECONDS = 0.2
+_MOST_CHARACTERS = 200
 
 
 class KubeError(Exception):

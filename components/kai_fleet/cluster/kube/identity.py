@@ -2,7 +2,6 @@
 
 import re
 from contextlib import closing
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
@@ -10,12 +9,12 @@ from kai_fleet.cluster.kube.objects import Fields
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, kubeconfig_of_secret
 from kai_fleet.values import get
 
-SYSTEM: Final = "kube-system"
+SYSTEM = "kube-system"
 # Completes a sentence about a vCluster whose UID differs from the recorded one.
-ANOTHER: Final = "is another one than the last update saw"
+ANOTHER = "is another one than the last update saw"
 # Timeout for reading an identity while a command waits; without an answer it stays unknown.
-LOOK_SECONDS: Final = 3.0
-_UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
+LOOK_SECONDS = 3.0
+_UID = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def uid_of(api: Api) -> str:

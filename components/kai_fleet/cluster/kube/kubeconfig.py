@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import yaml
 from kubernetes.client import ApiClient, Configuration
@@ -19,16 +18,16 @@ from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
 
-_DEFAULT_FILE: Final = "~/.kube/config"
-_MOST_CONNECTIONS: Final = 32  # that stay open to one API server; one for each thread
-_THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it, either
-_UNUSABLE: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPError)
+_DEFAULT_FILE = "~/.kube/config"
+_MOST_CONNECTIONS = 32  # that stay open to one API server; one for each thread
+_THIS_MACHINE = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it, either
+_UNUSABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPError)
 # The loader caches the files that it writes for certificates, for the life of the process. A second
 # thread would get a file that the first one has deleted.
-_LOADING: Final = threading.Lock()
+_LOADING = threading.Lock()
 # The loader ignores these fields of a user: requests would go without impersonation, so with more
 # rights.
-_IMPERSONATION: Final = {"as", "as-groups", "as-uid", "as-user-extra"}
+_IMPERSONATION = {"as", "as-groups", "as-uid", "as-user-extra"}
 
 
 class Connection:

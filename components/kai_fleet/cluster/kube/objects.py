@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kai_fleet.values import pairs
 from kai_usage import objects
@@ -12,14 +12,14 @@ from kai_usage.quantities import parse_quantity
 Fields = Mapping[str, Any]
 Labels = Mapping[str, str]
 # What reading a malformed object may raise; a tenant's API server can send any.
-MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
 # The name of the device plugin's container in NVIDIA's operator, chart and manifests, and on GKE.
 # Its image would not do: feature discovery and MPS run the same one.
-_DEVICE_PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
-OUT_OF_MEMORY: Final = "OOMKilled"
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
-_LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_DEVICE_PLUGIN = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
+OUT_OF_MEMORY = "OOMKilled"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_LABEL_KEY = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class Killed(NamedTuple):

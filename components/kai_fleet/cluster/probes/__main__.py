@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.cluster.kube.errors import KubeError, complaint
@@ -31,7 +30,7 @@ def _kind(verb: str) -> None:
     os.execvpe(command[0], command, {"KIND_PYTHON": sys.executable, **os.environ})
 
 
-PROBES: Final[Mapping[str, Callable[[], None]]] = {
+PROBES: Mapping[str, Callable[[], None]] = {
     "kai wait": kai.wait,
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),

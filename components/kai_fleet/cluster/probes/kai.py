@@ -9,7 +9,7 @@ and Config, or drop them.
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -33,19 +33,19 @@ from kai_usage.cluster_usage import count
 from kai_usage.keys import KAI_NAMESPACE, QUEUE_LABEL
 from kai_usage.scheduling import meaning_of_messages
 
-MANAGER: Final = "kai-fleet-shards"
-_SECONDS_A_KIND: Final = 60.0  # for all requests about the objects of one kind
-_APPLY_TIMEOUT_SECONDS: Final = 60
-_CLEAN_UP_TIMEOUT_SECONDS: Final = 60
-_KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
+MANAGER = "kai-fleet-shards"
+_SECONDS_A_KIND = 60.0  # for all requests about the objects of one kind
+_APPLY_TIMEOUT_SECONDS = 60
+_CLEAN_UP_TIMEOUT_SECONDS = 60
+_KINDS = {"schedulingshards": "SchedulingShard", "configs": "Config"}
 # Objects that KAI's chart or operator creates. Only our fields of them are dropped; the objects are
 # never deleted with the shards.
-_OF_THE_CHART: Final = {"schedulingshards": "default", "configs": "kai-config"}
-_LABEL: Final = "kai-fleet/shard"
-_DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
-_PODS: Final = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
-_WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
-_QUEUE: Final = {
+_OF_THE_CHART = {"schedulingshards": "default", "configs": "kai-config"}
+_LABEL = "kai-fleet/shard"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
+_PODS = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
+_QUEUE = {
     "apiVersion": queues.API_VERSION,
     "kind": queues.KIND,
     "metadata": {"generateName": "kai-fleet-probe-"},

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError
@@ -24,15 +23,15 @@ from kai_usage.scheduling import (
 from kai_usage.times import seconds_since
 
 # ErrImagePull, ImagePullBackOff
-_UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')
-_PULL: Final = "see that it is there; write its account at kai-fleet:registries or the team's own"
-_CRASHES: Final = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
+_UNPULLED = re.compile(r'\w*Image\w* .*?image "([^"]+)')
+_PULL = "see that it is there; write its account at kai-fleet:registries or the team's own"
+_CRASHES = re.compile(r"CrashLoopBackOff .*?container=(\S+)")
 # A release creates a pod's ConfigMaps before the pod, or soon after.
-_MOUNT_SECONDS: Final = 30.0
-_INSUFFICIENT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
-_REFUSAL: Final = re.compile("error: |creating: ")
-_MOST_OF_CAUSE: Final = 800  # characters
-_MOST_OF_REFUSAL: Final = 400  # characters
+_MOUNT_SECONDS = 30.0
+_INSUFFICIENT = re.compile(r"Insufficient ([\w./-]*\w)")
+_REFUSAL = re.compile("error: |creating: ")
+_MOST_OF_CAUSE = 800  # characters
+_MOST_OF_REFUSAL = 400  # characters
 
 
 def key(team: str, at: str = "") -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NoReturn, TypedDict
+from typing import NoReturn, TypedDict
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
@@ -40,15 +40,15 @@ from kai_fleet.wording import listed
 from kai_usage.quantities import parse_quantity
 from kai_usage.scheduling import claims_of
 
-_CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
-_VOLUMES: Final = "/api/v1/persistentvolumes"
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_VOLUMES = "/api/v1/persistentvolumes"
 # A control plane that is Ready has written its Secret long before.
-_SECRET_SECONDS: Final = 60.0
+_SECRET_SECONDS = 60.0
 # A host's API server that restarts answers again long before.
-_HOST_SECONDS: Final = 60.0
-_VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
-_INSIDE_SECONDS: Final = 5.0  # of one request to the vCluster's API server
-_ORPHANED_SECONDS: Final = 60.0  # the garbage collector needs about one
+_HOST_SECONDS = 60.0
+_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
+_INSIDE_SECONDS = 5.0  # of one request to the vCluster's API server
+_ORPHANED_SECONDS = 60.0  # the garbage collector needs about one
 
 
 class _Result(TypedDict, total=False):

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
 from urllib.parse import urlsplit
 
 from kai_fleet.cluster.kube.api import Api, Object
@@ -17,12 +16,12 @@ from kai_fleet.wording import short_line
 
 # What is missing, or why: a phrase each.
 Phrases = Callable[[], list[str]]
-_ROUND_SECONDS: Final = 60.0  # for all requests of one poll
-_POLL_SECONDS: Final = 0.25
-_FIRST_SECONDS: Final = 5.0  # from one look for reasons until the next
-_SAME_SECONDS: Final = 60.0  # until the same line is printed once more
+_ROUND_SECONDS = 60.0  # for all requests of one poll
+_POLL_SECONDS = 0.25
+_FIRST_SECONDS = 5.0  # from one look for reasons until the next
+_SAME_SECONDS = 60.0  # until the same line is printed once more
 # Exit code. The text of the error would not do: a tenant's API server could imitate the host's.
-HOST_FAILED: Final = 75
+HOST_FAILED = 75
 
 
 class NotReadyError(Exception):
