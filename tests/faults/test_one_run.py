@@ -230,17 +230,17 @@ def test_what_the_old_kai_needs_stays_while_its_team_fails(rig):
     """The engine would delete its CRD, and then refuse its own state. The other removal is done."""
     crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"
 
-    def on(version: str, **vcluster: str) -> Callable[[Any], None]:
+    def on(version: str, *, dev: bool = False, **vcluster: str) -> Callable[[Any], None]:
         def change(config: Any) -> None:
             teams = config["kai-fleet:teams"]
             teams["ml"] |= {"scheduler": _virtual(version), "vcluster": vcluster}
             teams.pop("dev", None)
-            if not vcluster:
+            if dev:
                 teams["dev"] = CONFIG["kai-fleet:teams"]["dev"]
 
         return change
 
-    rig.case.edit(on("v0.9.3"))
+    rig.case.edit(on("v0.9.3", dev=True))
     rig.case.up()
     assert _there(rig.http("ml"), crd)
     rig.ask(on("v0.16.8", size="9Gi"))  # the sandbox's class grows no volume
@@ -250,6 +250,7 @@ def test_what_the_old_kai_needs_stays_while_its_team_fails(rig):
     rig.ask()
     rig.fails_alone()
     assert _there(rig.http("ml"), crd), "the KAI that stays needs it"
+    rig.case.edit(on("v0.16.8"))
     rig.heals("KAI switched beside a volume that cannot grow; dev removed", "ml fails alone")
     assert not _there(rig.http("ml"), crd)
 

@@ -148,7 +148,7 @@ def connection(
 def _read(content: str | None, file: str | None) -> ConfigNode:
     """The parsed kubeconfig. Raises ValueError if no file exists, and errors of the parser."""
     if content:
-        return ConfigNode("the kubeconfig", yaml.safe_load(content))
+        return ConfigNode("the kubeconfig", yaml.safe_load(content) or {})
     paths = file or os.environ.get("KUBECONFIG") or _DEFAULT_FILE
     merged = KubeConfigMerger(paths).config
     if merged is None:

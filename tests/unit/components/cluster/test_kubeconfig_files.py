@@ -106,6 +106,12 @@ def test_a_certificate_that_is_none_is_unusable_and_leaves_no_file(address, auth
     assert list(folder.iterdir()) == []
 
 
+def test_one_that_has_only_a_comment_has_no_context():
+    """What the provider of a vCluster gets that was never ready."""
+    with pytest.raises(UnusableKubeconfigError, match="it has no current-context"):
+        connection("# vCluster ml is not ready")
+
+
 class Headers(BaseHTTPRequestHandler):
     """Answers the headers of a request, each with all its values."""
 
