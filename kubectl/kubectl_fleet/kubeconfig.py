@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx2
 import yaml
@@ -19,7 +19,7 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 _EXEC = "client.authentication.k8s.io"
 # Keys that lightkube ignores: without them it would send another request than kubectl.
 _UNSUPPORTED = ("as", "auth-provider", "tls-server-name")
-Entry: TypeAlias = dict[str, Any]
+Entry = dict[str, Any]
 
 
 class UserError(Exception):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -13,7 +13,7 @@ import yaml
 MOST_READ = 4000
 _MOST_QUOTED = 240  # characters of a message in a cause
 # Who is to follow the advice: the operator of the platform, or a user of the cluster alone.
-Reader: TypeAlias = Literal["operator", "user"]
+Reader = Literal["operator", "user"]
 # PyYAML without libyaml, as a user may have built it, has the slow loader only.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -8,9 +8,9 @@ AttributeError, ValueError or ArithmeticError, here and in all modules of this p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-Object: TypeAlias = Mapping[str, Any]
+Object = Mapping[str, Any]
 
 
 def name_of(item: Object) -> str:

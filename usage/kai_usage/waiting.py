@@ -6,7 +6,6 @@ messages. That the pod waits, and whose it is, is theirs to know.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from kai_usage.amounts import exact, in_words
 from kai_usage.keys import (
@@ -27,7 +26,7 @@ from kai_usage.pods import Pod
 
 PATIENCE_SECONDS = 60.0  # a shorter wait without a node is normal
 _SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"
-Meanings: TypeAlias = Iterator[Meaning]  # one, or none if the reason does not apply
+Meanings = Iterator[Meaning]  # one, or none if the reason does not apply
 
 
 def reason(name: str, **values: object) -> Meaning:

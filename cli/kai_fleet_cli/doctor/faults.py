@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.wording import listed, short_line
@@ -63,7 +63,7 @@ class Fault:
         return self.path, self.subject
 
 
-Faults: TypeAlias = Iterator[Fault]
+Faults = Iterator[Fault]
 
 
 class Why(NamedTuple):
@@ -172,10 +172,10 @@ def being_deleted(
     return subject.at_level(level, cause, *fix)
 
 
-CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
-FaultsByCheck: TypeAlias = Mapping[CheckAndCluster, Sequence[Fault]]
-_PathAndSubject: TypeAlias = tuple[str, str]
-_Effects: TypeAlias = defaultdict[_PathAndSubject, list[_PathAndSubject]]  # by their cause
+CheckAndCluster = tuple[str, str]  # the names of both
+FaultsByCheck = Mapping[CheckAndCluster, Sequence[Fault]]
+_PathAndSubject = tuple[str, str]
+_Effects = defaultdict[_PathAndSubject, list[_PathAndSubject]]  # by their cause
 
 
 def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:

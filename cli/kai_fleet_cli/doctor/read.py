@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import TypeAlias
 
 from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
@@ -227,7 +226,7 @@ def _read_host(
     return _read(api, blank, namespace, paths)
 
 
-_Access: TypeAlias = tuple[TeamState, str]  # and the text of the kubeconfig for its inside, or ""
+_Access = tuple[TeamState, str]  # and the text of the kubeconfig for its inside, or ""
 
 
 def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import StoreUse
@@ -26,7 +26,7 @@ from kai_usage.pods import Pod
 from kai_usage.scheduling import PodSurroundings, claims_of, surroundings_of
 from kai_usage.times import seconds_since
 
-_ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
+_ObjectKey = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED = "FailedScheduling"  # the reason of a scheduler's event
 _EVENTS = 20  # of one object: checks judge the newest ones
 _CONTROL_PLANES = ("vcluster", "vcluster-etcd")  # values of the label app
@@ -35,7 +35,7 @@ _BUSY = str(HTTPStatus.TOO_MANY_REQUESTS.value)
 UPDATE = Command("pulumi up")
 # The resources that tell what pods hold and wait for.
 COUNTED = ("deployments", "nodes", "pods", "podgroups", "queues")
-Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
+Objects = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
 class UnreadError(Exception):

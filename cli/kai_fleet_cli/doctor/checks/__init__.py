@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.checks import (
@@ -44,12 +44,12 @@ from kai_fleet_policies.model.cluster import HOST
 
 JUDGE_SECONDS = 20.0  # for the inside of one vCluster; a large one takes less than one
 
-ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
-TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
+ClusterCheck = Callable[[Cluster, Snapshot], Faults]
+TeamCheck = Callable[[TeamState, Snapshot], Faults]
 # A cluster to check, and the function that yields its faults. While it yields, NoSubjectError,
 # UnreadError or one of MALFORMED may be raised.
-Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
-RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
+Run = tuple[Cluster, Callable[[], Faults]]
+RunsOf = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):

@@ -6,7 +6,7 @@ MALFORMED for a malformed object. What a tenant causes in its vCluster has the l
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
@@ -39,7 +39,7 @@ from kai_usage.waiting import (
 )
 
 # Why a pod waits: the first that is not None counts.
-Reasons: TypeAlias = Iterator[Fault | Meaning | None]
+Reasons = Iterator[Fault | Meaning | None]
 # Closer names of the check than `pending`, by the row of `waiting.yaml`.
 _CHECKS = {
     "no-queue": "workload-leaf-queue",

@@ -6,7 +6,7 @@ MALFORMED for a malformed object.
 
 import shlex
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, Affected, Fault, Faults
@@ -45,7 +45,7 @@ _WEBHOOK_CONFIGURATIONS = (
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
 )
-_NamespaceAndName: TypeAlias = tuple[str | None, str | None]
+_NamespaceAndName = tuple[str | None, str | None]
 
 
 class _Webhook(NamedTuple):
