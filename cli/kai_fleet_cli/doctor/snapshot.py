@@ -1,7 +1,7 @@
 """The objects read from a stack's clusters, and look-ups that several checks share."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -47,7 +47,6 @@ class UnreadError(Exception):
     """
 
     def __init__(self, resource: str, why: str) -> None:
-        self.why = why
         subject = "its API server does not"
         if why.startswith(_FORBIDDEN):
             subject = "this user may not"
@@ -183,13 +182,13 @@ class Cluster:
             nodes_of: The cluster to take nodes from; None for this one.
             pool: Labels of the nodes that the pod may use; empty for all nodes.
         """
-        claims = list[KubeObject]()
-        volumes = list[KubeObject]()
+        claims: Iterable[KubeObject] = ()
+        volumes: Sequence[KubeObject] = ()
         try:
             nodes = (nodes_of or self).all("nodes")
             if any(claims_of(pod)):
-                claims.extend(self.within("persistentvolumeclaims", pod.namespace))
-                volumes.extend(self.all("persistentvolumes"))
+                claims = self.within("persistentvolumeclaims", pod.namespace)
+                volumes = self.all("persistentvolumes")
         except UnreadError as error:
             return PodSurroundings(unread=str(error))
         return surroundings_of(pod, nodes, pool, claims, volumes)
@@ -340,6 +339,7 @@ class TeamState:
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
         hidden: Its Secret or its Service on the host could not be read; `unreached` says why.
         store: How full its store is; empty if the host does not tell.
+        kubeconfig: The one that its inside is read with, a secret; "" if there is none.
     """
 
     team: DeclaredTeam
@@ -349,6 +349,7 @@ class TeamState:
     foreign: bool = False
     hidden: bool = False
     store: StoreUse = field(default_factory=StoreUse)
+    kubeconfig: str = field(default="", repr=False)
 
     @property
     def declared_elsewhere(self) -> bool:
