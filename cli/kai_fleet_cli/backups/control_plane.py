@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.values import get
+from kai_usage.objects import controller_of
 
 CONTAINER = "syncer"
 # Annotations by which vCluster notes on a host pod which one inside it stands for.
@@ -85,9 +86,9 @@ class ControlPlane:
         if workload is None:
             return []
         makers = [workload, *self.replica_sets(workload)]
-        controllers = {str(maker["metadata"]["uid"]) for maker in makers}
+        controllers = {maker["metadata"]["uid"] for maker in makers}
         pods = map(KubeObject, self.api.list(f"{self.path}/pods"))
-        return [pod for pod in pods if _controller(pod) in controllers]
+        return [pod for pod in pods if controller_of(pod).get("uid") in controllers]
 
     def exec_words(self, pod: str) -> list[str]:
         """The words of kubectl before a command in the vCluster's container of a pod."""
@@ -107,18 +108,11 @@ class ControlPlane:
         if workload is None or workload["kind"] != "Deployment":
             return []
         sets = self.api.list(f"{self.apps}/replicasets")
-        return [each for each in sets if _controller(each) == workload["metadata"]["uid"]]
+        uid = workload["metadata"]["uid"]
+        return [each for each in sets if controller_of(each).get("uid") == uid]
 
 
 def chart_version(workload: Object) -> str:
     """The version in the label `chart` of a workload, as `vcluster-0.36.1`; "" without one."""
     chart = str(get(workload, "metadata", "labels", "chart") or "")
     return chart.rpartition("vcluster-")[2]
-
-
-def _controller(item: Object) -> str:
-    """The UID of an object's controller; "" without one."""
-    for owner in get(item, "metadata", "ownerReferences") or []:
-        if owner.get("controller"):
-            return str(owner["uid"])
-    return ""
