@@ -15,7 +15,7 @@ from kai_usage.keys import (
     QUEUE_LABEL,
 )
 from kai_usage.limits import ExceededLimit
-from kai_usage.messages import Meaning, content, row
+from kai_usage.messages import Meaning, Row, content
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -37,7 +37,7 @@ def reason(name: str, **values: object) -> Meaning:
     `Meaning.cause` raises it.
     """
     fields = content("waiting")[name]
-    return Meaning(row(name=name, pattern="", **fields), values)
+    return Meaning(Row(name, pattern="", **fields), values)
 
 
 def closed_gates(pod: Pod) -> Meanings:
@@ -48,11 +48,15 @@ def closed_gates(pod: Pod) -> Meanings:
         yield reason("gated", gates=", ".join(names))
 
 
-def no_queue(pod: Pod, choice: str) -> Meaning:
-    """That a pod of KAI names no queue; without the label also which queue KAI would look for.
+def absent_queue(pod: Pod, choice: str, declared: str = "") -> Meaning:
+    """That a pod of KAI names a queue that is not there, or none: without the label also which
+    queue KAI would look for.
 
-    Whether it names one is not looked at. `choice` has the queues that it may name, as `a, b or c`.
+    Whether it is there is not looked at. `choice` has the queues that it may name, as `a, b or c`;
+    `declared` stands behind `is not there`.
     """
+    if pod.queue:
+        return reason("queue-absent", queue=pod.queue, declared=declared, choice=choice)
     default = ": KAI would look for one called default-queue"
     if QUEUE_LABEL in labels_of(pod.item):  # KAI looks for a queue without a name
         default = ""

@@ -17,7 +17,7 @@ from kai_usage.scheduling import (
     NO_SURROUNDINGS,
     PodSurroundings,
     is_of_nodes,
-    meaning_of_messages,
+    meanings_of,
     names_objects,
 )
 
@@ -39,10 +39,8 @@ def explain(
         texts: The messages in order of priority.
         about: The objects around a pod that has no node; NO_SURROUNDINGS for any other object.
     """
-    meaning = meaning_of_messages(texts, "operator", about)
-    if meaning is None:
-        return None
-    return fault_of(subject, meaning)
+    meaning = next(meanings_of(texts, "operator", about), None)
+    return fault_of(subject, meaning) if meaning else None
 
 
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
