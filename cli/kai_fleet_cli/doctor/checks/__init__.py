@@ -56,11 +56,22 @@ class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster: it gives no finding there, not even `ok`."""
 
 
+def _in(
+    clusters_of: Callable[[Snapshot], Iterable[Cluster]], checks: Iterable[ClusterCheck]
+) -> RunsOf:
+    """Return a function that gives the runs of checks for these clusters, check by check."""
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for check in checks:
+            for cluster in clusters_of(snapshot):
+                yield cluster, partial(check, cluster, snapshot)
+
+    return runs
+
+
 def on_host(*checks: ClusterCheck) -> RunsOf:
     """Return a function that gives the runs of checks for the host of a snapshot."""
-    return lambda snapshot: [
-        (snapshot.host, partial(check, snapshot.host, snapshot)) for check in checks
-    ]
+    return _in(lambda snapshot: [snapshot.host], checks)
 
 
 def in_clusters(*checks: ClusterCheck) -> RunsOf:
@@ -68,13 +79,7 @@ def in_clusters(*checks: ClusterCheck) -> RunsOf:
 
     Check by check, and of each the host first.
     """
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for check in checks:
-            for cluster in snapshot.clusters:
-                yield cluster, partial(check, cluster, snapshot)
-
-    return runs
+    return _in(lambda snapshot: snapshot.clusters, checks)
 
 
 def in_kai_clusters(*checks: ClusterCheck) -> RunsOf:
@@ -110,16 +115,9 @@ def of_teams(*checks: TeamCheck) -> RunsOf:
     return runs
 
 
-def in_vclusters(check: TeamCheck) -> RunsOf:
-    """Return a function that gives the runs of a check for the vClusters that answered.
-
-    The check takes the state of the team.
-    """
-    return lambda snapshot: [
-        (state.inside, partial(check, state, snapshot))
-        for state in snapshot.teams.values()
-        if state.inside is not None
-    ]
+def in_vclusters(*checks: ClusterCheck) -> RunsOf:
+    """Return a function that gives the runs of checks for the vClusters that answered."""
+    return _in(lambda snapshot: snapshot.insides, checks)
 
 
 class Check(NamedTuple):

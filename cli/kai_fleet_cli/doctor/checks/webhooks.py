@@ -5,7 +5,7 @@ MALFORMED for a malformed object.
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kai_fleet.values import value_at
@@ -117,14 +117,12 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
             yield _webhook_of_others(cluster, webhook)
 
 
-def _webhooks(cluster: Cluster) -> list[_Webhook]:
-    """Return all webhooks, validating ones first."""
-    webhooks = list[_Webhook]()
+def _webhooks(cluster: Cluster) -> Iterator[_Webhook]:
+    """Yield all webhooks, validating ones first."""
     for resource in _WEBHOOK_CONFIGURATIONS:
         for configuration in cluster.all(resource):
             for fields in configuration.get("webhooks") or []:
-                webhooks.append(_Webhook(resource, configuration.name, fields))
-    return webhooks
+                yield _Webhook(resource, configuration.name, fields)
 
 
 def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
