@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.wording import listed, short_line
@@ -80,6 +80,14 @@ class Why(NamedTuple):
     effect_of: str = ""
 
 
+class _Details(TypedDict, total=False):
+    """What a fault may have besides cause and fix, as Fault says."""
+
+    check: str
+    key: str
+    effect_of: str
+
+
 @dataclass(frozen=True)
 class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
@@ -91,30 +99,20 @@ class Affected:
     kind: str
     name: str
 
-    def broken(
-        self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
-    ) -> Fault:
+    def broken(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """The object does not work: level `mandatory`."""
-        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+        return self.at_level(Level.MANDATORY, cause, *fix, **details)
 
-    def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
+    def warning(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """The object works, and something is wrong: level `advisory`."""
-        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
+        return self.at_level(Level.ADVISORY, cause, *fix, **details)
 
-    def tenants_fault(
-        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
-    ) -> Fault:
+    def tenants_fault(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
-        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
+        return self.at_level(Level.INFO, cause, *fix, **details)
 
     def at_level(
-        self,
-        level: Level,
-        cause: str,
-        *fix: str | Command,
-        check: str = "",
-        key: str = "",
-        effect_of: str = "",
+        self, level: Level, cause: str, *fix: str | Command, **details: Unpack[_Details]
     ) -> Fault:
         """A fault of this level; on the host `mandatory` in place of `info`."""
         if level is Level.INFO and self.cluster.name == HOST:
@@ -126,9 +124,7 @@ class Affected:
             name=self.name,
             cause=cause,
             fix=fix,
-            check=check,
-            key=key,
-            effect_of=effect_of,
+            **details,
         )
 
 
