@@ -5,7 +5,7 @@ KAI shares counts as one, which its reservation pod holds. Queues and waiting po
 the cluster of their scheduler.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -58,26 +58,24 @@ def build_report(stack: str, snapshot: Snapshot, findings: Sequence[Finding]) ->
         pools=pools,
         waits=waits,
         findings=findings,
-        missing=_missing(snapshot),
+        missing=list(_missing(snapshot)),
     )
 
 
-def _missing(snapshot: Snapshot) -> list[str]:
-    """Return clauses about what was not read: vClusters, lists in them, lists of the host.
+def _missing(snapshot: Snapshot) -> Iterator[str]:
+    """Yield clauses about what was not read: vClusters, lists in them, lists of the host.
 
     Of each cluster only the first list that lacks is named, of the host for a whole host only.
     """
-    missing = list[str]()
     for name, state in snapshot.teams.items():
         if state.unreached:
-            missing.append(f"team {name}: {state.unreached}")
+            yield f"team {name}: {state.unreached}"
     for cluster in snapshot.insides:
         if unread := cluster.unread(*COUNTED):
-            missing.append(f"team {cluster.name}: {unread}")
+            yield f"team {cluster.name}: {unread}"
     unread = snapshot.host.unread("nodes", "pods", *COUNTED)
     if unread and snapshot.sees_whole_host:
-        missing.append(f"host: {unread}")
-    return missing
+        yield f"host: {unread}"
 
 
 def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
