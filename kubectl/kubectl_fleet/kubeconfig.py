@@ -114,8 +114,7 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
         "contexts": [{"name": name, "context": context}],
     }
     config = KubeConfig.from_dict(document).get(name)
-    if config is None or config.user is None:
-        raise ConfigError(f"context {name} names a cluster or a user that is not there")
+    assert config and config.user
     timeout = httpx2.Timeout(_ANSWER_SECONDS)
     http_client = httpx2.AsyncClient(
         verify=verify_cluster(config.cluster, config.user, config.abs_file),

@@ -7,7 +7,7 @@ from functools import cached_property
 from kai_usage import cluster_usage, trees
 from kai_usage.nodes import Node
 from kai_usage.pods import Pod
-from kai_usage.queues import Queue, Queues
+from kai_usage.queues import Queue
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.kubeconfig import UserError
 
@@ -54,7 +54,12 @@ class Usage:
         if number > _MAX_QUEUES:
             raise UserError(f"the cluster has {number} queues; at most {_MAX_QUEUES} are shown")
         counted = cluster_usage.count(snapshot.objects, by_status=snapshot.pods_of_one_namespace)
-        _refuse_deep(counted.queues)
+        for queue in counted.queues.values():
+            if queue.level > _MAX_LEVELS:
+                raise UserError(
+                    f"queue {queue.name} is on level {queue.level} of the tree; at most"
+                    f" {_MAX_LEVELS} levels are shown"
+                )
         self.version = counted.version
         self.pods = counted.pods
         self.gpu_nodes = _with_gpus(counted.nodes, counted.pods)
@@ -112,16 +117,6 @@ class Usage:
         """The names of the leaves below each queue, sorted; an empty list for any other name."""
         parents = {queue.name: queue.parent for queue in self.queues.values()}
         return trees.leaves_below(parents, self.leaves)
-
-
-def _refuse_deep(queues: Queues) -> None:
-    """Raise UserError for the first queue on a level that is not shown, one below the 32nd."""
-    for queue in queues.values():
-        if queue.level > _MAX_LEVELS:
-            raise UserError(
-                f"queue {queue.name} is on level {queue.level} of the tree; at most {_MAX_LEVELS}"
-                " levels are shown"
-            )
 
 
 def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
