@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from kai_fleet.backup.arguments import LABEL, VERIFY
-from kai_fleet.names import TEAM_LABEL
+from kai_fleet.backup.arguments import VERIFY
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import COUNTED, Cluster, Snapshot, TeamState, UnreadError
@@ -128,11 +127,9 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 def _verified(team: str, host: Cluster) -> datetime | None:
     """When the team's last backup was verified; None if none was, or if that was not read."""
-    if host.unread("cronjobs"):
-        return None
-    labels = {TEAM_LABEL: team, LABEL: VERIFY}
-    for cron_job in host.all("cronjobs"):
-        if labels.items() <= cron_job.labels.items():
+    with suppress(UnreadError):
+        cron_job = host.find("cronjobs", f"{VERIFY}-{team}")
+        if cron_job is not None:
             return moment(cron_job.status.get("lastSuccessfulTime"))
     return None
 
