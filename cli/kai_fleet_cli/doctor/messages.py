@@ -59,7 +59,7 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         texts = cluster.messages_of(*objects)
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
-    about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod)
+    about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod, cluster, {})
     known = explain(Affected(cluster, "", ""), texts, about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 from kai_fleet.cluster.kube.objects import KubeObject
@@ -168,10 +167,7 @@ class Cluster:
         return (item for item in self._by_resource[resource] if item.namespace == namespace)
 
     def around(
-        self,
-        pod: KubeObject,
-        nodes_of: "Cluster | None" = None,
-        pool: Mapping[str, str] = MappingProxyType({}),
+        self, pod: KubeObject, nodes_of: "Cluster", pool: Mapping[str, str]
     ) -> PodSurroundings:
         """Return the objects around a pod without a node, or only why they were not read.
 
@@ -179,13 +175,13 @@ class Cluster:
 
         Args:
             pod: A pod of this cluster.
-            nodes_of: The cluster to take nodes from; None for this one.
+            nodes_of: The cluster to take nodes from.
             pool: Labels of the nodes that the pod may use; empty for all nodes.
         """
         claims: Iterable[KubeObject] = ()
         volumes: Sequence[KubeObject] = ()
         try:
-            nodes = (nodes_of or self).all("nodes")
+            nodes = nodes_of.all("nodes")
             if any(claims_of(pod)):
                 claims = self.within("persistentvolumeclaims", pod.namespace)
                 volumes = self.all("persistentvolumes")
@@ -440,7 +436,7 @@ class Snapshot:
         """
         team = self.team_of(cluster)
         if team is None:
-            return cluster.around(pod)
+            return cluster.around(pod, cluster, {})
         return cluster.around(pod, self.host, team.node_pool)
 
     def scheduling_cluster(self, cluster: Cluster) -> Cluster:

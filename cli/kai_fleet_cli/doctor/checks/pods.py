@@ -93,7 +93,15 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
-    waits = _Waiting(pod, use, cluster, snapshot)
+    waits = _Waiting(
+        pod=pod,
+        use=use,
+        cluster=cluster,
+        snapshot=snapshot,
+        subject=_subject(pod, cluster),
+        team=snapshot.team_of(cluster),
+        scheduling=snapshot.scheduling_cluster(cluster),
+    )
     reasons = waits.not_started() if use.node else waits.not_placed()
     first = next(reasons, None)
     if isinstance(first, Meaning):
@@ -111,27 +119,20 @@ class _Waiting:
 
     Methods yield the reasons that apply; their order is priority. They raise UnreadError if a list
     that decides was not read.
+
+    Attributes:
+        subject: The pod, as faults name it.
+        team: The team whose vCluster the pod is in; None on the host.
+        scheduling: The cluster whose KAI places the pod.
     """
 
     pod: KubeObject
     use: Pod
     cluster: Cluster
     snapshot: Snapshot
-
-    @property
-    def subject(self) -> Affected:
-        """The pod, as faults name it."""
-        return _subject(self.pod, self.cluster)
-
-    @property
-    def team(self) -> DeclaredTeam | None:
-        """The team whose vCluster the pod is in; None on the host."""
-        return self.snapshot.team_of(self.cluster)
-
-    @property
-    def scheduling(self) -> Cluster:
-        """The cluster whose KAI places the pod."""
-        return self.snapshot.scheduling_cluster(self.cluster)
+    subject: Affected
+    team: DeclaredTeam | None
+    scheduling: Cluster
 
     def not_started(self) -> Reasons:
         """Yield reasons why the containers of a pod on a node do not start.
