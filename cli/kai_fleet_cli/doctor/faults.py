@@ -304,17 +304,17 @@ def join_commands(commands: Iterable[Command], between: str) -> Fix:
 
 def _commands_for(
     command: Command, names_by_namespace: Mapping[str, Sequence[str]]
-) -> list[Command]:
-    """Return the command with names for each namespace, or for the first one if it has no NAMES.
+) -> Iterator[Command]:
+    """Yield the command with names for each namespace, or for the first one if it has no NAMES.
 
     `names_by_namespace` has "" for names without a namespace.
     """
-    commands = list[Command]()
     for namespace, names in names_by_namespace.items():
         line = command.line.replace(NAMESPACE, namespace)
         line = line.replace(NAMES, " ".join(names)).replace(NAME, names[0])
-        commands.append(Command(short_line(line, _FIX_CHARACTERS)))
-    return commands if NAMES in command.line else commands[:1]
+        yield Command(short_line(line, _FIX_CHARACTERS))
+        if NAMES not in command.line:
+            return
 
 
 def on_one_line_without_backticks(words: str) -> str:

@@ -228,10 +228,10 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     objects. That is a finding about the vCluster, and the other checks run all the same. Raises one
     of MALFORMED for malformed objects of the host.
     """
-    faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
+    faults_by_check = defaultdict[CheckAndCluster, list[Fault]](list)
     incomplete = set[CheckAndCluster]()
     for check_and_cluster, faults, complete in judgements(snapshot, without):
-        faults_by_check.setdefault(check_and_cluster, []).extend(faults)
+        faults_by_check[check_and_cluster] += faults
         if not complete:
             incomplete.add(check_and_cluster)
     decided = {
@@ -275,11 +275,8 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             if cluster.name in snapshot.lost and not check.of_lost:
                 continue
             begun = time.monotonic()
-            judgement = _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
-            if judgement is None:
-                continue
+            yield from _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
             seconds_left[cluster.name] -= time.monotonic() - begun
-            yield judgement
             if seconds_left[cluster.name] <= 0:
                 many = f"it has so many objects that {JUDGE_SECONDS:.0f} s did not do to judge them"
                 yield _not_judged(cluster, many)
@@ -291,8 +288,8 @@ def _judge(
     cluster: Cluster,
     run: Callable[[], Faults],
     deadline: float,
-) -> Judgement | None:
-    """Run one check of one subject; None if the cluster has no such subject.
+) -> Iterator[Judgement]:
+    """Run one check of one subject; nothing if the cluster has no such subject.
 
     If objects of a vCluster are malformed, the result is that fault alone, of check `vcluster`.
     Raises one of MALFORMED for the host. The first fault after the deadline, a time of the
@@ -306,14 +303,15 @@ def _judge(
             if time.monotonic() > deadline:
                 break
     except NoSubjectError:
-        return None
+        return
     except UnreadError:
         complete = False
     except MALFORMED as error:
         if cluster.name == HOST:
             raise
-        return _not_judged(cluster, malformed(error))
-    return Judgement((check, cluster.name), faults, complete)
+        yield _not_judged(cluster, malformed(error))
+        return
+    yield Judgement((check, cluster.name), faults, complete)
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
@@ -345,9 +343,7 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
         if _update_creates(required, snapshot):
             continue
         run = partial(_absent_or_going, required, cluster, snapshot)
-        judgement = _judge(required.check, cluster, run, math.inf)
-        if judgement is not None:
-            yield judgement
+        yield from _judge(required.check, cluster, run, math.inf)
 
 
 def _update_creates(required: Required, snapshot: Snapshot) -> bool:
