@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.values import get
-from kai_usage.objects import controller_of
+from kai_usage.objects import annotations_of, controller_of
 
 CONTAINER = "syncer"
 # Annotations by which vCluster notes on a host pod which one inside it stands for.
 _NAMESPACE = "vcluster.loft.sh/object-namespace"
 _NAME = "vcluster.loft.sh/object-name"
 _UID = "vcluster.loft.sh/object-uid"
-# Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
-_WORKLOADS = ("statefulsets", "deployments")
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,9 @@ class ControlPlane:
         return f"/apis/apps/v1/namespaces/{self.namespace}"
 
     def workload(self) -> Object | None:
-        """Its StatefulSet, else its Deployment, as the store's type decides; None without one."""
-        for kind in _WORKLOADS:
-            found = self.api.find(f"{self.apps}/{kind}/{self.team}")
-            if found is not None:
-                return found
-        return None
+        """Its StatefulSet, else its Deployment, which has no volume; None without one."""
+        stateful_set = self.api.find(f"{self.apps}/statefulsets/{self.team}")
+        return stateful_set or self.api.find(f"{self.apps}/deployments/{self.team}")
 
     def etcd(self) -> Object | None:
         """The StatefulSet of the chart's etcd; None for another store."""
@@ -96,12 +91,10 @@ class ControlPlane:
 
     def synced_pods(self) -> dict[str, str]:
         """The pods inside that have a pod on the host, as NAMESPACE/NAME, with their UIDs."""
-        uids: dict[str, str] = {}
-        for pod in map(KubeObject, self.api.list(f"{self.path}/pods")):
-            noted = pod.annotations
-            if _UID in noted:
-                uids[f"{noted[_NAMESPACE]}/{noted[_NAME]}"] = noted[_UID]
-        return uids
+        notes = map(annotations_of, self.api.list(f"{self.path}/pods"))
+        return {
+            f"{noted[_NAMESPACE]}/{noted[_NAME]}": noted[_UID] for noted in notes if _UID in noted
+        }
 
     def replica_sets(self, workload: Object | None) -> list[Object]:
         """The ReplicaSets of its workload; empty for a StatefulSet, and without one."""
