@@ -1,7 +1,7 @@
 """Who holds what of a cluster, as the commands show it, and what could not be read."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from kai_usage import cluster_usage, trees
@@ -83,29 +83,26 @@ class Usage:
         return pods
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> Iterator[str]:
         """Sentences about what could not be read, and about a KAI that does not run here.
 
         They are about the kinds of `_UNKNOWN_WITHOUT` alone, and say whether only the pods of one
         namespace may be listed. Empty if there is nothing to say.
         """
         view = self.snapshot
-        notes = [
-            f"you may not list {kind}: {without}"
-            for kind, without in _UNKNOWN_WITHOUT.items()
-            if kind in view.forbidden
-        ]
+        for kind, without in _UNKNOWN_WITHOUT.items():
+            if kind in view.forbidden:
+                yield f"you may not list {kind}: {without}"
         if view.pods_of_one_namespace and "pods" in view.objects:
             source = "; what queues hold is what KAI says of them" if self.queues else ""
-            notes.append(f"you may list pods of namespace {view.namespace} only{source}")
+            yield f"you may list pods of namespace {view.namespace} only{source}"
         if not view.has_queue_api and any(pod.by_kai for pod in self.pods):
-            notes.append(
+            yield (
                 "KAI runs on the host and not here, and so do its queues: what they may hold, and"
                 " who else is on a GPU, can't be seen from here; ask the platform's engineers"
             )
         elif not view.has_queue_api:
-            notes.append("no KAI runs here: there are no queues")
-        return notes
+            yield "no KAI runs here: there are no queues"
 
     @cached_property
     def leaves(self) -> list[str]:
