@@ -340,17 +340,11 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
         cluster = clusters.get(required.cluster)
         if cluster is None or required.cluster in snapshot.lost:
             continue
-        if _update_creates(required, snapshot):
+        is_created = required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
+        if snapshot.before_update and is_created:
             continue
         run = partial(_absent_or_going, required, cluster, snapshot)
         yield from _judge(required.check, cluster, run, math.inf)
-
-
-def _update_creates(required: Required, snapshot: Snapshot) -> bool:
-    """Whether the update that follows may create a required object; False if none follows."""
-    if not snapshot.before_update:
-        return False
-    return required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
 
 
 def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapshot) -> bool:

@@ -51,7 +51,7 @@ _NamespaceAndName = tuple[str | None, str | None]
 class _Webhook(NamedTuple):
     """A webhook of a configuration.
 
-    `resource` is the plural of the configuration's kind, `configuration` its name, `fields` the
+    `resource` is the configuration's kind in lower case, `configuration` its name, `fields` the
     webhook as in the API. A property raises one of MALFORMED if they are malformed.
     """
 
@@ -102,7 +102,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     cannot answer either. Those of others are warnings, and only if they judge resources that an
     update creates; their authority does not count.
     """
-    answering = _answering_services(cluster)
+    answering = set(_answering_services(cluster))
     for webhook in _webhooks(cluster):
         is_of_kai = webhook.namespace == KAI_NAMESPACE
         if not webhook.may_refuse:
@@ -122,23 +122,20 @@ def _webhooks(cluster: Cluster) -> Iterator[_Webhook]:
     for resource in _WEBHOOK_CONFIGURATIONS:
         for configuration in cluster.all(resource):
             for fields in configuration.get("webhooks") or []:
-                yield _Webhook(resource, configuration.name, fields)
+                yield _Webhook(resource.removesuffix("s"), configuration.name, fields)
 
 
-def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
-    """Return namespace and name of each Service with a ready endpoint.
+def _answering_services(cluster: Cluster) -> Iterator[_NamespaceAndName]:
+    """Yield namespace and name of a Service for each of its ready endpoints.
 
     An endpoint that does not say whether it is ready counts as ready.
     """
-    services = set[_NamespaceAndName]()
     for piece in cluster.all("endpointslices"):
         service = (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
         for endpoint in piece.get("endpoints") or []:
             conditions = endpoint.get("conditions") or {}
             if conditions.get("ready", True):
-                services.add(service)
-                break
-    return services
+                yield service
 
 
 def _own_webhook(
@@ -151,12 +148,11 @@ def _own_webhook(
     `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
     """
     subject = Affected(cluster, "webhook", webhook.configuration)
-    resource = webhook.resource.removesuffix("s")
     if not is_there:
         yield subject.broken(
             f"its Service {webhook.service} is not there, so {webhook.refused} are refused: an"
             " uninstalled KAI left it",
-            cluster.command(f"delete {resource} {NAMES}"),
+            cluster.command(f"delete {webhook.resource} {NAMES}"),
             ", or ",
             cluster.update_command,
             " where this KAI is declared",
@@ -178,7 +174,6 @@ def _own_webhook(
 
 def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
     """Return the warning for a webhook of others whose Service is absent or silent."""
-    resource = webhook.resource.removesuffix("s")
     space = webhook.namespace
     return Affected(cluster, "webhook", webhook.configuration).warning(
         f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
@@ -187,6 +182,6 @@ def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
         # Kubernetes takes any text as the namespace of a Service, and tenants write webhooks.
         cluster.command(f"-n {shlex.quote(str(space))} get services,endpointslices,pods"),
         ", or ",
-        cluster.command(f"get {resource} {NAME}"),
+        cluster.command(f"get {webhook.resource} {NAME}"),
         " for the namespaces that it is asked about",
     )
