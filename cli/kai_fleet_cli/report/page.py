@@ -60,11 +60,8 @@ def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
     quota, and what is unknown, count as nothing. 0 without rows. `quota` is the name of the field
     with the quota.
     """
-    longest = 0.0
-    for row in rows:
-        waiting_from = max(getattr(row, quota), row.in_use or 0.0)
-        longest = max(longest, waiting_from + (row.waiting or 0.0))
-    return longest
+    ends = [max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows]
+    return max(ends, default=0.0)
 
 
 def _prose(text: str, commands: Sequence[str] = ()) -> Markup:
