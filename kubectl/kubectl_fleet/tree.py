@@ -1,11 +1,10 @@
 """Who holds what of a cluster, as the commands show it, and what could not be read."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 
 from kai_usage import cluster_usage, trees
-from kai_usage.nodes import Node
 from kai_usage.pods import Pod
 from kai_usage.queues import Queue
 from kubectl_fleet.cluster import Snapshot
@@ -62,7 +61,12 @@ class Usage:
                 )
         self.version = counted.version
         self.pods = counted.pods
-        self.gpu_nodes = _with_gpus(counted.nodes, counted.pods)
+        holding = {pod.node for pod in counted.pods if pod.gpu_amount}
+        self.gpu_nodes = {
+            name: node
+            for name, node in sorted(counted.nodes.items())
+            if node.count or node.shared or name in holding
+        }
         self.queues = counted.queues
         self.elsewhere = list[Queue]()
         if not (snapshot.pods_of_one_namespace and self.queues):
@@ -114,13 +118,3 @@ class Usage:
         """The names of the leaves below each queue, sorted; an empty list for any other name."""
         parents = {queue.name: queue.parent for queue in self.queues.values()}
         return trees.leaves_below(parents, self.leaves)
-
-
-def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
-    """The nodes that advertise GPUs or have pods that hold or reserve some, sorted by name."""
-    holding = {pod.node for pod in pods if pod.gpu_amount}
-    return {
-        name: node
-        for name, node in sorted(nodes.items())
-        if node.count or node.shared or name in holding
-    }

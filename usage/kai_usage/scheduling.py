@@ -260,7 +260,7 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     nodes, and objects prove another, then the proved one. Raises IndexError if none fits.
     """
     not_disproved = [row for row in fitting if row.name not in facts.disproved]
-    first = not_disproved[0] if not_disproved else fitting[0]
+    first = (not_disproved or fitting)[0]
     if facts.proved and is_of_nodes(first):
         return next(row for row in rows("scheduling") if row.name == facts.proved)
     return first
