@@ -40,8 +40,9 @@ def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
         if cluster.unread(*COUNTED):
             continue
         for pod in _waiting_pods(cluster, snapshot):
-            reason = pod.reason
-            cause = (reason.key or reason.cause) if reason else ""
+            cause = ""
+            if pod.reason is not None:
+                cause = pod.reason.key or pod.reason.cause
             groups[pod.team, cause].append(pod)
     for (team, _), group in groups.items():
         yield _wait(team, group[0].reason, [pod.use for pod in group])
