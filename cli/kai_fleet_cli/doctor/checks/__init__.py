@@ -275,8 +275,9 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             if cluster.name in snapshot.lost and not check.of_lost:
                 continue
             begun = time.monotonic()
-            yield from _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
+            judged = list(_judge(check.name, cluster, run, begun + seconds_left[cluster.name]))
             seconds_left[cluster.name] -= time.monotonic() - begun
+            yield from judged
             if seconds_left[cluster.name] <= 0:
                 many = f"it has so many objects that {JUDGE_SECONDS:.0f} s did not do to judge them"
                 yield _not_judged(cluster, many)
