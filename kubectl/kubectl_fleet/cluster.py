@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import TypeAlias
 
 import httpx2
 from lightkube import ConfigError
@@ -44,7 +43,7 @@ _NAMESPACED = {
 # KAI's namespace: they tell which version runs, and whether it serves.
 USAGE = ("nodes", "pods", "queues", "podgroups", "deployments")
 REASONS = (*_GLOBAL, *_NAMESPACED)
-_Lists: TypeAlias = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
+_Lists = dict[str, list[Object] | int]  # by kind, or the HTTP status of a refusal
 
 
 @dataclass(frozen=True)

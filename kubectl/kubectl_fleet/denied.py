@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kai_usage.creators import lacks_pods
 from kai_usage.keys import RESERVED
-from kai_usage.objects import Object, last_seen
-from kai_usage.scheduling import meaning_of_messages
+from kai_usage.objects import Object, controller_of, involved_in, last_seen
+from kai_usage.scheduling import meanings_of
 from kai_usage.words import short_line
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.messages import Reason, in_sentences
@@ -58,10 +58,7 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     events about pods, and in namespaces that are not shown or not a user's. A message that no table
     knows is the cause itself, and the fix a command that describes the object of the event.
     """
-    involved = event.get("involvedObject") or {}
-    kind = str(involved.get("kind"))
-    name = str(involved.get("name"))
-    namespace = str(involved.get("namespace"))
+    kind, namespace, name = involved_in(event)
     if event.get("reason") not in _EVENT_REASONS or kind == "Pod":
         return None
     if namespace in RESERVED or not snapshot.shows(namespace):
@@ -73,11 +70,12 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
     words = ["-n", namespace, "describe", kind.lower(), name]
     look = f"look with: `{snapshot.kubectl} {shlex.join(words)}`"
     reason = Reason(short_line(text), short_line(look))
-    known = meaning_of_messages([text], "user")
-    if known is not None:
+    for known in meanings_of([text], "user"):
         reason = in_sentences(known, kubectl=snapshot.kubectl)
     if creator is not None:
-        kind, name = _controller(creator["metadata"], kind, name)
+        controller = controller_of(creator)  # only one step up
+        kind = controller.get("kind", kind)
+        name = controller.get("name", name)
     since = event.get("firstTimestamp") or last_seen(event)
     return Denial(
         kind=kind,
@@ -87,17 +85,6 @@ def _denial(snapshot: Snapshot, event: Object) -> Denial | None:
         fix=reason.fix,
         since=since,
     )
-
-
-def _controller(metadata: Object, kind: str, name: str) -> tuple[str, str]:
-    """Kind and name of an object's controller, as a ReplicaSet's Deployment; else `kind`, `name`.
-
-    Only one step up. Raises KeyError for a controller without them.
-    """
-    for owner in metadata.get("ownerReferences") or []:
-        if owner.get("controller"):
-            return owner["kind"], owner["name"]
-    return kind, name
 
 
 def _is_over(

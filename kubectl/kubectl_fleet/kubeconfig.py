@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx2
 import yaml
@@ -19,33 +19,13 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 _EXEC = "client.authentication.k8s.io"
 # Keys that lightkube ignores: without them it would send another request than kubectl.
 _UNSUPPORTED = ("as", "auth-provider", "tls-server-name")
-Entry: TypeAlias = dict[str, Any]
+Entry = dict[str, Any]
+# The entries of one or several files by kind (`context`, `cluster`, `user`) and name.
+_Entries = dict[str, dict[str, Entry]]
 
 
 class UserError(Exception):
     """A command that cannot be done as asked. The message says why, or what to do instead."""
-
-
-class _Kubeconfig:
-    """The entries of one or several files by kind and name, and the current context.
-
-    The kinds are `context`, `cluster` and `user`. The current context is "" without one.
-    """
-
-    def __init__(self) -> None:
-        self.entries = {kind: dict[str, Entry]() for kind in ("context", "cluster", "user")}
-        self.current = ""
-
-    def add(self, document: Entry, folder: Path) -> None:
-        """Add entries of a file whose names are not there yet; its current context if none is set.
-
-        `folder` is the file's: paths in it are relative to it. Raises TypeError, KeyError or
-        AttributeError for what is no kubeconfig, as an empty file (None).
-        """
-        self.current = self.current or document.get("current-context") or ""
-        for kind, entries in self.entries.items():
-            for item in document.get(f"{kind}s") or []:
-                entries.setdefault(item["name"], _entry(item.get(kind), folder))
 
 
 def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, BoundedTransport]:
@@ -60,8 +40,10 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
             lightkube send another request than kubectl.
     """
     try:
-        kubeconfig = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
-        return _client(kubeconfig, _context_name(kubeconfig, context))
+        entries, current = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
+        name = context or current
+        _require_context(entries, name)
+        return _client(entries, name)
     except yaml.YAMLError:  # its message may quote a token
         raise UserError("the kubeconfig can't be used: it is not YAML") from None
     except RecursionError:
@@ -78,26 +60,23 @@ def open_cluster(file: str | None, context: str | None) -> tuple[AsyncClient, Bo
         raise UserError(f"the kubeconfig can't be used: {error}") from None
 
 
-def _context_name(kubeconfig: _Kubeconfig, context: str | None) -> str:
-    """The name of the context to use. Raises ConfigError if there is none, or none of that name."""
-    name = context or kubeconfig.current
-    contexts = kubeconfig.entries["context"]
+def _require_context(entries: _Entries, name: str) -> None:
+    """Raise ConfigError for the name "", and if no context has the name."""
+    contexts = entries["context"]
     names = ", ".join(contexts)
     if not name:
         raise ConfigError(f"it has no current-context; write --context with one of: {names}")
     if name not in contexts:
         raise ConfigError(f"it has no context {name}; write --context with one of: {names}")
-    return name
 
 
-def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTransport]:
+def _client(entries: _Entries, name: str) -> tuple[AsyncClient, BoundedTransport]:
     """The client for a context, and its transport. A context without a user sends no credentials.
 
     `name` is one of its contexts. Raises ConfigError if lightkube cannot use it as kubectl does, or
     if it names what is not there; OSError and ValueError for certificates that cannot be read;
     ValueError, TypeError, KeyError, AttributeError or httpx2.InvalidURL for a malformed entry.
     """
-    entries = kubeconfig.entries
     context = entries["context"][name]
     cluster = entries["cluster"].get(context.get("cluster", ""))
     user = entries["user"].get(context["user"]) if "user" in context else {}
@@ -114,8 +93,7 @@ def _client(kubeconfig: _Kubeconfig, name: str) -> tuple[AsyncClient, BoundedTra
         "contexts": [{"name": name, "context": context}],
     }
     config = KubeConfig.from_dict(document).get(name)
-    if config is None or config.user is None:
-        raise ConfigError(f"context {name} names a cluster or a user that is not there")
+    assert config and config.user
     timeout = httpx2.Timeout(_ANSWER_SECONDS)
     http_client = httpx2.AsyncClient(
         verify=verify_cluster(config.cluster, config.user, config.abs_file),
@@ -138,10 +116,11 @@ def _with_known_plugin(user: Entry) -> Entry:
     return {**user, "exec": {**plugin, "apiVersion": f"{_EXEC}/v1beta1"}}
 
 
-def _read(paths: str) -> _Kubeconfig:
+def _read(paths: str) -> tuple[_Entries, str]:
     """Merge files as kubectl does: of entries with the same name, the first one counts.
 
-    Files that are absent or empty are skipped.
+    Gives the entries and the current context, "" without one. Files that are absent or empty are
+    skipped.
 
     Args:
         paths: Paths as in $KUBECONFIG, separated by `os.pathsep`; the first file counts first.
@@ -157,11 +136,16 @@ def _read(paths: str) -> _Kubeconfig:
     files = [file for file in files if file.is_file()]
     if not files:
         raise ConfigError(f"{paths} is not there; write --kubeconfig, or set KUBECONFIG")
-    merged = _Kubeconfig()
+    merged: _Entries = {"context": {}, "cluster": {}, "user": {}}
+    current = ""
     for file in files:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        merged.add(document or {}, file.absolute().parent)
-    return merged
+        document = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        current = current or document.get("current-context") or ""
+        for kind, entries in merged.items():
+            for item in document.get(f"{kind}s") or []:
+                entry = _entry(item.get(kind), file.absolute().parent)
+                entries.setdefault(item["name"], entry)
+    return merged, current
 
 
 def _entry(fields: Entry | None, folder: Path) -> Entry:

@@ -30,18 +30,17 @@ def record(usage: Usage) -> dict[str, object]:
     stamp, as is `since` of a denied one. Pods that have waited longest are first, and so are the
     objects that have been denied longest.
     """
-    pods = list[dict[str, object]]()
-    for pod, reason in _waiting(usage):
-        pods.append(
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "queue": pod.queue,
-                "created": pod.created,
-                **pod.amounts,
-                **reason._asdict(),
-            }
-        )
+    pods = [
+        {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "queue": pod.queue,
+            "created": pod.created,
+            **pod.amounts,
+            **reason._asdict(),
+        }
+        for pod, reason in _waiting(usage)
+    ]
     denials = [asdict(denial) for denial in denials_in(usage.snapshot)]
     return {"pending": pods, "denied": denials}
 

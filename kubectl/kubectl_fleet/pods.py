@@ -37,10 +37,8 @@ def _pod_records(usage: Usage) -> list[dict[str, object]]:
     until KAI has given the pod a group and a node.
     """
     gpu_shares = _gpu_shares(usage)
-    records = []
-    for pod in usage.shown_pods:
-        shares = gpu_shares.get(id(pod), {})
-        record: dict[str, object] = {
+    return [
+        {
             "namespace": pod.namespace,
             "name": pod.name,
             "queue": pod.queue,
@@ -49,28 +47,30 @@ def _pod_records(usage: Usage) -> list[dict[str, object]]:
             "created": pod.created,
             **pod.amounts,
             "wholeGpus": pod.gpu.whole,
-            "sharedGpus": [shares[group] for group in pod.groups if group in shares],
+            "sharedGpus": gpu_shares[id(pod)],
         }
-        records.append(record)
-    return records
+        for pod in usage.shown_pods
+    ]
 
 
-def _gpu_shares(usage: Usage) -> dict[int, dict[str, dict[str, object]]]:
-    """The records of the shares of GPUs that pods hold, by id() of the pod and KAI's group.
+def _gpu_shares(usage: Usage) -> dict[int, list[dict[str, object]]]:
+    """The records of the shares of GPUs that pods hold, by id() of the pod, in the order of groups.
 
-    Pods that are not shown have theirs, too. `part` is a fraction of that GPU as
-    `SharedGpu.holders` has it, 1 for a share of memory if the GPU's is not known; `device` is its
-    UUID, None until KAI knows it.
+    Pods that are not shown have theirs, too; a pod without any has an empty list. `part` is a
+    fraction of that GPU as `SharedGpu.holders` has it, 1 for a share of memory if the GPU's is not
+    known; `device` is its UUID, None until KAI knows it.
     """
-    shares: dict[int, dict[str, dict[str, object]]] = defaultdict(dict)
+    shares: dict[int, list[dict[str, object]]] = defaultdict(list)
     for node in usage.gpu_nodes.values():
         for gpu in node.shared:
             for pod, fraction in gpu.holders:
-                shares[id(pod)][gpu.group] = {
-                    "group": gpu.group,
-                    "device": short_line(gpu.device) or None,
-                    "part": fraction,
-                }
+                shares[id(pod)].append(
+                    {
+                        "group": gpu.group,
+                        "device": short_line(gpu.device) or None,
+                        "part": fraction,
+                    }
+                )
     return shares
 
 

@@ -10,20 +10,27 @@ from kai_usage.deployments import is_scheduler
 from kai_usage.limits import exceeded_limits
 from kai_usage.messages import Meaning
 from kai_usage.nodes import gpus_of
-from kai_usage.objects import Object, condition, has_labels, status_of, waiting_containers
+from kai_usage.objects import (
+    Object,
+    condition,
+    has_labels,
+    involved_in,
+    status_of,
+    waiting_containers,
+)
 from kai_usage.pods import Pod
 from kai_usage.queues import upwards
 from kai_usage.scheduling import (
     NO_SURROUNDINGS,
     PodSurroundings,
-    meaning_of_messages,
+    meanings_of,
     surroundings_of,
 )
 from kai_usage.waiting import (
     PATIENCE_SECONDS,
+    absent_queue,
     closed_gates,
     no_group,
-    no_queue,
     no_such_node,
     not_for_kai,
     over_limit,
@@ -61,10 +68,8 @@ class Reasons:
         self._view = usage.snapshot
         self._events: dict[tuple[str, str], list[Object]] = defaultdict(list)  # newest first
         for event in self._view.all("events"):
-            involved = event.get("involvedObject") or {}
-            if involved.get("kind") == "Pod":
-                namespace = involved.get("namespace", "")
-                name = involved.get("name", "")
+            kind, namespace, name = involved_in(event)
+            if kind == "Pod":
                 self._events[namespace, name].append(event)
 
     def first_reason(self, pod: Pod) -> Reason | None:
@@ -100,15 +105,12 @@ class Reasons:
             yield from self._queue(pod) if pod.by_kai else not_for_kai(pod)
             yield from self._nodes(pod)
         unscheduled = condition(pod.item, "PodScheduled").get("message") or ""
-        messages = [self._absent_runtime_class(pod)]
-        for event in self._events[pod.namespace, pod.name]:
-            messages.append(event.get("message") or "")
-        messages.append(unscheduled)
+        events = self._events[pod.namespace, pod.name]
+        of_events = [event.get("message") or "" for event in events]
+        messages = [self._absent_runtime_class(pod), *of_events, unscheduled]
         if kai_is_here and _FULL.search(" ".join(messages)):
             yield from self._fractions(pod)
-        known = meaning_of_messages(messages, "user", self._around(pod))
-        if known is not None:
-            yield known
+        yield from meanings_of(messages, "user", self._around(pod))
         if self._view.seconds_since(pod.created) <= PATIENCE_SECONDS:
             yield reason("new")
         if kai_is_here:
@@ -121,10 +123,10 @@ class Reasons:
 
         So annotations of claims say where volumes are, as `volumes_on_one_node` has it.
         NO_SURROUNDINGS if the API of queues is not served here (KAI runs on the host, whose nodes
-        are not all here, or nowhere), or if no node is listed.
+        are not all here, or nowhere).
         """
         nodes = self._view.all("nodes")
-        if not self._view.has_queue_api or not nodes:
+        if not self._view.has_queue_api:
             return NO_SURROUNDINGS
         claims = self._view.all("persistentvolumeclaims")
         return surroundings_of(pod.item, nodes, {}, claims, ())
@@ -153,9 +155,7 @@ class Reasons:
         for event in self._events[pod.namespace, pod.name]:
             if event.get("reason") in _KUBELET_EVENTS:
                 texts.append(event.get("message") or "")
-        known = meaning_of_messages(texts, "user")
-        if known is not None:
-            yield known
+        yield from meanings_of(texts, "user")
         for text in texts:
             if text.startswith(_CANNOT_START):
                 yield reason("container", message=text)
@@ -166,10 +166,8 @@ class Reasons:
     @cached_property
     def _scheduler_serves(self) -> bool:
         """Whether a scheduler of KAI is available; False if Deployments cannot be listed."""
-        for deployment in self._view.all("deployments"):
-            if is_scheduler(deployment) and status_of(deployment).get("availableReplicas"):
-                return True
-        return False
+        schedulers = filter(is_scheduler, self._view.all("deployments"))
+        return any(status_of(scheduler).get("availableReplicas") for scheduler in schedulers)
 
     def _queue(self, pod: Pod) -> Iterator[Meaning]:
         """What is wrong with the pod's queue, then with KAI, then limits that it would exceed.
@@ -184,17 +182,9 @@ class Reasons:
             yield reason("queue-no-leaf", queue=name, choice=listed(leaves))
         elif name not in queues and "queues" not in self._view.forbidden:
             choice = listed(self._usage.leaves) or "a leaf queue, once there is one"
-            absent = reason("queue-absent", queue=name, declared="", choice=choice)
-            yield absent if name else no_queue(pod, choice)
+            yield absent_queue(pod, choice)
         if not self._scheduler_serves and "deployments" not in self._view.forbidden:
             yield reason("no-scheduler")
-        yield from self._limits(pod)
-
-    def _limits(self, pod: Pod) -> Iterator[Meaning]:
-        """Limits of the pod's queue and of those above it that the pod would exceed.
-
-        First those that it exceeds alone, so that it never runs.
-        """
         for exceeded in exceeded_limits(pod, self._usage.queues):
             is_top = exceeded.queue.parent is None
             yield over_limit(

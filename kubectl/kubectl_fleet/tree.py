@@ -1,13 +1,12 @@
 """Who holds what of a cluster, as the commands show it, and what could not be read."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 
 from kai_usage import cluster_usage, trees
-from kai_usage.nodes import Node
 from kai_usage.pods import Pod
-from kai_usage.queues import Queue, Queues
+from kai_usage.queues import Queue
 from kubectl_fleet.cluster import Snapshot
 from kubectl_fleet.kubeconfig import UserError
 
@@ -54,10 +53,20 @@ class Usage:
         if number > _MAX_QUEUES:
             raise UserError(f"the cluster has {number} queues; at most {_MAX_QUEUES} are shown")
         counted = cluster_usage.count(snapshot.objects, by_status=snapshot.pods_of_one_namespace)
-        _refuse_deep(counted.queues)
+        for queue in counted.queues.values():
+            if queue.level > _MAX_LEVELS:
+                raise UserError(
+                    f"queue {queue.name} is on level {queue.level} of the tree; at most"
+                    f" {_MAX_LEVELS} levels are shown"
+                )
         self.version = counted.version
         self.pods = counted.pods
-        self.gpu_nodes = _with_gpus(counted.nodes, counted.pods)
+        holding = {pod.node for pod in counted.pods if pod.gpu_amount}
+        self.gpu_nodes = {
+            name: node
+            for name, node in sorted(counted.nodes.items())
+            if node.count or node.shared or name in holding
+        }
         self.queues = counted.queues
         self.elsewhere = list[Queue]()
         if not (snapshot.pods_of_one_namespace and self.queues):
@@ -78,29 +87,26 @@ class Usage:
         return pods
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> Iterator[str]:
         """Sentences about what could not be read, and about a KAI that does not run here.
 
         They are about the kinds of `_UNKNOWN_WITHOUT` alone, and say whether only the pods of one
         namespace may be listed. Empty if there is nothing to say.
         """
         view = self.snapshot
-        notes = [
-            f"you may not list {kind}: {without}"
-            for kind, without in _UNKNOWN_WITHOUT.items()
-            if kind in view.forbidden
-        ]
+        for kind, without in _UNKNOWN_WITHOUT.items():
+            if kind in view.forbidden:
+                yield f"you may not list {kind}: {without}"
         if view.pods_of_one_namespace and "pods" in view.objects:
             source = "; what queues hold is what KAI says of them" if self.queues else ""
-            notes.append(f"you may list pods of namespace {view.namespace} only{source}")
+            yield f"you may list pods of namespace {view.namespace} only{source}"
         if not view.has_queue_api and any(pod.by_kai for pod in self.pods):
-            notes.append(
+            yield (
                 "KAI runs on the host and not here, and so do its queues: what they may hold, and"
                 " who else is on a GPU, can't be seen from here; ask the platform's engineers"
             )
         elif not view.has_queue_api:
-            notes.append("no KAI runs here: there are no queues")
-        return notes
+            yield "no KAI runs here: there are no queues"
 
     @cached_property
     def leaves(self) -> list[str]:
@@ -112,23 +118,3 @@ class Usage:
         """The names of the leaves below each queue, sorted; an empty list for any other name."""
         parents = {queue.name: queue.parent for queue in self.queues.values()}
         return trees.leaves_below(parents, self.leaves)
-
-
-def _refuse_deep(queues: Queues) -> None:
-    """Raise UserError for the first queue on a level that is not shown, one below the 32nd."""
-    for queue in queues.values():
-        if queue.level > _MAX_LEVELS:
-            raise UserError(
-                f"queue {queue.name} is on level {queue.level} of the tree; at most {_MAX_LEVELS}"
-                " levels are shown"
-            )
-
-
-def _with_gpus(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> dict[str, Node]:
-    """The nodes that advertise GPUs or have pods that hold or reserve some, sorted by name."""
-    holding = {pod.node for pod in pods if pod.gpu_amount}
-    return {
-        name: node
-        for name, node in sorted(nodes.items())
-        if node.count or node.shared or name in holding
-    }

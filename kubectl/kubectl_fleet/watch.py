@@ -115,7 +115,7 @@ def _document(cluster: Cluster, command: Command, indent: int | None) -> str:
         record: dict[str, object] = {
             "namespace": view.shown_namespace,
             "kai": usage.version,
-            "notes": usage.notes,
+            "notes": list(usage.notes),
             "countedFrom": "status" if view.pods_of_one_namespace else "pods",
             **command.record(usage),
         }

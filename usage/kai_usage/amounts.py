@@ -1,10 +1,10 @@
 """Amounts as KAI's queues count them: GPUs in devices, CPU in millicores, memory in 10^6 bytes."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal
 
-Resource: TypeAlias = Literal["gpu", "cpu", "memory"]
-Amounts: TypeAlias = Mapping[str, float]  # by each of `RESOURCES`
+Resource = Literal["gpu", "cpu", "memory"]
+Amounts = Mapping[str, float]  # by each of `RESOURCES`
 RESOURCES: tuple[Resource, ...] = ("gpu", "cpu", "memory")
 # A quota or a limit in a Queue object; no other negative amount is unlimited.
 UNLIMITED = -1.0

@@ -51,16 +51,14 @@ def exceeded_limits(
         queues: The tree, with `in_use` as `add_use` fills it in.
         resources: The resources whose limits count.
     """
-    alone = []
-    reached = []
+    exceeded = []
     for queue in upwards(queues, pod.queue):
         for resource in resources:
             share = queue.shares[resource]
             requested = pod.amounts[resource]
             if not requested or share.limit == UNLIMITED:
                 continue
-            if requested > share.limit + SLACK:
-                alone.append(ExceededLimit(queue, resource, requested, alone=True))
-            elif share.in_use + requested > share.limit + SLACK:
-                reached.append(ExceededLimit(queue, resource, requested, alone=False))
-    return alone + reached
+            alone = requested > share.limit + SLACK
+            if alone or share.in_use + requested > share.limit + SLACK:
+                exceeded.append(ExceededLimit(queue, resource, requested, alone))
+    return sorted(exceeded, key=lambda limit: not limit.alone)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -13,7 +13,7 @@ import yaml
 MOST_READ = 4000
 _MOST_QUOTED = 240  # characters of a message in a cause
 # Who is to follow the advice: the operator of the platform, or a user of the cluster alone.
-Reader: TypeAlias = Literal["operator", "user"]
+Reader = Literal["operator", "user"]
 # PyYAML without libyaml, as a user may have built it, has the slow loader only.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     cause: str
     fix: str = ""
     tell: str = ""
-    commands: tuple[str, ...] = ()
+    commands: Sequence[str] = ()
 
 
 class Meaning(NamedTuple):
@@ -56,7 +56,7 @@ class Meaning(NamedTuple):
 @cache
 def rows(table: Literal["messages", "scheduling"]) -> tuple[Row, ...]:
     """The rows of a table in order of priority: the first one that fits a message counts."""
-    return tuple(row(**fields) for fields in content(table))
+    return tuple(Row(**fields) for fields in content(table))
 
 
 @cache
@@ -67,15 +67,6 @@ def content(table: Literal["messages", "scheduling", "waiting"]) -> Any:
     """
     text = (files(__package__) / f"{table}.yaml").read_bytes()
     return yaml.load(text, _LOADER)
-
-
-def row(commands: Sequence[str] = (), **texts: str) -> Row:
-    """A row with these fields, as a table has them.
-
-    `texts` are those of its fields that are texts, by their names. Raises TypeError without `name`,
-    `pattern` or `cause`, and for an unknown name.
-    """
-    return Row(**texts, commands=tuple(commands))
 
 
 def quoted(message: str) -> str:

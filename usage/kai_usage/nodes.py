@@ -129,16 +129,16 @@ def read_nodes(nodes: Iterable[Object], version: str | None) -> dict[str, Node]:
 
     `version` is that of the KAI that runs; None: the newest.
     """
-    read = {}
-    for item in nodes:
-        read[name_of(item)] = Node(
+    return {
+        name_of(item): Node(
             name=name_of(item),
             count=gpus_of(item),
             memory_mib=_memory_mib(item),
             kai_memory=kai_memory_of(item, version),
             product=labels_of(item).get(PRODUCT_LABEL, ""),
         )
-    return read
+        for item in nodes
+    }
 
 
 def add_pods(nodes: dict[str, Node], pods: Iterable[Pod], items: Iterable[Object]) -> None:

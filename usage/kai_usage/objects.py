@@ -8,9 +8,17 @@ AttributeError, ValueError or ArithmeticError, here and in all modules of this p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
-Object: TypeAlias = Mapping[str, Any]
+Object = Mapping[str, Any]
+
+
+class Involved(NamedTuple):
+    """The object that an event is about; "" for what the event does not say."""
+
+    kind: str
+    namespace: str
+    name: str
 
 
 def name_of(item: Object) -> str:
@@ -111,6 +119,21 @@ def waiting_containers(pod: Object) -> Iterator[str]:
             waiting = state.get("waiting")
             if waiting:
                 yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+
+
+def involved_in(event: Object) -> Involved:
+    """The object that an event is about."""
+    involved = event.get("involvedObject") or {}
+    return Involved(*[str(involved.get(key) or "") for key in Involved._fields])
+
+
+def controller_of(item: Object) -> Object:
+    """The reference to the owner that controls an object, as a pod's Job; empty without one."""
+    owners: Iterable[Object] = item["metadata"].get("ownerReferences") or ()
+    for owner in owners:
+        if owner.get("controller"):
+            return owner
+    return {}
 
 
 def last_seen(event: Object) -> str:

@@ -41,7 +41,9 @@ def parse_quantity(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         words = _TYPES_IN_WORDS.get(type(value), type(value).__name__)
         raise ValueError(f"is no quantity but {words}")
-    written = _written(value)
+    written = str(value)[:_MOST_CHARACTERS].strip()
+    if isinstance(value, float):
+        written = f"{value:.15g}"
     if written.startswith("-"):
         raise ValueError(f"{written} is negative")
     match = QUANTITY.fullmatch(written)
@@ -53,13 +55,3 @@ def parse_quantity(value: object) -> Decimal:
     if amount > _MOST:
         raise ValueError(f"{written!r} is larger than any cluster")
     return amount
-
-
-def _written(value: float | str) -> str:
-    """The text that is read: 15 digits of a float, else 64 characters, then without outer spaces.
-
-    Raises ValueError for an int of more than 4300 digits.
-    """
-    if isinstance(value, float):
-        return f"{value:.15g}"
-    return str(value)[:_MOST_CHARACTERS].strip()

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeAlias
 
 from kai_usage.amounts import Amounts, rounded
 from kai_usage.keys import GPU_RESOURCES
@@ -11,7 +10,7 @@ from kai_usage.objects import Object
 from kai_usage.quantities import parse_quantity
 
 # By name in Kubernetes, in thousandths of a core, a byte or a device: sums of integers are exact.
-Requests: TypeAlias = Counter[str]
+Requests = Counter[str]
 
 
 def requests_of(spec: Object) -> Requests:

@@ -28,7 +28,7 @@ from kai_usage.objects import (
     namespace_of,
     spec_of,
 )
-from kai_usage.words import listed, short_line
+from kai_usage.words import listed, plural, short_line
 
 _HOSTNAME = "kubernetes.io/hostname"
 # An annotation of a claim: the node for which its volume was made.
@@ -147,10 +147,10 @@ def claims_of(pod: Object) -> Iterator[str]:
             yield f"{name_of(pod)}-{volume['name']}"
 
 
-def meaning_of_messages(
+def meanings_of(
     texts: Iterable[object], reader: Reader, surroundings: PodSurroundings = NO_SURROUNDINGS
-) -> Meaning | None:
-    """What the first known one of some messages means; None if none is known.
+) -> Iterator[Meaning]:
+    """What those of some messages mean that are known; the first one counts.
 
     Of one message, a row of `messages.yaml` with advice for this reader counts before one of
     `scheduling.yaml`, whose rows are for both readers.
@@ -165,8 +165,7 @@ def meaning_of_messages(
         line = short_line(text, MOST_READ)
         meaning = row_of_message(line, reader) or row_of_scheduler(line, surroundings)
         if meaning is not None:
-            return meaning
-    return None
+            yield meaning
 
 
 def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | None:
@@ -184,23 +183,20 @@ def row_of_scheduler(message: str, surroundings: PodSurroundings) -> Meaning | N
     """
     text = message[:MOST_READ]
     text = text.partition(_PREEMPTION)[0] or text
-    matches: dict[Row, re.Match[str]] = {}
-    for row in rows("scheduling"):
-        match = re.search(row.pattern, text, re.DOTALL)
-        if match is not None:
-            matches[row] = match
-    if not matches:
+    fitting = [row for row in rows("scheduling") if re.search(row.pattern, text, re.DOTALL)]
+    if not fitting:
         return None
     facts = _facts(surroundings)
-    row = _chosen(list(matches), facts)
+    row = _chosen(fitting, facts)
     values = {
         "text": quoted(text),
         "volume": facts.volume,
         "unread": surroundings.unread,
         **_cordoned_values(facts.cordoned),
     }
-    if row in matches:
-        values |= matches[row].groupdict("")
+    match = re.search(row.pattern, text, re.DOTALL)
+    if match:
+        values |= match.groupdict("")
     return Meaning(row, values)
 
 
@@ -211,9 +207,8 @@ def _cordoned_values(names: Sequence[str]) -> dict[str, str]:
     """
     if not names:
         return {"nodes": _UNNAMED_NODES, "cordoned": "<node>"}
-    noun = "node" if len(names) == 1 else "nodes"
     return {
-        "nodes": f"{noun} {listed(names, 'and')}",
+        "nodes": f"{plural(len(names), 'node')} {listed(names, 'and')}",
         "cordoned": " ".join(names),
     }
 
@@ -265,7 +260,7 @@ def _chosen(fitting: Sequence[Row], facts: _Facts) -> Row:
     nodes, and objects prove another, then the proved one. Raises IndexError if none fits.
     """
     not_disproved = [row for row in fitting if row.name not in facts.disproved]
-    first = not_disproved[0] if not_disproved else fitting[0]
+    first = (not_disproved or fitting)[0]
     if facts.proved and is_of_nodes(first):
         return next(row for row in rows("scheduling") if row.name == facts.proved)
     return first

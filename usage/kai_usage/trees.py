@@ -5,10 +5,9 @@ A parent may be absent, and there may be rings: nobody checks who writes a Queue
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
 
-Parents: TypeAlias = Mapping[str, str | None]
-_Children: TypeAlias = dict[str | None, list[str]]
+Parents = Mapping[str, str | None]
+_Children = dict[str | None, list[str]]
 
 
 def upwards(parents: Parents, name: str | None) -> Iterator[str]:

@@ -6,7 +6,6 @@ messages. That the pod waits, and whose it is, is theirs to know.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from kai_usage.amounts import exact, in_words
 from kai_usage.keys import (
@@ -16,7 +15,7 @@ from kai_usage.keys import (
     QUEUE_LABEL,
 )
 from kai_usage.limits import ExceededLimit
-from kai_usage.messages import Meaning, content, row
+from kai_usage.messages import Meaning, Row, content
 from kai_usage.objects import (
     Object,
     annotations_of,
@@ -27,7 +26,7 @@ from kai_usage.pods import Pod
 
 PATIENCE_SECONDS = 60.0  # a shorter wait without a node is normal
 _SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"
-Meanings: TypeAlias = Iterator[Meaning]  # one, or none if the reason does not apply
+Meanings = Iterator[Meaning]  # one, or none if the reason does not apply
 
 
 def reason(name: str, **values: object) -> Meaning:
@@ -38,7 +37,7 @@ def reason(name: str, **values: object) -> Meaning:
     `Meaning.cause` raises it.
     """
     fields = content("waiting")[name]
-    return Meaning(row(name=name, pattern="", **fields), values)
+    return Meaning(Row(name, pattern="", **fields), values)
 
 
 def closed_gates(pod: Pod) -> Meanings:
@@ -49,11 +48,15 @@ def closed_gates(pod: Pod) -> Meanings:
         yield reason("gated", gates=", ".join(names))
 
 
-def no_queue(pod: Pod, choice: str) -> Meaning:
-    """That a pod of KAI names no queue; without the label also which queue KAI would look for.
+def absent_queue(pod: Pod, choice: str, declared: str = "") -> Meaning:
+    """That a pod of KAI names a queue that is not there, or none: without the label also which
+    queue KAI would look for.
 
-    Whether it names one is not looked at. `choice` has the queues that it may name, as `a, b or c`.
+    Whether it is there is not looked at. `choice` has the queues that it may name, as `a, b or c`;
+    `declared` stands behind `is not there`.
     """
+    if pod.queue:
+        return reason("queue-absent", queue=pod.queue, declared=declared, choice=choice)
     default = ": KAI would look for one called default-queue"
     if QUEUE_LABEL in labels_of(pod.item):  # KAI looks for a queue without a name
         default = ""

@@ -73,10 +73,6 @@ class Backup:
         with tarfile.open(fileobj=io.BytesIO(self.snapshot), mode="r:gz") as archive:
             return {member.name: _content(archive, member) for member in archive}
 
-    def has_pod(self, name: str, uid: str) -> bool:
-        """Whether it has this pod, NAMESPACE/NAME inside, and not another one of its name."""
-        return uid.encode() in self.store.get(f"/registry/pods/{name}", b"")
-
     def newer_than_in(self, earlier: "Backup") -> Counter[str]:
         """How many objects it has that an earlier backup has not, by resource."""
         new = sorted(self.store.keys() - earlier.store.keys())
@@ -211,4 +207,8 @@ def pods_that_would_go(backup: Backup, on_host: Mapping[str, str]) -> list[str]:
 
     The backup lacks them, or has another one of that name. `on_host` has the UIDs inside by name.
     """
-    return [name for name, uid in on_host.items() if not backup.has_pod(name, uid)]
+    return [
+        name
+        for name, uid in on_host.items()
+        if uid.encode() not in backup.store.get(f"/registry/pods/{name}", b"")
+    ]

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.values import get
+from kai_usage.objects import annotations_of, controller_of
 
 CONTAINER = "syncer"
 # Annotations by which vCluster notes on a host pod which one inside it stands for.
 _NAMESPACE = "vcluster.loft.sh/object-namespace"
 _NAME = "vcluster.loft.sh/object-name"
 _UID = "vcluster.loft.sh/object-uid"
-# Kinds whose pods have the control plane, by the path of their lists: with a volume, and without.
-_WORKLOADS = ("statefulsets", "deployments")
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,9 @@ class ControlPlane:
         return f"/apis/apps/v1/namespaces/{self.namespace}"
 
     def workload(self) -> Object | None:
-        """Its StatefulSet, else its Deployment, as the store's type decides; None without one."""
-        for kind in _WORKLOADS:
-            found = self.api.find(f"{self.apps}/{kind}/{self.team}")
-            if found is not None:
-                return found
-        return None
+        """Its StatefulSet, else its Deployment, which has no volume; None without one."""
+        stateful_set = self.api.find(f"{self.apps}/statefulsets/{self.team}")
+        return stateful_set or self.api.find(f"{self.apps}/deployments/{self.team}")
 
     def etcd(self) -> Object | None:
         """The StatefulSet of the chart's etcd; None for another store."""
@@ -85,9 +81,9 @@ class ControlPlane:
         if workload is None:
             return []
         makers = [workload, *self.replica_sets(workload)]
-        controllers = {str(maker["metadata"]["uid"]) for maker in makers}
+        controllers = {maker["metadata"]["uid"] for maker in makers}
         pods = map(KubeObject, self.api.list(f"{self.path}/pods"))
-        return [pod for pod in pods if _controller(pod) in controllers]
+        return [pod for pod in pods if controller_of(pod).get("uid") in controllers]
 
     def exec_words(self, pod: str) -> list[str]:
         """The words of kubectl before a command in the vCluster's container of a pod."""
@@ -95,30 +91,21 @@ class ControlPlane:
 
     def synced_pods(self) -> dict[str, str]:
         """The pods inside that have a pod on the host, as NAMESPACE/NAME, with their UIDs."""
-        uids: dict[str, str] = {}
-        for pod in map(KubeObject, self.api.list(f"{self.path}/pods")):
-            noted = pod.annotations
-            if _UID in noted:
-                uids[f"{noted[_NAMESPACE]}/{noted[_NAME]}"] = noted[_UID]
-        return uids
+        notes = map(annotations_of, self.api.list(f"{self.path}/pods"))
+        return {
+            f"{noted[_NAMESPACE]}/{noted[_NAME]}": noted[_UID] for noted in notes if _UID in noted
+        }
 
     def replica_sets(self, workload: Object | None) -> list[Object]:
         """The ReplicaSets of its workload; empty for a StatefulSet, and without one."""
         if workload is None or workload["kind"] != "Deployment":
             return []
         sets = self.api.list(f"{self.apps}/replicasets")
-        return [each for each in sets if _controller(each) == workload["metadata"]["uid"]]
+        uid = workload["metadata"]["uid"]
+        return [each for each in sets if controller_of(each).get("uid") == uid]
 
 
 def chart_version(workload: Object) -> str:
     """The version in the label `chart` of a workload, as `vcluster-0.36.1`; "" without one."""
     chart = str(get(workload, "metadata", "labels", "chart") or "")
     return chart.rpartition("vcluster-")[2]
-
-
-def _controller(item: Object) -> str:
-    """The UID of an object's controller; "" without one."""
-    for owner in get(item, "metadata", "ownerReferences") or []:
-        if owner.get("controller"):
-            return str(owner["uid"])
-    return ""

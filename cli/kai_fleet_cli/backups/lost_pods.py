@@ -19,11 +19,8 @@ def schedule_again(inside: Api, on_host: Collection[str]) -> list[str]:
         inside: The API server of the vCluster.
         on_host: Pods that the host has, as NAMESPACE/NAME: their state comes from there.
     """
-    lost: list[KubeObject] = []
-    for document in well_named(inside.list("/api/v1/pods")):
-        pod = KubeObject(document)
-        if not pod.phase and pod.namespaced_name not in on_host:
-            lost.append(pod)
+    pods = map(KubeObject, well_named(inside.list("/api/v1/pods")))
+    lost = [pod for pod in pods if not pod.phase and pod.namespaced_name not in on_host]
     for pod in lost:
         inside.delete(_BIND_REQUESTS.format(pod.namespace, pod.name))
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"

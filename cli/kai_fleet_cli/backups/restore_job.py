@@ -76,7 +76,7 @@ class RestoreJob:
     def _pods(self) -> list[KubeObject]:
         selector = f"job-name={self._name}"
         pods = self.host.api.list(f"{self.plane.path}/pods", labelSelector=selector)
-        return [KubeObject(pod) for pod in pods]
+        return list(map(KubeObject, pods))
 
     def _phase(self) -> str:
         """The phase of the Job's pod; "" before there is one."""

@@ -14,11 +14,11 @@ from kai_fleet.cluster.kube.errors import AbsentError, RefusedError
 from kai_fleet.isolation.policies import HELD, RESTORING, VOLUMES, VOLUMES_LABEL, policy_name
 from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import get
+from kai_fleet_cli.backups import store_volumes
 from kai_fleet_cli.backups.backup import Backup
 from kai_fleet_cli.backups.control_plane import ControlPlane
 from kai_fleet_cli.backups.host import Host, until
 from kai_fleet_cli.backups.restore_job import RestoreJob
-from kai_fleet_cli.backups.store_volumes import StoreVolumes
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
@@ -145,7 +145,7 @@ class Restore:
         Raises UserError if the vCluster is not there, or its etcd does not get ready.
         """
         hold = self.host.api.get(self._hold)
-        StoreVolumes(self.plane).provide(anew=_ANEW in hold["metadata"]["annotations"])
+        store_volumes.provide(self.plane, anew=_ANEW in hold["metadata"]["annotations"])
         if self.plane.etcd() is None:
             return
         self._nudge("statefulsets", f"{self.team}-etcd")

@@ -58,7 +58,7 @@ def diff_page(report: DiffReport) -> str:
         "diff",
         now.problems,
         report=report,
-        trees=_changed_trees(report.base.resources, now.resources),
+        trees=list(_changed_trees(report.base.resources, now.resources)),
         rows=list(_field_rows(changes)),
         differ=len(changes),
     )
@@ -66,18 +66,16 @@ def diff_page(report: DiffReport) -> str:
 
 def _changed_trees(
     before: Sequence[Registered], after: Sequence[Registered]
-) -> list[tuple[str, dict[str, str | None]]]:
+) -> Iterator[tuple[str, dict[str, str | None]]]:
     """Name and flowcharts of each queue tree that differs, sorted by name.
 
     The flowcharts are at `Before` and `After`; None where there is no such tree.
     """
     old = _flowcharts(picture(before))
     new = _flowcharts(picture(after))
-    trees = []
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            trees.append((name, {"Before": old.get(name), "After": new.get(name)}))
-    return trees
+            yield name, {"Before": old.get(name), "After": new.get(name)}
 
 
 def _field_rows(changes: Iterable[Change]) -> Iterator[tuple[Change, str, str, str]]:

@@ -244,10 +244,16 @@ def _pods_and_volumes(host: Cluster, namespace: str) -> str:
     return f"; {pod_count} and {volume_count} {listed(volumes, 'and')}".rstrip()
 
 
-def _print_causes(findings: Iterable[Finding]) -> None:
-    """Print all findings but those of level `ok`, in the order of WORDS, and an empty line."""
+def causes_in(findings: Iterable[Finding]) -> list[Finding]:
+    """Return all findings but those of level `ok`, in the order of WORDS."""
     causes = [finding for finding in findings if finding.level is not Level.OK]
-    for finding in sorted(causes, key=lambda finding: [*WORDS].index(finding.level)):
+    return sorted(causes, key=lambda finding: [*WORDS].index(finding.level))
+
+
+def _print_causes(findings: Iterable[Finding]) -> None:
+    """Print the causes in findings, and an empty line."""
+    causes = causes_in(findings)
+    for finding in causes:
         word = (WORDS[finding.level], _STYLES[finding.level])
         result(word, f" {finding.path}: {finding.subject}")
         result(f"    {finding.cause}")

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypedDict, Unpack
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.wording import listed, short_line
@@ -63,7 +63,7 @@ class Fault:
         return self.path, self.subject
 
 
-Faults: TypeAlias = Iterator[Fault]
+Faults = Iterator[Fault]
 
 
 class Why(NamedTuple):
@@ -80,6 +80,14 @@ class Why(NamedTuple):
     effect_of: str = ""
 
 
+class _Details(TypedDict, total=False):
+    """What a fault may have besides cause and fix, as Fault says."""
+
+    check: str
+    key: str
+    effect_of: str
+
+
 @dataclass(frozen=True)
 class Affected:
     """The object that a fault is about. Each method returns a fault of one level.
@@ -91,30 +99,20 @@ class Affected:
     kind: str
     name: str
 
-    def broken(
-        self, cause: str, *fix: str | Command, check: str = "", effect_of: str = ""
-    ) -> Fault:
+    def broken(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """The object does not work: level `mandatory`."""
-        return self.at_level(Level.MANDATORY, cause, *fix, check=check, effect_of=effect_of)
+        return self.at_level(Level.MANDATORY, cause, *fix, **details)
 
-    def warning(self, cause: str, *fix: str | Command, check: str = "") -> Fault:
+    def warning(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """The object works, and something is wrong: level `advisory`."""
-        return self.at_level(Level.ADVISORY, cause, *fix, check=check)
+        return self.at_level(Level.ADVISORY, cause, *fix, **details)
 
-    def tenants_fault(
-        self, cause: str, *fix: str | Command, check: str = "", key: str = ""
-    ) -> Fault:
+    def tenants_fault(self, cause: str, *fix: str | Command, **details: Unpack[_Details]) -> Fault:
         """A tenant is the cause: level `info`; on the host, which has no tenants, `mandatory`."""
-        return self.at_level(Level.INFO, cause, *fix, check=check, key=key)
+        return self.at_level(Level.INFO, cause, *fix, **details)
 
     def at_level(
-        self,
-        level: Level,
-        cause: str,
-        *fix: str | Command,
-        check: str = "",
-        key: str = "",
-        effect_of: str = "",
+        self, level: Level, cause: str, *fix: str | Command, **details: Unpack[_Details]
     ) -> Fault:
         """A fault of this level; on the host `mandatory` in place of `info`."""
         if level is Level.INFO and self.cluster.name == HOST:
@@ -126,9 +124,7 @@ class Affected:
             name=self.name,
             cause=cause,
             fix=fix,
-            check=check,
-            key=key,
-            effect_of=effect_of,
+            **details,
         )
 
 
@@ -172,10 +168,10 @@ def being_deleted(
     return subject.at_level(level, cause, *fix)
 
 
-CheckAndCluster: TypeAlias = tuple[str, str]  # the names of both
-FaultsByCheck: TypeAlias = Mapping[CheckAndCluster, Sequence[Fault]]
-_PathAndSubject: TypeAlias = tuple[str, str]
-_Effects: TypeAlias = defaultdict[_PathAndSubject, list[_PathAndSubject]]  # by their cause
+CheckAndCluster = tuple[str, str]  # the names of both
+FaultsByCheck = Mapping[CheckAndCluster, Sequence[Fault]]
+_PathAndSubject = tuple[str, str]
+_Effects = defaultdict[_PathAndSubject, list[_PathAndSubject]]  # by their cause
 
 
 def without_effects(faults_by_check: FaultsByCheck) -> FaultsByCheck:
@@ -308,17 +304,17 @@ def join_commands(commands: Iterable[Command], between: str) -> Fix:
 
 def _commands_for(
     command: Command, names_by_namespace: Mapping[str, Sequence[str]]
-) -> list[Command]:
-    """Return the command with names for each namespace, or for the first one if it has no NAMES.
+) -> Iterator[Command]:
+    """Yield the command with names for each namespace, or for the first one if it has no NAMES.
 
     `names_by_namespace` has "" for names without a namespace.
     """
-    commands = list[Command]()
     for namespace, names in names_by_namespace.items():
         line = command.line.replace(NAMESPACE, namespace)
         line = line.replace(NAMES, " ".join(names)).replace(NAME, names[0])
-        commands.append(Command(short_line(line, _FIX_CHARACTERS)))
-    return commands if NAMES in command.line else commands[:1]
+        yield Command(short_line(line, _FIX_CHARACTERS))
+        if NAMES not in command.line:
+            return
 
 
 def on_one_line_without_backticks(words: str) -> str:

@@ -4,20 +4,20 @@ Tables of `kai_usage` have the meanings by patterns: `messages.yaml`, and `sched
 schedulers write. `tenants.yaml` names the rows that a tenant causes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from string import Formatter
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import table
 from kai_fleet_cli.doctor.faults import NAME, NAMESPACE, Affected, Fault, Why
 from kai_fleet_cli.doctor.snapshot import Cluster
-from kai_fleet_policies.finding import Command, Fix, Level
+from kai_fleet_policies.finding import Command, Level
 from kai_usage.messages import Meaning, Row
 from kai_usage.scheduling import (
     NO_SURROUNDINGS,
     PodSurroundings,
     is_of_nodes,
-    meaning_of_messages,
+    meanings_of,
     names_objects,
 )
 
@@ -39,10 +39,8 @@ def explain(
         texts: The messages in order of priority.
         about: The objects around a pod that has no node; NO_SURROUNDINGS for any other object.
     """
-    meaning = meaning_of_messages(texts, "operator", about)
-    if meaning is None:
-        return None
-    return fault_of(subject, meaning)
+    meaning = next(meanings_of(texts, "operator", about), None)
+    return fault_of(subject, meaning) if meaning else None
 
 
 def reason(cluster: Cluster, *objects: KubeObject) -> Why:
@@ -61,7 +59,7 @@ def reason(cluster: Cluster, *objects: KubeObject) -> Why:
         texts = cluster.messages_of(*objects)
         fallback = "nothing gives a reason"
     waiting_pod = next((item for item in objects if item.unscheduled), None)
-    about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod)
+    about = NO_SURROUNDINGS if waiting_pod is None else cluster.around(waiting_pod, cluster, {})
     known = explain(Affected(cluster, "", ""), texts, about)
     if known is not None:
         return Why(known.cause, known.fix, known.effect_of)
@@ -88,7 +86,7 @@ def fault_of(subject: Affected, meaning: Meaning, check: str = "") -> Fault:
     row, values = meaning
     level = Level.INFO if row.name in _TENANT_CAUSES else Level.MANDATORY
     cause = " ".join(meaning.cause.split())
-    fix = _filled(subject.cluster, row, values)
+    fix = tuple(_filled(subject.cluster, row, values))
     key = row.cause.format_map({**values, "text": "", "asks": ""})
     unread = values.get("unread")
     if unread and is_of_nodes(row):
@@ -106,8 +104,8 @@ def fault_of(subject: Affected, meaning: Meaning, check: str = "") -> Fault:
     )
 
 
-def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Fix:
-    """Return the fix of a row, in parts, with the values of its placeholders.
+def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Iterator[str | Command]:
+    """Yield the parts of a row's fix with the values of its placeholders.
 
     Besides `values` these are keys of the stack file, commands of the cluster, and `{0}` for the
     first of the row's own commands. Raises KeyError for another placeholder.
@@ -126,13 +124,11 @@ def _filled(cluster: Cluster, row: Row, values: Mapping[str, object]) -> Fix:
     }
     for number, command in enumerate(row.commands):
         places[str(number)] = Command(command.format_map(places))
-    parts = list[str | Command]()
     for literal, name, specification, _ in Formatter().parse(row.fix):
-        parts.append(literal)
+        yield literal
         if name is not None:
             part = places[name]
-            parts.append(part if isinstance(part, Command) else format(part, specification or ""))
-    return tuple(parts)
+            yield part if isinstance(part, Command) else format(part, specification or "")
 
 
 def _causing_subject(meaning: Meaning) -> str:

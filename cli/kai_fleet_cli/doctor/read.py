@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import TypeAlias
 
 from kai_fleet.cluster.kube.api import Api, Lists
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_at
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.cluster.store_use import StoreUse, store_use
+from kai_fleet.cluster.store_use import store_use
 from kai_fleet.cluster.tenant_kubeconfig import (
     Pieces,
     TenantKubeconfigError,
@@ -49,6 +48,7 @@ _REQUESTS_AT_ONCE = 6  # to one API server
 # two to four levels.
 _MOST_QUEUES = 5000
 _MOST_LEVELS = 32
+# Few accounts may read them. They tell why namespaces of others are not deleted.
 API_SERVICES = f"/apis/{AGGREGATION}/v1/apiservices"
 # The API path of each resource.
 READS: Mapping[str, str] = table("reads", __package__)
@@ -194,13 +194,13 @@ def read_clusters(source: Source, resources_before_update: Collection[str] = ())
         )
         if resources_before_update:
             return snapshot
-        accesses = _accesses(api, host, teams.values())
+        states = _states(api, host, teams.values())
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
         state = pool.submit(source.read_state)
-        read = pool.map(lambda access: _with_inside(access, source), accesses)
-        states = dict(zip(teams, read, strict=True))
-        lost = lost_vclusters.lost_contents(state.result(), _uids(states))
-    return replace(snapshot, teams=states, lost=lost)
+        read = pool.map(lambda team: _with_inside(team, source), states)
+        by_name = dict(zip(teams, read, strict=True))
+        lost = lost_vclusters.lost_contents(state.result(), _uids(by_name))
+    return replace(snapshot, teams=by_name, lost=lost)
 
 
 def _read_host(
@@ -227,24 +227,17 @@ def _read_host(
     return _read(api, blank, namespace, paths)
 
 
-_Access: TypeAlias = tuple[TeamState, str]  # and the text of the kubeconfig for its inside, or ""
-
-
-def _accesses(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[_Access]:
-    """Return the state of each team and the kubeconfig of its vCluster, in the order of `teams`.
+def _states(api: Api, host: Cluster, teams: Iterable[DeclaredTeam]) -> list[TeamState]:
+    """Return the state of each team, in the order of `teams`.
 
     The states are without inside, and say how full the stores are. The requests for that, and all
     later ones of `api`, have `_STORE_SECONDS` together. Raises one of MALFORMED for malformed
     objects of the host.
     """
     with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
-        accesses = list(pool.map(lambda team: _access(api, host, team), teams))
+        states = list(pool.map(partial(_access, api, host), teams))
         api.restart_limits(_STORE_SECONDS)
-        stores = list(pool.map(lambda access: _store(api, host, access[0]), accesses))
-    return [
-        (replace(state, store=store), kubeconfig)
-        for (state, kubeconfig), store in zip(accesses, stores, strict=True)
-    ]
+        return list(pool.map(partial(_with_store, api, host), states))
 
 
 def _uids(states: Mapping[str, TeamState]) -> dict[str, str]:
@@ -279,18 +272,18 @@ def _read(
     _require_healthy(api)
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if paths.keys() == READS.keys():
-        objects |= _api_services(api)
+        with suppress(RefusedError):
+            objects["apiservices"] = api.list(API_SERVICES)
     partial = dict[str, str]()
     if namespace is not None:
-        forbidden = _refused_with(refused, HTTPStatus.FORBIDDEN)
-        partial_objects = _of_namespace(api, forbidden, namespace)
+        partial_objects = _of_namespace(api, refused, namespace)
         partial = dict.fromkeys(partial_objects, namespace)
         objects |= partial_objects
     absent = _refused_with(refused, HTTPStatus.NOT_FOUND)
     unreadable = {
         resource: str(error)
         for resource, error in refused.items()
-        if resource not in absent and resource not in partial
+        if resource not in absent and resource not in objects
     }
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
@@ -318,30 +311,20 @@ def _require_healthy(api: Api) -> None:
             raise UnreachableError(f"it answers {error}")
 
 
-def _api_services(api: Api) -> Lists:
-    """Return the APIServices under the key `apiservices`; an empty mapping if they are refused.
-
-    Few accounts may read them. They tell why namespaces of others are not deleted. Raises
-    UnreachableError if the API server stops answering, or answers something else than a list.
-    """
-    with suppress(RefusedError):
-        return {"apiservices": api.list(API_SERVICES)}
-    return {}
-
-
 def _refused_with(refused: Mapping[str, RefusedError], status: HTTPStatus) -> list[str]:
     """Return the resources whose list was refused with this HTTP status."""
     return [resource for resource, error in refused.items() if error.status == status]
 
 
-def _of_namespace(api: Api, resources: Collection[str], namespace: str) -> Lists:
-    """Return the objects of these keys of READS that this user may list in one namespace.
+def _of_namespace(api: Api, refused: Mapping[str, RefusedError], namespace: str) -> Lists:
+    """Return the objects of forbidden keys of READS that this user may list in one namespace.
 
     For `namespaces` that is the namespace itself. Other cluster-scoped resources are left out, and
     those that are refused in the namespace, too.
 
     Raises UnreachableError if the API server stops answering, or refuses the credentials (401).
     """
+    resources = _refused_with(refused, HTTPStatus.FORBIDDEN)
     paths = {resource: READS[resource] for resource in resources if "{}" in READS[resource]}
     objects, _ = api.lists(paths, _REQUESTS_AT_ONCE, namespace)
     if "namespaces" in resources:
@@ -354,8 +337,8 @@ class _NoAccessError(Exception):
     """An object that leads to a vCluster is absent, or gives no address. The message says which."""
 
 
-def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
-    """Return a team's state, still without inside and store, and the kubeconfig of its vCluster.
+def _access(api: Api, host: Cluster, team: DeclaredTeam) -> TeamState:
+    """Return a team's state, with the kubeconfig of its vCluster, still without inside and store.
 
     The kubeconfig's server is the vCluster's address from here. The kubeconfig is "" if another
     stack declares the vCluster, of which the state says nothing more, or if it cannot be built:
@@ -365,14 +348,14 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
     """
     state = TeamState(team)
     if state.declared_elsewhere:
-        return state, ""
+        return state
     try:
         credentials, address = _credentials_and_address(api, host, team)
     except _NoAccessError as error:
-        return TeamState(team, unreached=str(error)), ""
+        return replace(state, unreached=str(error))
     except TenantKubeconfigError as error:
         why = f"its Secret vc-{team.name} {error}"
-        return TeamState(team, unreached=why, foreign=True), ""
+        return replace(state, unreached=why, foreign=True)
     except RefusedError as error:
         hidden = f"its Secret vc-{team.name} cannot be read ({error})"
     except UnreadError as error:
@@ -381,8 +364,8 @@ def _access(api: Api, host: Cluster, team: DeclaredTeam) -> _Access:
         hidden = f"the host does not give its kubeconfig: {error}"
     else:
         kubeconfig = credentials.kubeconfig(f"https://{address}", team.name)
-        return TeamState(team, certificate_ends=credentials.expires), kubeconfig
-    return TeamState(team, unreached=hidden, hidden=True), ""
+        return replace(state, certificate_ends=credentials.expires, kubeconfig=kubeconfig)
+    return replace(state, unreached=hidden, hidden=True)
 
 
 def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tuple[Pieces, str]:
@@ -416,29 +399,30 @@ def _credentials_and_address(api: Api, host: Cluster, team: DeclaredTeam) -> tup
     return pieces(secret.get("data") or {}), address
 
 
-def _store(api: Api, host: Cluster, state: TeamState) -> StoreUse:
-    """Return how full the store of a team's vCluster is; empty if the host does not tell, or if
-    another stack declares the vCluster. Raises one of MALFORMED for a malformed pod.
+def _with_store(api: Api, host: Cluster, state: TeamState) -> TeamState:
+    """Return a team's state with how full the store of its vCluster is; as it was if the host does
+    not tell, or if another stack declares the vCluster. Raises one of MALFORMED for a malformed
+    pod.
     """
     if state.declared_elsewhere:
-        return StoreUse()
+        return state
     try:
         pods = state.control_plane_pods(host)
     except UnreadError:
-        return StoreUse()
+        return state
     nodes = {str(pod.spec.get("nodeName") or "") for pod in pods}
-    return store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
+    store = store_use(api, state.team.name, state.team.store, sorted(nodes - {""}))
+    return replace(state, store=store)
 
 
-def _with_inside(access: _Access, source: Source) -> TeamState:
+def _with_inside(state: TeamState, source: Source) -> TeamState:
     """Return a team's state with the inside of its vCluster, or with why that was not read.
 
     It is as it was without a kubeconfig. Objects and labels whose names Kubernetes does not allow
     are left out. A vCluster counts as not read if an object of COUNTED is malformed, or if it has
     too many queues or levels of them. What this user may not list there is not judged so.
     """
-    state, kubeconfig = access
-    if not kubeconfig:
+    if not state.kubeconfig:
         return state
     blank = Cluster(
         name=state.team.name,
@@ -448,7 +432,7 @@ def _with_inside(access: _Access, source: Source) -> TeamState:
         host_kubectl=source.kubectl,
     )
     try:
-        with closing(Api.of_kubeconfig(kubeconfig, total_seconds=SECONDS)) as api:
+        with closing(Api.of_kubeconfig(state.kubeconfig, total_seconds=SECONDS)) as api:
             inside = _read(api, blank, None, READS)
         # The tenant's API server may send names that no Kubernetes allows.
         objects = {resource: list(well_named(items)) for resource, items in inside.objects.items()}

@@ -157,7 +157,8 @@ def _bounds(
     yield _bound(team, "ClusterRole", role, "the vCluster cannot read what the host has")
     if not is_platform:
         return
-    if _lets_prometheus_in(args):
+    has_kai_inside = args["scheduler"] == "inside" and args["isolation"]["network"]["enabled"]
+    if has_kai_inside and "monitoring" in args:
         effect = "Prometheus does not reach the team's KAI"
         yield _bound(team, "NetworkPolicy", ALLOW_PROMETHEUS, effect)
     bindings = bounds.node_bindings(team.name, team.namespace, args)
@@ -179,16 +180,6 @@ def _bound(team: DeclaredTeam, kind: str, name: str, effect: str) -> Required:
         team=team.name,
         namespace=team.namespace if namespaced else None,
     )
-
-
-def _lets_prometheus_in(args: TeamNamespaceArgs) -> bool:
-    """Whether Prometheus has to pass network policies to reach the KAI in a team's vCluster.
-
-    False without the key `monitoring` of the stack.
-    """
-    if args["scheduler"] != "inside" or "monitoring" not in args:
-        return False
-    return bool(args["isolation"]["network"]["enabled"])
 
 
 def _queue_guard(team: str, args: Mapping[str, Any]) -> Iterator[Required]:

@@ -1,14 +1,13 @@
 """The objects read from a stack's clusters, and look-ups that several checks share."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.store_use import StoreUse
@@ -26,7 +25,7 @@ from kai_usage.pods import Pod
 from kai_usage.scheduling import PodSurroundings, claims_of, surroundings_of
 from kai_usage.times import seconds_since
 
-_ObjectKey: TypeAlias = tuple[str, str, str | None]  # resource, name and namespace
+_ObjectKey = tuple[str, str, str | None]  # resource, name and namespace
 _UNSCHEDULED = "FailedScheduling"  # the reason of a scheduler's event
 _EVENTS = 20  # of one object: checks judge the newest ones
 _CONTROL_PLANES = ("vcluster", "vcluster-etcd")  # values of the label app
@@ -35,7 +34,7 @@ _BUSY = str(HTTPStatus.TOO_MANY_REQUESTS.value)
 UPDATE = Command("pulumi up")
 # The resources that tell what pods hold and wait for.
 COUNTED = ("deployments", "nodes", "pods", "podgroups", "queues")
-Objects: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
+Objects = Mapping[str, Sequence[Mapping[str, Any]]]  # JSON, by resource: `pods`, `nodes`
 
 
 class UnreadError(Exception):
@@ -47,7 +46,6 @@ class UnreadError(Exception):
     """
 
     def __init__(self, resource: str, why: str) -> None:
-        self.why = why
         subject = "its API server does not"
         if why.startswith(_FORBIDDEN):
             subject = "this user may not"
@@ -169,10 +167,7 @@ class Cluster:
         return (item for item in self._by_resource[resource] if item.namespace == namespace)
 
     def around(
-        self,
-        pod: KubeObject,
-        nodes_of: "Cluster | None" = None,
-        pool: Mapping[str, str] = MappingProxyType({}),
+        self, pod: KubeObject, nodes_of: "Cluster", pool: Mapping[str, str]
     ) -> PodSurroundings:
         """Return the objects around a pod without a node, or only why they were not read.
 
@@ -180,16 +175,16 @@ class Cluster:
 
         Args:
             pod: A pod of this cluster.
-            nodes_of: The cluster to take nodes from; None for this one.
+            nodes_of: The cluster to take nodes from.
             pool: Labels of the nodes that the pod may use; empty for all nodes.
         """
-        claims = list[KubeObject]()
-        volumes = list[KubeObject]()
+        claims: Iterable[KubeObject] = ()
+        volumes: Sequence[KubeObject] = ()
         try:
-            nodes = (nodes_of or self).all("nodes")
+            nodes = nodes_of.all("nodes")
             if any(claims_of(pod)):
-                claims.extend(self.within("persistentvolumeclaims", pod.namespace))
-                volumes.extend(self.all("persistentvolumes"))
+                claims = self.within("persistentvolumeclaims", pod.namespace)
+                volumes = self.all("persistentvolumes")
         except UnreadError as error:
             return PodSurroundings(unread=str(error))
         return surroundings_of(pod, nodes, pool, claims, volumes)
@@ -340,6 +335,7 @@ class TeamState:
         foreign: Somebody else than the vCluster wrote its kubeconfig Secret.
         hidden: Its Secret or its Service on the host could not be read; `unreached` says why.
         store: How full its store is; empty if the host does not tell.
+        kubeconfig: The one that its inside is read with, a secret; "" if there is none.
     """
 
     team: DeclaredTeam
@@ -349,6 +345,7 @@ class TeamState:
     foreign: bool = False
     hidden: bool = False
     store: StoreUse = field(default_factory=StoreUse)
+    kubeconfig: str = field(default="", repr=False)
 
     @property
     def declared_elsewhere(self) -> bool:
@@ -439,7 +436,7 @@ class Snapshot:
         """
         team = self.team_of(cluster)
         if team is None:
-            return cluster.around(pod)
+            return cluster.around(pod, cluster, {})
         return cluster.around(pod, self.host, team.node_pool)
 
     def scheduling_cluster(self, cluster: Cluster) -> Cluster:

@@ -5,12 +5,11 @@ KAI shares counts as one, which its reservation pod holds. Queues and waiting po
 the cluster of their scheduler.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from kai_fleet.backup.arguments import LABEL, VERIFY
-from kai_fleet.names import TEAM_LABEL
+from kai_fleet.backup.arguments import VERIFY
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import read_clusters, source_of_stack
 from kai_fleet_cli.doctor.snapshot import COUNTED, Cluster, Snapshot, TeamState, UnreadError
@@ -58,26 +57,24 @@ def build_report(stack: str, snapshot: Snapshot, findings: Sequence[Finding]) ->
         pools=pools,
         waits=waits,
         findings=findings,
-        missing=_missing(snapshot),
+        missing=list(_missing(snapshot)),
     )
 
 
-def _missing(snapshot: Snapshot) -> list[str]:
-    """Return clauses about what was not read: vClusters, lists in them, lists of the host.
+def _missing(snapshot: Snapshot) -> Iterator[str]:
+    """Yield clauses about what was not read: vClusters, lists in them, lists of the host.
 
     Of each cluster only the first list that lacks is named, of the host for a whole host only.
     """
-    missing = list[str]()
     for name, state in snapshot.teams.items():
         if state.unreached:
-            missing.append(f"team {name}: {state.unreached}")
+            yield f"team {name}: {state.unreached}"
     for cluster in snapshot.insides:
         if unread := cluster.unread(*COUNTED):
-            missing.append(f"team {cluster.name}: {unread}")
+            yield f"team {cluster.name}: {unread}"
     unread = snapshot.host.unread("nodes", "pods", *COUNTED)
     if unread and snapshot.sees_whole_host:
-        missing.append(f"host: {unread}")
-    return missing
+        yield f"host: {unread}"
 
 
 def _queues(snapshot: Snapshot) -> dict[str, list[QueueRow]]:
@@ -130,11 +127,9 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 def _verified(team: str, host: Cluster) -> datetime | None:
     """When the team's last backup was verified; None if none was, or if that was not read."""
-    if host.unread("cronjobs"):
-        return None
-    labels = {TEAM_LABEL: team, LABEL: VERIFY}
-    for cron_job in host.all("cronjobs"):
-        if labels.items() <= cron_job.labels.items():
+    with suppress(UnreadError):
+        cron_job = host.find("cronjobs", f"{VERIFY}-{team}")
+        if cron_job is not None:
             return moment(cron_job.status.get("lastSuccessfulTime"))
     return None
 

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.wording import number_with_noun
-from kai_fleet_cli.doctor.diagnosis import WORDS
+from kai_fleet_cli.doctor.diagnosis import WORDS, causes_in
 from kai_fleet_cli.report.records import QueueRow, Report, Team
 from kai_fleet_policies.finding import Command, Level, split_at
 
@@ -41,13 +41,12 @@ def page(report: Report) -> str:
         longest=_longest_bar,
     )
     levels = Counter(finding.level for finding in report.findings)
-    problems = [finding for finding in report.findings if finding.level is not Level.OK]
     # Globals, because macros do not get the variables of the template.
     environment.globals.update(
         report=report,
         age=lambda since: age(report.time - since) if since else "",
         count={level.value: levels[level] for level in Level},
-        problems=sorted(problems, key=lambda finding: [*WORDS].index(finding.level)),
+        problems=causes_in(report.findings),
         shown=SHOWN,
         words=WORDS,
     )
@@ -61,11 +60,8 @@ def _longest_bar(rows: Iterable[Team | QueueRow], quota: str) -> float:
     quota, and what is unknown, count as nothing. 0 without rows. `quota` is the name of the field
     with the quota.
     """
-    longest = 0.0
-    for row in rows:
-        waiting_from = max(getattr(row, quota), row.in_use or 0.0)
-        longest = max(longest, waiting_from + (row.waiting or 0.0))
-    return longest
+    ends = [max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows]
+    return max(ends, default=0.0)
 
 
 def _prose(text: str, commands: Sequence[str] = ()) -> Markup:

@@ -4,7 +4,7 @@ Amounts are GPUs: None is unknown, -1 is unlimited.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from kai_fleet_cli.doctor.diagnosis import ExitCode
@@ -28,10 +28,10 @@ class Team:
 
     name: str
     promised: float
-    in_use: float | None = None
-    waiting: float | None = None
-    scheduler: str = ""
-    verified: datetime | None = None
+    in_use: float | None
+    waiting: float | None
+    scheduler: str
+    verified: datetime | None
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class QueueRow:
     leaf: bool
     quota: float
     limit: float
-    in_use: float = 0.0
-    waiting: float = 0.0
-    display_name: str = ""
+    in_use: float
+    waiting: float
+    display_name: str
 
     @property
     def borrowed(self) -> float:
@@ -81,12 +81,12 @@ class Pool:
     """
 
     labels: str
-    teams: Sequence[str] = ()
-    nodes: int = 0
-    ready_nodes: int = 0
-    gpus: float = 0.0
-    in_use: float = 0.0
-    not_ready: float = 0.0
+    teams: Sequence[str]
+    nodes: int
+    ready_nodes: int
+    gpus: float
+    in_use: float
+    not_ready: float
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Wait:
     since: datetime | None
     cause: str
     fix: str
-    commands: tuple[str, ...] = ()
+    commands: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class Report:
 
     stack: str
     time: datetime
-    teams: Sequence[Team] = ()
-    queues: Mapping[str, Sequence[QueueRow]] = field(default_factory=dict)
-    pools: Sequence[Pool] | None = None
-    waits: Sequence[Wait] = ()
-    findings: Sequence[Finding] = ()
-    missing: Sequence[str] = ()
+    teams: Sequence[Team]
+    queues: Mapping[str, Sequence[QueueRow]]
+    pools: Sequence[Pool] | None
+    waits: Sequence[Wait]
+    findings: Sequence[Finding]
+    missing: Sequence[str]
 
     @property
     def exit_code(self) -> ExitCode:

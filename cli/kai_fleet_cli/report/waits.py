@@ -28,13 +28,6 @@ class _WaitingPod(NamedTuple):
     use: Pod
     reason: Fault | None
 
-    @property
-    def cause_key(self) -> str:
-        """What it has in common with pods that wait for the same reason; "" without a reason."""
-        if self.reason is None:
-            return ""
-        return self.reason.key or self.reason.cause
-
 
 def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
     """Yield the pods without a node by team and reason, those of the host first.
@@ -47,7 +40,10 @@ def waits_in(snapshot: Snapshot) -> Iterator[Wait]:
         if cluster.unread(*COUNTED):
             continue
         for pod in _waiting_pods(cluster, snapshot):
-            groups[pod.team, pod.cause_key].append(pod)
+            cause = ""
+            if pod.reason is not None:
+                cause = pod.reason.key or pod.reason.cause
+            groups[pod.team, cause].append(pod)
     for (team, _), group in groups.items():
         yield _wait(team, group[0].reason, [pod.use for pod in group])
 

@@ -103,20 +103,19 @@ def stack_file(stack: str) -> StackFile:
     raw = reading.read(path)
     defaults = pairs(raw.get("scheduler"))
     own_team = pairs(raw.get("team"))
+    teams: dict[str, DeclaredTeam] = {}
+    for key, values in pairs(raw.get("teams")).items():
+        name = str(key)
+        teams[name] = _declared_team(name, f"{NAMESPACE}:teams.{name}", values, defaults)
     if own_team:
         name = str(own_team.get("name"))
-        teams = [_declared_team(name, f"{NAMESPACE}:team", own_team, defaults)]
-    else:
-        teams = [
-            _declared_team(str(name), f"{NAMESPACE}:teams.{name}", values, defaults)
-            for name, values in pairs(raw.get("teams")).items()
-        ]
+        teams = {name: _declared_team(name, f"{NAMESPACE}:team", own_team, defaults)}
     return StackFile(
         stack,
         path,
         text=path.read_bytes().decode(),
         raw=raw,
-        teams={team.name: team for team in teams},
+        teams=teams,
         is_team_stack=bool(own_team),
     )
 

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.checks import (
@@ -44,23 +44,34 @@ from kai_fleet_policies.model.cluster import HOST
 
 JUDGE_SECONDS = 20.0  # for the inside of one vCluster; a large one takes less than one
 
-ClusterCheck: TypeAlias = Callable[[Cluster, Snapshot], Faults]
-TeamCheck: TypeAlias = Callable[[TeamState, Snapshot], Faults]
+ClusterCheck = Callable[[Cluster, Snapshot], Faults]
+TeamCheck = Callable[[TeamState, Snapshot], Faults]
 # A cluster to check, and the function that yields its faults. While it yields, NoSubjectError,
 # UnreadError or one of MALFORMED may be raised.
-Run: TypeAlias = tuple[Cluster, Callable[[], Faults]]
-RunsOf: TypeAlias = Callable[[Snapshot], Iterable[Run]]
+Run = tuple[Cluster, Callable[[], Faults]]
+RunsOf = Callable[[Snapshot], Iterable[Run]]
 
 
 class NoSubjectError(Exception):
     """A check has nothing to judge in a cluster: it gives no finding there, not even `ok`."""
 
 
+def _in(
+    clusters_of: Callable[[Snapshot], Iterable[Cluster]], checks: Iterable[ClusterCheck]
+) -> RunsOf:
+    """Return a function that gives the runs of checks for these clusters, check by check."""
+
+    def runs(snapshot: Snapshot) -> Iterator[Run]:
+        for check in checks:
+            for cluster in clusters_of(snapshot):
+                yield cluster, partial(check, cluster, snapshot)
+
+    return runs
+
+
 def on_host(*checks: ClusterCheck) -> RunsOf:
     """Return a function that gives the runs of checks for the host of a snapshot."""
-    return lambda snapshot: [
-        (snapshot.host, partial(check, snapshot.host, snapshot)) for check in checks
-    ]
+    return _in(lambda snapshot: [snapshot.host], checks)
 
 
 def in_clusters(*checks: ClusterCheck) -> RunsOf:
@@ -68,13 +79,7 @@ def in_clusters(*checks: ClusterCheck) -> RunsOf:
 
     Check by check, and of each the host first.
     """
-
-    def runs(snapshot: Snapshot) -> Iterator[Run]:
-        for check in checks:
-            for cluster in snapshot.clusters:
-                yield cluster, partial(check, cluster, snapshot)
-
-    return runs
+    return _in(lambda snapshot: snapshot.clusters, checks)
 
 
 def in_kai_clusters(*checks: ClusterCheck) -> RunsOf:
@@ -110,16 +115,9 @@ def of_teams(*checks: TeamCheck) -> RunsOf:
     return runs
 
 
-def in_vclusters(check: TeamCheck) -> RunsOf:
-    """Return a function that gives the runs of a check for the vClusters that answered.
-
-    The check takes the state of the team.
-    """
-    return lambda snapshot: [
-        (state.inside, partial(check, state, snapshot))
-        for state in snapshot.teams.values()
-        if state.inside is not None
-    ]
+def in_vclusters(*checks: ClusterCheck) -> RunsOf:
+    """Return a function that gives the runs of checks for the vClusters that answered."""
+    return _in(lambda snapshot: snapshot.insides, checks)
 
 
 class Check(NamedTuple):
@@ -230,10 +228,10 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     objects. That is a finding about the vCluster, and the other checks run all the same. Raises one
     of MALFORMED for malformed objects of the host.
     """
-    faults_by_check: dict[CheckAndCluster, list[Fault]] = {}
+    faults_by_check = defaultdict[CheckAndCluster, list[Fault]](list)
     incomplete = set[CheckAndCluster]()
     for check_and_cluster, faults, complete in judgements(snapshot, without):
-        faults_by_check.setdefault(check_and_cluster, []).extend(faults)
+        faults_by_check[check_and_cluster] += faults
         if not complete:
             incomplete.add(check_and_cluster)
     decided = {
@@ -277,11 +275,9 @@ def judgements(snapshot: Snapshot, without: str = "") -> Iterator[Judgement]:
             if cluster.name in snapshot.lost and not check.of_lost:
                 continue
             begun = time.monotonic()
-            judgement = _judge(check.name, cluster, run, begun + seconds_left[cluster.name])
-            if judgement is None:
-                continue
+            judged = list(_judge(check.name, cluster, run, begun + seconds_left[cluster.name]))
             seconds_left[cluster.name] -= time.monotonic() - begun
-            yield judgement
+            yield from judged
             if seconds_left[cluster.name] <= 0:
                 many = f"it has so many objects that {JUDGE_SECONDS:.0f} s did not do to judge them"
                 yield _not_judged(cluster, many)
@@ -293,8 +289,8 @@ def _judge(
     cluster: Cluster,
     run: Callable[[], Faults],
     deadline: float,
-) -> Judgement | None:
-    """Run one check of one subject; None if the cluster has no such subject.
+) -> Iterator[Judgement]:
+    """Run one check of one subject; nothing if the cluster has no such subject.
 
     If objects of a vCluster are malformed, the result is that fault alone, of check `vcluster`.
     Raises one of MALFORMED for the host. The first fault after the deadline, a time of the
@@ -308,14 +304,15 @@ def _judge(
             if time.monotonic() > deadline:
                 break
     except NoSubjectError:
-        return None
+        return
     except UnreadError:
         complete = False
     except MALFORMED as error:
         if cluster.name == HOST:
             raise
-        return _not_judged(cluster, malformed(error))
-    return Judgement((check, cluster.name), faults, complete)
+        yield _not_judged(cluster, malformed(error))
+        return
+    yield Judgement((check, cluster.name), faults, complete)
 
 
 def _not_judged(cluster: Cluster, why: str) -> Judgement:
@@ -344,19 +341,11 @@ def _required(snapshot: Snapshot) -> Iterator[Judgement]:
         cluster = clusters.get(required.cluster)
         if cluster is None or required.cluster in snapshot.lost:
             continue
-        if _update_creates(required, snapshot):
+        is_created = required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
+        if snapshot.before_update and is_created:
             continue
         run = partial(_absent_or_going, required, cluster, snapshot)
-        judgement = _judge(required.check, cluster, run, math.inf)
-        if judgement is not None:
-            yield judgement
-
-
-def _update_creates(required: Required, snapshot: Snapshot) -> bool:
-    """Whether the update that follows may create a required object; False if none follows."""
-    if not snapshot.before_update:
-        return False
-    return required.check != "runtime-class" or gpu.gpu_stack_pending(snapshot)
+        yield from _judge(required.check, cluster, run, math.inf)
 
 
 def _reported_by_another(required: Required, cluster: Cluster, snapshot: Snapshot) -> bool:

@@ -16,18 +16,14 @@ from kai_fleet_policies.model.cluster import DeclaredTeam
 _EXPIRES_SOON = timedelta(days=30)
 
 
-def identity(state: TeamState, snapshot: Snapshot) -> Faults:
-    """Yield a vCluster that is another one than the last update saw: its old content is lost.
-
-    Nothing if it did not answer.
-    """
-    name = state.team.name
-    lost = snapshot.lost.get(name)
-    if lost and state.inside is not None:
-        yield Affected(state.inside, "vCluster", name).broken(
+def identity(inside: Cluster, snapshot: Snapshot) -> Faults:
+    """Yield a vCluster that is another one than the last update saw: its old content is lost."""
+    lost = snapshot.lost.get(inside.name)
+    if lost:
+        yield Affected(inside, "vCluster", inside.name).broken(
             f"{lost_vclusters.WORDS}{lost}",
             "if there is a backup, restore it; to have this one filled, which asks first: ",
-            state.inside.apply_command,
+            inside.apply_command,
         )
 
 

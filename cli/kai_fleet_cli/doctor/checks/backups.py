@@ -12,6 +12,7 @@ from kai_fleet.names import TEAM_LABEL
 from kai_fleet.values import get
 from kai_fleet_cli.doctor.faults import Affected, Faults
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_usage.objects import has_labels
 from kai_usage.times import seconds_since
 
 _SECONDS_PER_HOUR = 3600
@@ -57,7 +58,7 @@ def _failure(host: Cluster, labels: Mapping[str, str], namespace: str) -> str:
     """Why the newest pod with these labels failed, as its first failed container says; "" if it did
     not.
     """
-    pods = [pod for pod in host.within("pods", namespace) if labels.items() <= pod.labels.items()]
+    pods = [pod for pod in host.within("pods", namespace) if has_labels(pod, labels)]
     newest = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
     if newest is None or newest.phase != "Failed":
         return ""

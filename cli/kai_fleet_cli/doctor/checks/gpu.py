@@ -236,15 +236,14 @@ def _granted_gpus(team: DeclaredTeam) -> dict[str, int]:
     return {team.inside.gpu_resource: whole_gpus, **team.slices}
 
 
-def inside(state: TeamState, snapshot: Snapshot) -> Faults:
+def inside(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield nodes that a vCluster shows and its pool does not have, and the other way round.
 
     Both are broken. Only of a vCluster with a scheduler of its own, which sees copies of real
     nodes. If the pool has no nodes on the host, nodes that the vCluster shows are no fault.
     """
-    team = state.team
-    cluster = state.inside
-    if cluster is None or team.mode != "virtual":
+    team = snapshot.team_of(cluster)
+    if team is None or team.mode != "virtual":
         return
     host_nodes = snapshot.host.all("nodes")
     pool_names = {node.name for node in host_nodes if has_labels(node, team.node_pool)}
@@ -332,13 +331,11 @@ def switched_off(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield a KAI whose Config switches the sharing of GPUs off although the stack declares it, or
     although pods ask for it. Nothing if the Config does not tell.
     """
-    sharing_pods = _sharing_pods(cluster)
-    declared = cluster.desired.declared and cluster.desired.scheduler.shares_gpus
+    asking = len(_sharing_pods(cluster))
     if _shares_gpus(cluster) is not False:
         return
     subject = Affected(cluster, "GPU sharing", "")
-    asking = len(sharing_pods)
-    if declared:
+    if cluster.desired.declared and cluster.desired.scheduler.shares_gpus:
         yield subject.broken(
             f"is declared, and somebody switched it off ({asking} pods ask for a share)",
             *recreate_part(cluster),
@@ -375,12 +372,11 @@ def sharing(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield running pods that share a GPU and have no group, a group without a reservation pod, or
     a group whose fractions are more than one GPU.
     """
-    delete = cluster.command(f"-n {NAMESPACE} delete pod {NAMES}")
     for pod in _sharing_pods(cluster):
         if pod.phase == "Running" and not pod.groups:
             yield Affected(cluster, "pod", pod.namespaced_name).broken(
                 f"runs with a share of a GPU and has no label {GPU_GROUP}: KAI does not count it",
-                delete,
+                cluster.command(f"-n {NAMESPACE} delete pod {NAMES}"),
                 ", so that KAI places it anew",
             )
     for node in cluster.usage.nodes.values():

@@ -179,8 +179,10 @@ def network(host: Cluster, snapshot: Snapshot) -> Faults:
 
     Nothing without an isolated team, and nothing if one node is of K3s.
     """
-    if not _isolated_teams(snapshot) or any(map(_is_k3s, host.all("nodes"))):
+    if not _isolated_teams(snapshot):
         return
+    if any("+k3s" in str(node.status.get("nodeInfo")) for node in host.all("nodes")):
+        return  # the process of K3s enforces them
     if not any(map(_enforces_policies, host.all("daemonsets"))):
         yield Affected(host, "network plugin", "of the host").warning(
             "no DaemonSet is of one that is known to enforce NetworkPolicies: pods of one team may"
@@ -188,11 +190,6 @@ def network(host: Cluster, snapshot: Snapshot) -> Faults:
             "install one that does, such as Calico or Cilium, or write enableNetworkPolicy: true"
             " in Amazon's add-on vpc-cni; docs/isolation.md lists what depends on it",
         )
-
-
-def _is_k3s(node: KubeObject) -> bool:
-    """Whether a node is of K3s, whose own process enforces network policies."""
-    return "+k3s" in str(node.status.get("nodeInfo"))
 
 
 def _enforces_policies(daemon_set: KubeObject) -> bool:

@@ -1,7 +1,8 @@
 """Checks of KAI: its parts, and what another KAI left behind.
 
 The checks and their helpers raise UnreadError if a list was not read that they need, and one of
-MALFORMED for a malformed object.
+MALFORMED for a malformed object. `parts`, `killed` and `conditions` run by `in_kai_clusters` alone,
+where `Cluster.kai` is never None.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,14 +35,15 @@ def recreate_part(cluster: Cluster) -> Fix:
 def parts(cluster: Cluster, _: Snapshot) -> Faults:
     """Yield Deployments of the cluster's KAI that are absent, scaled to 0 or not rolled out.
 
-    One fault for all of KAI if it has no Deployment, or if the release table lacks its version. A
-    Deployment that is not rolled out and that `killed` reports is left out.
+    One fault for all of KAI if it has no Deployment. A Deployment that is not rolled out and that
+    `killed` reports is left out.
     """
     release = cluster.kai
+    assert release
     deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
-    if release is None or not deployments:
-        version = release.version if release else ""
-        yield Affected(cluster, "KAI", version).broken("is not installed", cluster.update_command)
+    if not deployments:
+        subject = Affected(cluster, "KAI", release.version)
+        yield subject.broken("is not installed", cluster.update_command)
         return
     recreation = recreate_part(cluster)
     for name in release.deployments:
@@ -93,8 +95,7 @@ def killed(cluster: Cluster, _: Snapshot) -> Faults:
     day: a warning if they are rolled out, else broken. Not those scaled to 0.
     """
     release = cluster.kai
-    if release is None:
-        return
+    assert release
     for deployment in cluster.within("deployments", KAI_NAMESPACE):
         wanted = deployment.spec.get("replicas", 1) > 0
         if deployment.name not in release.deployments or not wanted:
@@ -143,7 +144,8 @@ def conditions(cluster: Cluster, _: Snapshot) -> Faults:
     Nothing for a cluster without KAI's Deployments, which `parts` reports.
     """
     release = cluster.kai
-    if release is None or not any(cluster.within("deployments", KAI_NAMESPACE)):
+    assert release
+    if not any(cluster.within("deployments", KAI_NAMESPACE)):
         return
     for resource_and_name in release.ready_conditions:
         resource, name = resource_and_name.split("/")
@@ -207,10 +209,8 @@ def _removal(cluster: Cluster, deployments: Sequence[str]) -> Fix:
         return (cluster.command(f"-n {KAI_NAMESPACE} delete deployment {names}"),)
     uninstall = Command(f"{cluster.helm} -n {KAI_NAMESPACE} uninstall {_RELEASE}")
     # When these are deleted KAI's operator removes its parts, so before the operator itself.
-    owners = list[str]()
-    for resource, name in (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD)):
-        if cluster.find(resource, name):
-            owners.append(f"{resource}/{name}")
+    made = (("configs", "kai-config"), ("schedulingshards", DEFAULT_SHARD))
+    owners = [f"{resource}/{name}" for resource, name in made if cluster.find(resource, name)]
     if not owners:
         return (uninstall,)
     return (cluster.command(f"delete {' '.join(owners)}"), ", then ", uninstall)

@@ -4,9 +4,8 @@ The checks and their helpers raise UnreadError if a list was not read that they 
 MALFORMED for a malformed object. What a tenant causes in its vCluster has the level `info`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import GPU_CHARTS
@@ -23,14 +22,15 @@ from kai_usage.creators import lacks_pods
 from kai_usage.keys import POD_GROUP, QUEUE_LABEL
 from kai_usage.limits import ExceededLimit, exceeded_limits
 from kai_usage.messages import Meaning
+from kai_usage.objects import Involved, involved_in
 from kai_usage.pods import Pod
-from kai_usage.scheduling import meaning_of_messages
+from kai_usage.scheduling import meanings_of
 from kai_usage.times import seconds_since
 from kai_usage.waiting import (
     PATIENCE_SECONDS,
+    absent_queue,
     closed_gates,
     no_group,
-    no_queue,
     no_such_node,
     not_for_kai,
     over_limit,
@@ -38,8 +38,9 @@ from kai_usage.waiting import (
     too_large,
 )
 
-# Why a pod waits: the first that is not None counts.
-Reasons: TypeAlias = Iterator[Fault | Meaning | None]
+# Why a pod waits: the first counts.
+Reasons = Iterator[Fault | Meaning]
+_Messages = Iterator[tuple[Involved, str]]  # and what each is about
 # Closer names of the check than `pending`, by the row of `waiting.yaml`.
 _CHECKS = {
     "no-queue": "workload-leaf-queue",
@@ -92,14 +93,20 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use = cluster.pod_uses.get(pod.namespaced_name)
     if use is None or use.phase != "Pending" or use.is_being_deleted:
         return None
-    waits = _Waiting(pod, use, cluster, snapshot)
+    waits = _Waiting(
+        pod=pod,
+        use=use,
+        cluster=cluster,
+        snapshot=snapshot,
+        subject=_subject(pod, cluster),
+        team=snapshot.team_of(cluster),
+        scheduling=snapshot.scheduling_cluster(cluster),
+    )
     reasons = waits.not_started() if use.node else waits.not_placed()
-    for found in reasons:
-        if isinstance(found, Meaning):
-            return fault_of(waits.subject, found, _CHECKS.get(found.row.name, "pending"))
-        if found is not None:
-            return found
-    return None
+    first = next(reasons, None)
+    if isinstance(first, Meaning):
+        return fault_of(waits.subject, first, _CHECKS.get(first.row.name, "pending"))
+    return first
 
 
 def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Affected:
@@ -110,29 +117,22 @@ def _subject(pod: KubeObject | Pod, cluster: Cluster) -> Affected:
 class _Waiting:
     """A pod that waits, and what decides about it.
 
-    Methods yield reasons, None for those that do not apply; their order is priority. They raise
-    UnreadError if a list that decides was not read.
+    Methods yield the reasons that apply; their order is priority. They raise UnreadError if a list
+    that decides was not read.
+
+    Attributes:
+        subject: The pod, as faults name it.
+        team: The team whose vCluster the pod is in; None on the host.
+        scheduling: The cluster whose KAI places the pod.
     """
 
     pod: KubeObject
     use: Pod
     cluster: Cluster
     snapshot: Snapshot
-
-    @property
-    def subject(self) -> Affected:
-        """The pod, as faults name it."""
-        return _subject(self.pod, self.cluster)
-
-    @property
-    def team(self) -> DeclaredTeam | None:
-        """The team whose vCluster the pod is in; None on the host."""
-        return self.snapshot.team_of(self.cluster)
-
-    @property
-    def scheduling(self) -> Cluster:
-        """The cluster whose KAI places the pod."""
-        return self.snapshot.scheduling_cluster(self.cluster)
+    subject: Affected
+    team: DeclaredTeam | None
+    scheduling: Cluster
 
     def not_started(self) -> Reasons:
         """Yield reasons why the containers of a pod on a node do not start.
@@ -141,10 +141,10 @@ class _Waiting:
         container that cannot be created, are the tenant's fault if no table knows the message.
         """
         for message in self.pod.waiting:
-            yield meaning_of_messages([message], "operator")
+            yield from meanings_of([message], "operator")
             if message.startswith(_CANNOT_START):
                 yield reason("container", message=message)
-        yield meaning_of_messages(self.cluster.messages_of(self.pod), "operator")
+        yield from meanings_of(self.cluster.messages_of(self.pod), "operator")
 
     def not_placed(self) -> Reasons:
         """Yield reasons why a pod has no node.
@@ -164,12 +164,14 @@ class _Waiting:
         yield from closed_gates(self.use)
         if self.use.by_kai:
             yield from self._by_queue()
-            yield from self._by_limits()
+            # Limits of CPU and memory do not count.
+            for exceeded in exceeded_limits(self.use, self.scheduling.usage.queues, ["gpu"]):
+                yield over_limit(exceeded, *self._raise_limit(exceeded))
         elif self.scheduling.kai is not None and QUEUE_LABEL in self.pod.labels:
             yield from not_for_kai(self.use)
         yield from self._by_nodes()
         around = self.snapshot.around(self.pod, self.cluster)
-        yield meaning_of_messages(self.cluster.messages_of(self.pod), "operator", around)
+        yield from meanings_of(self.cluster.messages_of(self.pod), "operator", around)
         if self.cluster.age_seconds(self.pod) > PATIENCE_SECONDS:
             yield from self._unexplained()
 
@@ -216,8 +218,8 @@ class _Waiting:
         runtime_class = self.pod.spec.get("runtimeClassName")
         if runtime_class and self.cluster.find("runtimeclasses", runtime_class) is None:
             message = f'RuntimeClass "{runtime_class}" not found'
-            yield meaning_of_messages([message], "operator")
-        yield self._wrong_shard()
+            yield from meanings_of([message], "operator")
+        yield from self._wrong_shard()
 
     def _no_scheduler(self) -> Reasons:
         """Yield the fault of a KAI pod for which no scheduler runs.
@@ -243,11 +245,8 @@ class _Waiting:
         team_queue = team.queue if team is not None and team.mode == "host" else None
         choice = team_queue or listed(tree.leaves) or "a leaf queue, declared first"
         queue = self.use.queue
-        if not queue:
-            yield no_queue(self.use, choice)
-        elif queue not in tree.by_name:
-            declared = " and not declared"
-            yield reason("queue-absent", queue=queue, declared=declared, choice=choice)
+        if queue not in tree.by_name:
+            yield absent_queue(self.use, choice, " and not declared")
         elif scheduling.find("queues", queue) is None:
             cause = f"its queue {queue} is declared, and is not there"
             yield self.subject.broken(cause, scheduling.update_command)
@@ -261,20 +260,20 @@ class _Waiting:
                 check="workload-leaf-queue",
             )
 
-    def _wrong_shard(self) -> Fault | None:
-        """Return a fault if a pod's shard label is not that of its queue, which its PodGroup names.
+    def _wrong_shard(self) -> Reasons:
+        """Yield that a pod's shard label is not that of its queue, which its PodGroup names.
 
         A shard's scheduler sees the pods with its label, not those that only name its queue. That
         of the default shard sees the pods without the label: none sees those with the value
-        `default`. None as well if the queue is not there.
+        `default`. Nothing if the queue is not there.
         """
         queue = self.scheduling.find("queues", self.use.queue or "")
         if queue is None:
-            return None
+            return
         queue_shard = queue.labels.get(NODE_POOL)
         pod_shard = self.pod.labels.get(NODE_POOL)
         if queue_shard == pod_shard:
-            return None
+            return
         fix = f"drop the label {NODE_POOL}"
         if queue_shard:
             fix = f"write the label {NODE_POOL}: {queue_shard}"
@@ -294,15 +293,7 @@ class _Waiting:
                 f"its queue {self.use.queue} is of shard {queue_shard or DEFAULT_SHARD}, and the"
                 f" pod of {pod_shard or DEFAULT_SHARD}: neither scheduler places it"
             )
-        return self.subject.tenants_fault(cause, fix)
-
-    def _by_limits(self) -> Reasons:
-        """Yield limits of GPUs of the pod's queue and its ancestors, as `exceeded_limits` has them.
-
-        Limits of CPU and memory do not count.
-        """
-        for exceeded in exceeded_limits(self.use, self.scheduling.usage.queues, ["gpu"]):
-            yield over_limit(exceeded, *self._raise_limit(exceeded))
+        yield self.subject.tenants_fault(cause, fix)
 
     def _raise_limit(self, exceeded: ExceededLimit) -> tuple[str, str | Command]:
         """Return how to raise a queue's limit so that the pod runs: words, and a command or "".
@@ -382,14 +373,6 @@ def without_group(cluster: Cluster, _: Snapshot) -> Faults:
             )
 
 
-class _Involved(NamedTuple):
-    """An object that a message is about."""
-
-    kind: str
-    namespace: str
-    name: str
-
-
 def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     """Yield what API servers or nodes refused lately, if a table knows the message.
 
@@ -397,11 +380,9 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
     Of one object the last message counts: a pod's before an event's before a ReplicaSet's. What is
     in the namespaces of GPU stacks, or in skipped ones, is left out.
     """
-    messages = {
-        **_failures_of_replica_sets(cluster),
-        **_refusals_in_events(cluster),
-        **_refused_pods(cluster, snapshot),
-    }
+    messages = dict(_failures_of_replica_sets(cluster))
+    messages.update(_refusals_in_events(cluster))
+    messages.update(_refused_pods(cluster, snapshot))
     skipped = GPU_CHARTS | snapshot.skipped_namespaces(cluster)
     for about, message in messages.items():
         name = f"{about.namespace}/{about.name}"
@@ -410,46 +391,35 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Faults:
             yield fault
 
 
-def _failures_of_replica_sets(cluster: Cluster) -> dict[_Involved, str]:
-    """Return the messages of ReplicaSets that could not create pods."""
-    messages = dict[_Involved, str]()
+def _failures_of_replica_sets(cluster: Cluster) -> _Messages:
+    """Yield the messages of ReplicaSets that could not create pods."""
     for owner in cluster.all("replicasets"):
         if owner.is_true("ReplicaFailure"):
-            about = _Involved("ReplicaSet", owner.namespace, owner.name)
-            messages[about] = str(owner.condition("ReplicaFailure").get("message") or "")
-    return messages
+            about = Involved("ReplicaSet", owner.namespace, owner.name)
+            yield about, str(owner.condition("ReplicaFailure").get("message") or "")
 
 
-def _refusals_in_events(cluster: Cluster) -> dict[_Involved, str]:
-    """Return the last message in an event about each object that still lacks its pods."""
-    messages = dict[_Involved, str]()
+def _refusals_in_events(cluster: Cluster) -> _Messages:
+    """Yield the messages in events about objects that still lack their pods, the oldest first."""
     oldest_first = sorted(cluster.all("events"), key=lambda event: event.last_seen)
     for event in oldest_first:
-        involved: Mapping[str, Any] = event.get("involvedObject") or {}
-        about = _Involved(
-            kind=str(involved.get("kind", "")),
-            namespace=str(involved.get("namespace", "")),
-            name=str(involved.get("name", "")),
-        )
+        about = involved_in(event)
         if event.get("reason") in _REFUSED and not _is_over(cluster, about, event):
-            messages[about] = str(event.get("message") or "")
-    return messages
+            yield about, str(event.get("message") or "")
 
 
-def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> dict[_Involved, str]:
-    """Return the messages of pods that nodes refused and that are at most 15 minutes old."""
-    messages = dict[_Involved, str]()
+def _refused_pods(cluster: Cluster, snapshot: Snapshot) -> _Messages:
+    """Yield the messages of pods that nodes refused and that are at most 15 minutes old."""
     for pod in snapshot.pods(cluster):
         status_reason = str(pod.status.get("reason") or "")
         if pod.phase != "Failed" or status_reason not in _REFUSED:
             continue
         if cluster.age_seconds(pod) <= _LATELY_SECONDS:
-            about = _Involved("Pod", pod.namespace, pod.name)
-            messages[about] = f"{status_reason}: {pod.status.get('message', '')}"
-    return messages
+            about = Involved("Pod", pod.namespace, pod.name)
+            yield about, f"{status_reason}: {pod.status.get('message', '')}"
 
 
-def _is_over(cluster: Cluster, about: _Involved, event: KubeObject) -> bool:
+def _is_over(cluster: Cluster, about: Involved, event: KubeObject) -> bool:
     """Whether an event does not matter any more: its object is gone, has its pods, or ended; or
     does not here, because it is of a control plane: `control_plane.vcluster` says why.
 

@@ -5,8 +5,8 @@ MALFORMED for a malformed object.
 """
 
 import shlex
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.faults import NAME, NAMES, Affected, Fault, Faults
@@ -45,13 +45,13 @@ _WEBHOOK_CONFIGURATIONS = (
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
 )
-_NamespaceAndName: TypeAlias = tuple[str | None, str | None]
+_NamespaceAndName = tuple[str | None, str | None]
 
 
 class _Webhook(NamedTuple):
     """A webhook of a configuration.
 
-    `resource` is the plural of the configuration's kind, `configuration` its name, `fields` the
+    `resource` is the configuration's kind in lower case, `configuration` its name, `fields` the
     webhook as in the API. A property raises one of MALFORMED if they are malformed.
     """
 
@@ -102,7 +102,7 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
     cannot answer either. Those of others are warnings, and only if they judge resources that an
     update creates; their authority does not count.
     """
-    answering = _answering_services(cluster)
+    answering = set(_answering_services(cluster))
     for webhook in _webhooks(cluster):
         is_of_kai = webhook.namespace == KAI_NAMESPACE
         if not webhook.may_refuse:
@@ -117,30 +117,25 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Faults:
             yield _webhook_of_others(cluster, webhook)
 
 
-def _webhooks(cluster: Cluster) -> list[_Webhook]:
-    """Return all webhooks, validating ones first."""
-    webhooks = list[_Webhook]()
+def _webhooks(cluster: Cluster) -> Iterator[_Webhook]:
+    """Yield all webhooks, validating ones first."""
     for resource in _WEBHOOK_CONFIGURATIONS:
         for configuration in cluster.all(resource):
             for fields in configuration.get("webhooks") or []:
-                webhooks.append(_Webhook(resource, configuration.name, fields))
-    return webhooks
+                yield _Webhook(resource.removesuffix("s"), configuration.name, fields)
 
 
-def _answering_services(cluster: Cluster) -> set[_NamespaceAndName]:
-    """Return namespace and name of each Service with a ready endpoint.
+def _answering_services(cluster: Cluster) -> Iterator[_NamespaceAndName]:
+    """Yield namespace and name of a Service for each of its ready endpoints.
 
     An endpoint that does not say whether it is ready counts as ready.
     """
-    services = set[_NamespaceAndName]()
     for piece in cluster.all("endpointslices"):
         service = (piece.namespace, piece.labels.get("kubernetes.io/service-name"))
         for endpoint in piece.get("endpoints") or []:
             conditions = endpoint.get("conditions") or {}
             if conditions.get("ready", True):
-                services.add(service)
-                break
-    return services
+                yield service
 
 
 def _own_webhook(
@@ -153,12 +148,11 @@ def _own_webhook(
     `is_there`: its Service exists. `is_answered`: the Service has a ready endpoint.
     """
     subject = Affected(cluster, "webhook", webhook.configuration)
-    resource = webhook.resource.removesuffix("s")
     if not is_there:
         yield subject.broken(
             f"its Service {webhook.service} is not there, so {webhook.refused} are refused: an"
             " uninstalled KAI left it",
-            cluster.command(f"delete {resource} {NAMES}"),
+            cluster.command(f"delete {webhook.resource} {NAMES}"),
             ", or ",
             cluster.update_command,
             " where this KAI is declared",
@@ -180,7 +174,6 @@ def _own_webhook(
 
 def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
     """Return the warning for a webhook of others whose Service is absent or silent."""
-    resource = webhook.resource.removesuffix("s")
     space = webhook.namespace
     return Affected(cluster, "webhook", webhook.configuration).warning(
         f"nothing answers for {webhook.fields.get('name')}, which is not KAI's, at its Service"
@@ -189,6 +182,6 @@ def _webhook_of_others(cluster: Cluster, webhook: _Webhook) -> Fault:
         # Kubernetes takes any text as the namespace of a Service, and tenants write webhooks.
         cluster.command(f"-n {shlex.quote(str(space))} get services,endpointslices,pods"),
         ", or ",
-        cluster.command(f"get {resource} {NAME}"),
+        cluster.command(f"get {webhook.resource} {NAME}"),
         " for the namespaces that it is asked about",
     )

@@ -31,7 +31,7 @@ from kai_fleet.releases.keys import NODE_POOL
 from kai_fleet.values import get
 from kai_usage.cluster_usage import count
 from kai_usage.keys import KAI_NAMESPACE, QUEUE_LABEL
-from kai_usage.scheduling import meaning_of_messages
+from kai_usage.scheduling import meanings_of
 
 MANAGER = "kai-fleet-shards"
 _SECONDS_A_KIND = 60.0  # for all requests about the objects of one kind
@@ -155,7 +155,7 @@ def _unplaced(api: Api, paths: Iterable[str]) -> list[str]:
     """A phrase for the first pod that has no node, though there may be room. Raises KubeError."""
     for path in paths:
         pod = KubeObject(api.get(path))
-        known = meaning_of_messages([pod.unscheduled], "operator")
+        known = next(meanings_of([pod.unscheduled], "operator"), None)
         if known and known.row.name in ("no-room", "too-many-pods", "queue-full"):
             say(f"warning: no room for pod {pod.name}, and none is waited for: {pod.unscheduled}")
         elif "nodeName" not in pod.spec and "minMember" not in pod.spec:

@@ -145,7 +145,9 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(Api, "connect_seconds", 60.0)
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(
-            read, "_access", lambda api, host, team: (TeamState(team), kubeconfig(team.name))
+            read,
+            "_access",
+            lambda api, host, team: TeamState(team, kubeconfig=kubeconfig(team.name)),
         )
         yield Own
 

@@ -19,19 +19,19 @@ def busy():
         stack="prod",
         time=TIME,
         teams=(
-            Team("ml", 16, 11, 4, KAI),
-            Team("vision", 8, scheduler="KAI of its own stack"),
-            Team("nlp", 4, 0, None, KAI),
+            Team("ml", 16, 11, 4, KAI, None),
+            Team("vision", 8, None, None, "KAI of its own stack", None),
+            Team("nlp", 4, 0, None, KAI, None),
         ),
         queues={
             "ml": (
-                QueueRow("ml", None, 1, False, 16, 16, 10.75, 4),
-                QueueRow("serve", "ml", 2, True, 4, -1, 1.25),
+                QueueRow("ml", None, 1, False, 16, 16, 10.75, 4, ""),
+                QueueRow("serve", "ml", 2, True, 4, -1, 1.25, 0, ""),
             ),
         },
         pools=(
-            Pool("kai-fleet/pool=ml", ("ml",), 2, 2, 16, 11),
-            Pool("", (), 1, 1, 8),
+            Pool("kai-fleet/pool=ml", ("ml",), 2, 2, 16, 11, 0),
+            Pool("", (), 1, 1, 8, 0, 0),
         ),
         waits=(
             Wait(
@@ -43,6 +43,7 @@ def busy():
                 "its group of 3 pods asks for 4 GPUs together, and queue ml holds 10.75 of at most"
                 " 16",
                 fix,
+                (),
             ),
         ),
         findings=(

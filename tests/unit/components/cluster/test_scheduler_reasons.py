@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.faults import Affected
 from kai_fleet_cli.doctor.messages import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from kai_usage.messages import rows
-from kai_usage.scheduling import meaning_of_messages
+from kai_usage.scheduling import meanings_of
 from kubectl_fleet.messages import in_sentences
 from tests.unit.cli.doctor.doctor_samples import Lab, meta, node, pod
 from tests.unit.usage.usage_samples import node as tenant_node
@@ -38,7 +38,7 @@ ALL = [said(reason) for facts in FACTS.values() for reason in facts["reasons"]]
 
 
 def by_kubectl(text):
-    return in_sentences(meaning_of_messages([text], "user"), kubectl="kubectl")
+    return in_sentences(next(meanings_of([text], "user")), kubectl="kubectl")
 
 
 def by_doctor(text):
