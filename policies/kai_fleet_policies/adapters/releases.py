@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from kai_fleet.names import COMPONENTS
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, minor_line
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
@@ -62,7 +61,7 @@ class HelmRelease:
         """
         props = resource.props
         chart, version = chart_of(props)
-        component = _component(resource.urn)
+        component = read_urn(resource.urn).component
         charts = _CHARTS.get(component, ())
         return cls(
             resource,
@@ -175,14 +174,6 @@ class HelmRelease:
             path=self.resource.urn,
             sharing=device_sharing(self.values) if has_plugin else None,
         )
-
-
-def _component(urn: str) -> str:
-    """The nearest component of this program around a resource; "" for none."""
-    for kind in reversed(read_urn(urn).above):
-        if kind.startswith(COMPONENTS):
-            return kind.removeprefix(COMPONENTS)
-    return ""
 
 
 def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:
