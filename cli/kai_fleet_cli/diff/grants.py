@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.values import pairs
+from kai_fleet.values import items, pairs
 from kai_fleet_cli.diff.changes import UNSET, SummaryLine
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import read, verdict_of_keys
@@ -110,7 +110,7 @@ def _in_value(
     elif isinstance(new, Mapping):
         yield from _in_mapping(old, new, marks, keys)
     elif isinstance(new, list):
-        yield from _in_list(old if isinstance(old, list) else [], new, marks, keys)
+        yield from _in_list(items(old), new, marks, keys)
     elif not _grants_less(old, new, marks):
         yield keys, f"{_shown(old)} → {_shown(new)}"
 

@@ -20,14 +20,14 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
     what consequences.yaml calls a loss has a line. A resource counts as replaced if its name or
     namespace changes, and not if only the update can tell that.
     """
-    base = dict[str, Registered]()
-    for urn, resource in state.resources.items():
-        if _is_live(resource):
-            base[urn] = registered(urn, str(resource["type"]), resource)
-    replaced = set[str]()
-    for new in planned:
-        if new.urn in base and _is_another_object(base[new.urn], new):
-            replaced.add(new.urn)
+    base = {
+        urn: registered(urn, str(resource["type"]), resource)
+        for urn, resource in state.resources.items()
+        if _is_live(resource)
+    }
+    replaced = {
+        new.urn for new in planned if new.urn in base and _is_another_object(base[new.urn], new)
+    }
     changes = difference([*base.values()], planned, state.parents, replaced)
     losing = [
         change
