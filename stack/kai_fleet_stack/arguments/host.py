@@ -9,7 +9,7 @@ from kai_fleet.queues.amounts import UNLIMITED, from_kai
 from kai_fleet.queues.specs import named_specs, walk
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
-    chart_account,
+    add_chart_account,
     fields_in_clear,
     kai_args,
     parents,
@@ -39,9 +39,7 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
             tolerations[str(toleration_text(toleration))] = toleration
     of_gpu = ("provider", "version", "chart", "system_priorities")
     args = cast("GpuStackArgs", fields_in_clear(gpu, of_gpu))
-    account = chart_account(settings, gpu.chart, {})
-    if account is not None:
-        args["chart_account"] = account
+    add_chart_account(settings, args, {})
     args["values"] = gpu.values
     args["tolerations"] = list(tolerations.values())
     args["registries"] = registries_args(settings.registries)

@@ -19,6 +19,7 @@ from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.helm_charts.chart_args import ChartSource
     from kai_fleet.kai.arguments import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueArgs
 
@@ -56,23 +57,19 @@ def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
     return cast("dict[str, RegistryArgs]", in_clear(registries))
 
 
-def chart_account(
-    settings: Settings,
-    chart: str | None,
-    registries: Registries,
-) -> RegistryArgs | None:
-    """The account of the longest registry name that contains a chart, its password in clear text.
+def add_chart_account(settings: Settings, args: ChartSource, registries: Registries) -> None:
+    """Add the account of the longest registry name that contains the chart of these arguments.
 
-    None if `chart` is, or if no registry contains it: none does for a location with `https://`.
-    `registries` are looked up together with the stack's, and replace those of the same name.
+    Its password is in clear text. Nothing is added without a chart, or if no registry contains it:
+    none does for a location with `https://`. `registries` are looked up together with the stack's,
+    and replace those of the same name.
     """
     accounts = {**settings.registries, **registries}
-    location = (chart or "").removeprefix("oci://")
+    location = args.get("chart", "").removeprefix("oci://")
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
-    if not names:
-        return None
-    longest = max(names, key=len)
-    return cast("RegistryArgs", in_clear(accounts[longest]))
+    if names:
+        longest = max(names, key=len)
+        args["chart_account"] = cast("RegistryArgs", in_clear(accounts[longest]))
 
 
 def kai_args(
@@ -97,9 +94,7 @@ def kai_args(
     args = cast("KaiSchedulerArgs", fields_in_clear(kai, KaiRelease.model_fields))
     of_pods = fields_in_clear(pods, ("tolerations", "affinity"))
     args.update(cast("KaiSchedulerArgs", of_pods))
-    account = chart_account(settings, kai.chart, registries)
-    if account is not None:
-        args["chart_account"] = account
+    add_chart_account(settings, args, registries)
     args["version"] = version
     args["values"] = kai.values
     args["gpu_sharing"] = mode != DISABLED

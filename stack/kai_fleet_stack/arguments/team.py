@@ -14,7 +14,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_stack.arguments.shared import (
-    chart_account,
+    add_chart_account,
     fields_in_clear,
     in_clear,
     kai_args,
@@ -51,9 +51,7 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     of_team = ("tolerations", "affinity", "registries", "labels", "annotations")
     args = cast("VirtualClusterArgs", in_clear(vcluster))
     args.update(cast("VirtualClusterArgs", fields_in_clear(team, of_team)))
-    account = chart_account(settings, vcluster.chart, team.registries)
-    if account is not None:
-        args["chart_account"] = account
+    add_chart_account(settings, args, team.registries)
     args.update(
         {
             "namespace": f"team-{name}",
