@@ -154,7 +154,16 @@ class VirtualCluster(ComponentResource):
         declared: list[Resource] = [self._clean_up(name, first)]
         oidc = self._args.get("oidc")
         if oidc and "ca" in oidc:
-            declared.append(self._issuer_authority(name, oidc["ca"], first))
+            authority = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={
+                    "name": authority_name(name, oidc["ca"]),
+                    "namespace": self._namespace,
+                },
+                data={AUTHORITY: oidc["ca"]},
+                opts=first,
+            )
+            declared.append(authority)
         registries = self._args.get("registries")
         secrets = registry_secrets(name, TEAM_PULL_SECRET, self._namespace, registries, first)
         return [*declared, *secrets]
@@ -178,15 +187,6 @@ class VirtualCluster(ComponentResource):
             create=grow,
             delete=probes.command("vcluster clean-up"),
             environment={**self._host.environment(), **environment},
-            opts=opts,
-        )
-
-    def _issuer_authority(self, name: str, ca: Input[str], opts: ResourceOptions) -> Resource:
-        """Declare the ConfigMap with the CA of the OpenID Connect issuer."""
-        return kubernetes.core.v1.ConfigMap(
-            f"{name}-oidc",
-            metadata={"name": authority_name(name, ca), "namespace": self._namespace},
-            data={AUTHORITY: ca},
             opts=opts,
         )
 
