@@ -16,7 +16,13 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api
-from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
+from kai_fleet.cluster.kube.errors import (
+    AbsentError,
+    KubeError,
+    RefusedError,
+    UnreachableError,
+    complaint,
+)
 from kai_fleet.cluster.kube.objects import KubeObject, well_named
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
@@ -214,9 +220,9 @@ class Queues:
         self.api.restart_limits(_LIST_SECONDS)
         try:
             queues = self._patient(lambda: self.api.list(PATH))
+        except AbsentError:
+            return {}
         except RefusedError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return {}
             raise QueuesError(
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
