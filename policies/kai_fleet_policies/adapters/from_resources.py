@@ -109,10 +109,11 @@ def _identities(resources: list[DeclaredResource]) -> dict[str, object]:
     For a vCluster that is the first trigger of the command that stands for its identity, else the
     provider's `clusterIdentifier`. UNKNOWN if only the update knows it, None if there is none.
     """
-    identities = dict[str, object]()
-    for provider in resources:
-        if provider.type == PROVIDER:
-            identities[provider.name] = provider.props.get("clusterIdentifier")
+    identities = {
+        provider.name: provider.props.get("clusterIdentifier")
+        for provider in resources
+        if provider.type == PROVIDER
+    }
     for command in resources:
         if command.type != COMMAND or not command.name.endswith(IDENTITY):
             continue

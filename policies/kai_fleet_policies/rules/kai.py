@@ -184,10 +184,11 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     version = str(kai.version or "")
     # Overrides, then what the chart ignores, where UNKNOWN counts as set. Last what a team may
     # not set, but for keys that overlap those before: there an UNKNOWN value is passed over.
-    wrong = list[Refusal]()
-    for key, effect in _UNDONE.items():
-        if value_at(values, key) is True:
-            wrong.append((key, f"has {key}: true, which {effect}", "drop it"))
+    wrong: list[Refusal] = [
+        (key, f"has {key}: true, which {effect}", "drop it")
+        for key, effect in _UNDONE.items()
+        if value_at(values, key) is True
+    ]
     if version in KAI or kai.untested:
         wrong += unread(values, version)
     if cluster.isolated:

@@ -200,9 +200,7 @@ def _platform_mistakes(settings: Settings) -> Mistakes:
     """
     kind = settings.cluster.kind
     if kind is not None:
-        accesses = dict[str, Access]()
-        for name, team in settings.teams.items():
-            accesses[name] = team.vcluster.access or Access()
+        accesses = {name: team.vcluster.access or Access() for name, team in settings.teams.items()}
         for name, message in kind.unreachable(accesses):
             yield f"kai-fleet:teams.{name}.vcluster.access.port", message
     kai = settings.kai
