@@ -69,7 +69,9 @@ def contents_inside(state: State, vcluster: str) -> str:
     `vcluster` is the URN of the vCluster's component. The words end in "and all that its users
     made", which no state has.
     """
-    inside = _resources_inside(state, vcluster)
+    # Resources whose provider, or whose `deletedWith`, is a child of the component.
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    inside = [state.resources[urn] for urn in urns_within(children, state.resources)]
     phrases = [
         f"KAI {get(resource, 'inputs', 'version')}"
         for resource in inside
@@ -83,12 +85,6 @@ def contents_inside(state: State, vcluster: str) -> str:
         phrases.append(listed(workloads, "and"))
     phrases.append("and all that its users made")
     return ", ".join(phrases)
-
-
-def _resources_inside(state: State, vcluster: str) -> list[Resource]:
-    """Resources whose provider, or whose `deletedWith`, is a child of a vCluster's component."""
-    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
-    return [state.resources[urn] for urn in urns_within(children, state.resources)]
 
 
 def _queues_in(resources: Iterable[Resource]) -> set[str]:
