@@ -3,7 +3,7 @@
 Each `kubernetes` provider is a cluster; the one with the name of a vCluster is the inside of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
@@ -282,7 +282,7 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     One in a component of this program is in `charts`, too. One of an UNKNOWN chart is an object, if
     it is in no component that says which chart it is.
     """
-    release = HelmRelease.of(resource)
+    release = HelmRelease(resource)
     if release.component:
         contents.charts.append(release.chart_of_component())
     if release.chart == KAI_CHART:
@@ -294,7 +294,7 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
         contents.objects.append(release.managed_object())
 
 
-_READERS: Mapping[str, Callable[[_Contents, DeclaredResource], None]] = {
+_READERS = {
     "kubernetes:helm.sh/v3:Release": _read_release,
     "kubernetes:helm.sh/v4:Chart": _read_release,
     QUEUE: _read_queue,
