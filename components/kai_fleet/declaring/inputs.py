@@ -10,6 +10,8 @@ from pulumi.runtime import is_dry_run
 from kai_fleet.taints import Toleration
 
 T = TypeVar("T")
+# Labels or annotations of an object, or the labels of the nodes of a pool.
+Labels = Mapping[str, Input[str]]
 # Levels of a team's isolation, as texts of arguments.
 LEVELS = ("baseline", "restricted", "off")
 

@@ -7,7 +7,6 @@ from copy import copy
 from typing import TypedDict, Unpack
 
 from pulumi import (
-    Input,
     Output,
     ProviderResource,
     Resource,
@@ -16,6 +15,7 @@ from pulumi import (
     ResourceTransformationResult,
 )
 
+from kai_fleet.declaring.inputs import Labels
 from kai_fleet.names import RELEASE
 
 # Types of objects that get no annotations: guards admit few domains on pods, and clouds grant IAM
@@ -96,8 +96,8 @@ def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOpti
 
 def adding_labels(
     opts: ResourceOptions | None,
-    labels: Mapping[str, Input[str]],
-    annotations: Mapping[str, Input[str]],
+    labels: Labels,
+    annotations: Labels,
 ) -> ResourceOptions:
     """Options for a component that add labels and annotations to the Kubernetes objects below it.
 

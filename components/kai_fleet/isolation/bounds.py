@@ -11,7 +11,7 @@ from ipaddress import ip_network
 
 import pulumi
 
-from kai_fleet.declaring.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.declaring.inputs import Labels, has_output, joined, resolved, toleration_text
 from kai_fleet.isolation.namespace_args import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 from kai_fleet.isolation.policies import Object, binding, content, policy_name
 from kai_fleet.releases.keys import KAI_PRIORITIES, NO_GPU_CLASSES
@@ -20,7 +20,6 @@ from kai_fleet.values import value_at
 
 Text = pulumi.Input[str]
 Bounds = dict[str, Text]  # by the name of the bound
-Labels = Mapping[str, Text]
 
 GPU_RESOURCE = "nvidia.com/gpu"
 # A key of chart values.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulumi import Input, RunError
 
-from kai_fleet.declaring.inputs import joined, resolved, toleration_spec, toleration_text
+from kai_fleet.declaring.inputs import Labels, joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_stores import EMBEDDED, kubernetes_of
 from kai_fleet.releases.chart_values import merged, nested, values_of
@@ -77,7 +77,7 @@ def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
     return layers
 
 
-def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Values | None:
+def _synced_nodes(mode: str, node_pool: Labels | None) -> Values | None:
     """The selector of the host's nodes to sync: the pool's, all in mode `virtual`, else None.
 
     None leaves the chart's default.
