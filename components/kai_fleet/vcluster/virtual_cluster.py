@@ -99,7 +99,9 @@ class VirtualCluster(ComponentResource):
         self._vcluster = vcluster(
             args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
         )
-        self._namespace = _namespace(name, args)
+        namespace = args.get("namespace", f"team-{name}")
+        # That of a TeamNamespace is an Output that waits for its guards.
+        self._namespace = namespace.name if isinstance(namespace, TeamNamespace) else namespace
         self._host = connection_of(self._title, args)
         provider = provider_from_args(self, f"{name}-host", args)
         first = child_options(self, opts, provider=provider)
@@ -357,15 +359,6 @@ class VirtualCluster(ComponentResource):
         kubeconfig = or_last(self.kubeconfig, last_kubeconfig or f"# vCluster {name} is not ready")
         connection = ClusterConnection(kubeconfig=Output.secret(kubeconfig))
         return kubernetes_provider(name, connection, opts, cluster_identifier=name, inside=True)
-
-
-def _namespace(name: str, args: VirtualClusterArgs) -> Input[str]:
-    """The name of the namespace, `team-NAME` by default.
-
-    That of a TeamNamespace is an Output that waits for its guards.
-    """
-    namespace = args.get("namespace", f"team-{name}")
-    return namespace.name if isinstance(namespace, TeamNamespace) else namespace
 
 
 def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
