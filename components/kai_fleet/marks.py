@@ -58,7 +58,7 @@ def paths_of_marks(value: object) -> Iterator[Path]:
     that is no mapping, list or tuple, such as an Output.
     """
     pending: list[tuple[Path, object]] = [((), value)]
-    visited: set[int] = set()
+    visited = set[int]()
     while pending:
         path, found = pending.pop()
         if isinstance(found, str):

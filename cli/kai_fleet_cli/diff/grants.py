@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
@@ -24,9 +23,9 @@ from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.sections.models import Grants, Rising
 from kai_usage.quantities import parse_quantity
 
-Keys: TypeAlias = tuple[str, ...]
+Keys = tuple[str, ...]
 # What grants more: the path of its key, and how it differs, in words.
-GrantedKeys: TypeAlias = Iterator[tuple[Keys, str]]
+GrantedKeys = Iterator[tuple[Keys, str]]
 _SECTIONS_OF_TEAMS = ("teams", "teamStacks")
 _MAX_CHARACTERS = 80
 _EMPTY: Sequence[object] = (None, [], {})

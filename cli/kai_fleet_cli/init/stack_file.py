@@ -205,7 +205,7 @@ def _taints(nodes: Sequence[KubeObject]) -> list[str]:
 
     Not those of effect PreferNoSchedule, nor those that begin as `own_taints` of `known.yaml`.
     """
-    keys: set[str] = set()
+    keys = set[str]()
     for node in nodes:
         for taint in node.spec.get("taints") or ():
             if taint.get("effect") != "PreferNoSchedule":
@@ -260,7 +260,7 @@ def _pool(
     """The pool of these nodes, at least one. If a node advertises no GPUs, its labels say how many
     it has of `resource`.
     """
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     for node in nodes:
         counts.update(_gpus(node, resource) or {resource: _labelled_gpus(node)})
     gpus: int | Mapping[str, int] = dict(counts)

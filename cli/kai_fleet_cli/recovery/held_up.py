@@ -107,7 +107,7 @@ def with_same_vclusters(urns: Iterable[str], resources: Resources) -> set[str]:
     A URN that `resources` lack is in the result alone: its vCluster is not known.
     """
     excluded = set(urns)
-    clusters: set[str] = set()
+    clusters = set[str]()
     for urn in excluded:
         clusters |= clusters_of(resources.get(urn, {}))
     return excluded.union(urns_within(clusters, resources))

@@ -138,8 +138,8 @@ def declare_role(
     ClusterRoleBinding. Both are called `role_name`; `name` is the prefix of the resources' names.
     """
     metadata: meta.ObjectMetaArgsDict = {"name": role_name}
-    role_type: type[rbac.Role] | type[rbac.ClusterRole] = rbac.ClusterRole
-    binding_type: type[rbac.RoleBinding] | type[rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
+    role_type: type[rbac.Role | rbac.ClusterRole] = rbac.ClusterRole
+    binding_type: type[rbac.RoleBinding | rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
     if namespace is not None:
         metadata["namespace"] = namespace
         role_type = rbac.Role

@@ -233,7 +233,7 @@ def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
 
     The Future gets its result, or its exception.
     """
-    outcome: Future[bytes] = Future()
+    outcome = Future[bytes]()
 
     def run() -> None:
         try:

@@ -249,7 +249,7 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     """
     if not isinstance(items, list):
         return
-    seen: set[tuple[object, object]] = set()
+    seen = set[tuple[object, object]]()
     for item in items:
         metadata = pairs(pairs(item).get("metadata"))
         name = metadata.get("name")
