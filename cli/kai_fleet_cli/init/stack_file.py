@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypedDict
 
 import jinja2
 import yaml
@@ -28,19 +27,7 @@ from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, 
 from kai_usage import mig
 from kai_usage.keys import GPU_RESOURCES
 
-
-class _Known(TypedDict):
-    """The file `known.yaml`, which says what each key is."""
-
-    paths: dict[str, str]
-    pools: list[str]
-    gpus: list[str]
-    clouds: list[str]
-    kinds: list[str]
-    own_taints: list[str]
-
-
-_KNOWN: _Known = table("known", __package__)
+_KNOWN = table("known", __package__)
 _LONGEST_NAME = 36
 _ONLY_TEAM = "ml"
 
