@@ -16,9 +16,6 @@ from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import value_at
 from kai_usage.quantities import parse_quantity
 
-_TOTAL = "etcd_mvcc_db_total_size_in_bytes"
-_IN_USE = "etcd_mvcc_db_total_size_in_use_in_bytes"
-_QUOTA = "etcd_server_quota_backend_bytes"
 _METRICS_PORT = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
 
 
@@ -75,9 +72,9 @@ def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
     with suppress(KubeError, *MALFORMED):
         metrics = api.text(path)
         return EtcdUse(
-            total=_metric(metrics, _TOTAL),
-            used=_metric(metrics, _IN_USE),
-            quota=_metric(metrics, _QUOTA),
+            total=_metric(metrics, "etcd_mvcc_db_total_size_in_bytes"),
+            used=_metric(metrics, "etcd_mvcc_db_total_size_in_use_in_bytes"),
+            quota=_metric(metrics, "etcd_server_quota_backend_bytes"),
         )
     return None
 

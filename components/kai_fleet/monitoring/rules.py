@@ -52,8 +52,7 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
     )
     facts = _support_facts()
     if args.get("host_kai"):
-        wanted = _fact("scheduler_wanted", scheduler=HOST)
-        facts.append(wanted)
+        facts.append(_fact("scheduler_wanted", scheduler=HOST))
     facts += _parent_queues(args, scheduler=HOST)
     group: Spec = {"name": "kai-fleet-facts", "rules": facts}
     return [group, *groups]
@@ -67,8 +66,7 @@ def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
     """
     facts = list[Rule]()
     if args.get("scheduler"):
-        wanted = _fact("scheduler_wanted", scheduler=team, team=team)
-        facts.append(wanted)
+        facts.append(_fact("scheduler_wanted", scheduler=team, team=team))
         facts += _parent_queues(args, scheduler=team, team=team)
     for queue in args.get("host_queues", []):
         facts.append(_fact("host_queue", queue=queue, team=team))
