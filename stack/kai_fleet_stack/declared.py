@@ -251,7 +251,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
         values=vcluster.values,
         licensed=vcluster.licensed,
         untested=vcluster.untested,
-        access=_api_access(vcluster.access),
+        access=_api_access(vcluster.access or Access()),
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
@@ -268,10 +268,8 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     )
 
 
-def _api_access(access: Access | None) -> ApiAccess | None:
-    """The access to a vCluster's API as rules read it; None if there is none."""
-    if access is None:
-        return None
+def _api_access(access: Access) -> ApiAccess:
+    """The access to a vCluster's API as rules read it."""
     return ApiAccess(
         access.type,
         host=access.host,

@@ -40,10 +40,9 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
 def _parsed(value: str | None) -> object:
     """The value of a text in JSON; None if it is absent or no JSON."""
     try:
-        parsed: object = json.loads(value or "null")
+        return json.loads(value or "null")
     except ValueError:
         return None
-    return parsed
 
 
 def key_of(urn: str, teams: Mapping[str, str]) -> str:
