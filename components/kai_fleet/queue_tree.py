@@ -155,8 +155,7 @@ class QueueTree(ComponentResource):
         self.leaves = Output.from_input(leaf_names)
         self.refused = Output.from_input({})
         if args["queues"]:
-            child = child_options(self, opts)
-            tree = _Queues(QUEUES, name, properties, child)
+            tree = _Queues(QUEUES, name, properties, child_options(self, opts))
             self.refused = tree.refused.apply(lambda refused: refused or {})
         self.register_outputs({"leaves": leaf_names, "refused": self.refused})
 

@@ -63,9 +63,8 @@ class VirtualClusterBackup(ComponentResource):
         declared = list[Resource]()
         for part, manifest in objects.items():
             after_others = depending_on(child, *declared)
-            type_name = type_of(manifest)
             declared.append(
-                CustomResource(type_name, f"{name}-backup-{part}", manifest, after_others)
+                CustomResource(type_of(manifest), f"{name}-backup-{part}", manifest, after_others)
             )
         self.register_outputs({})
 

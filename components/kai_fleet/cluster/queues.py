@@ -152,8 +152,7 @@ class Queues:
 
         failures = [Failure(name, why) for name, why in foreign.items()]
         failures += self._for_each(reconciled, put)
-        own = self._own(live)
-        undeclared = {name: queue for name, queue in own.items() if name not in specs}
+        undeclared = {name: queue for name, queue in self._own(live).items() if name not in specs}
         return failures + self._delete(undeclared)
 
     def _put(self, name: str, spec: Spec, labels: Labels, existing: KubeObject | None) -> None:

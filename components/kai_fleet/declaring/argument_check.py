@@ -88,8 +88,7 @@ def check(
             are declared. The message has a line for each mistake.
     """
     mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in paths_of_marks(args)]
-    checker = _Checker(allowed or Allowed())
-    mistakes += checker.of_value("", kind, args, choices_at="")
+    mistakes += _Checker(allowed or Allowed()).of_value("", kind, args, choices_at="")
     mistakes = mistakes or list(more())
     if mistakes:
         raise pulumi.RunError("\n".join(f"{component}: {mistake}" for mistake in mistakes))

@@ -112,8 +112,7 @@ def inside(
         outside_bounds = {"team": team, "gpuResource": gpu_resource}
         outside_mode = "deny" if outside == "deny" else "audit"
         policies["outside-policy"] = _with_bounds("outside-queues", suffix, outside_bounds)
-        outside_name = policy_name("outside-queues", suffix)
-        bound["outside-binding"] = binding(outside_name, mode=outside_mode)
+        bound["outside-binding"] = binding(policy_name("outside-queues", suffix), mode=outside_mode)
     return policies, bound
 
 

@@ -50,8 +50,7 @@ def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[li
     object that a vCluster may sync without a grant of the platform. A version without values has
     none set. Raises IndexError for a plain version without a minor number.
     """
-    version = args.get("vcluster_version")
-    return resolved(_in_namespace, team, version, args.get("vcluster_values"))
+    return resolved(_in_namespace, team, args.get("vcluster_version"), args.get("vcluster_values"))
 
 
 def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:

@@ -111,8 +111,7 @@ class TeamNamespace(ComponentResource):
         ]
         if "monitoring" in args:
             monitored = depending_on(child_options(self, opts, ordered=False), namespace)
-            monitoring = _monitoring_args(args)
-            TeamMonitoring(name, self._namespace, monitoring, self._inside, monitored)
+            TeamMonitoring(name, self._namespace, _monitoring_args(args), self._inside, monitored)
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: self._namespace)

@@ -43,11 +43,10 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
     those of the host's KAI; `host_kai` only adds that it has to answer.
     """
     resource = args.get("gpu_resource", "nvidia.com/gpu")
-    label = re.sub("[./]", "_", resource)
     groups = filled(
         "rules.yaml",
         Resource=resource,
-        ResourceLabel=label,
+        ResourceLabel=re.sub("[./]", "_", resource),
         Stack=stack,
     )
     facts = _support_facts()
@@ -91,8 +90,7 @@ def _support_facts() -> list[Rule]:
         if release.support_end is not None:
             end = datetime.combine(release.support_end, datetime.max.time(), UTC)
             seconds = int(end.timestamp())
-            expression = f"vector({seconds})"
-            facts.append(_fact("kai_support_end_seconds", expression, version=version))
+            facts.append(_fact("kai_support_end_seconds", f"vector({seconds})", version=version))
         elif minor_line(version) != minor_line(newest):
             facts.append(_fact("kai_in_no_support_list", version=version))
     return facts

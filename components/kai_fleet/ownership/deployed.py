@@ -212,7 +212,6 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         component = urn.above[-1] if urn.above else ""
         by_type[kind][resource_key(component, urn.name)] = outputs
     releases = by_type[RELEASE]
-    stacks = by_type[STACK].values()
     return Deployed(
         versions={
             key: str(outputs["version"])
@@ -222,5 +221,5 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         values={key: outputs.get("values") for key, outputs in releases.items()},
         commands=by_type[COMMAND],
         urns=frozenset(urns),
-        outputs=next(iter(stacks), {}),
+        outputs=next(iter(by_type[STACK].values()), {}),
     )

@@ -124,8 +124,7 @@ class KubeconfigSecret:
         number = deployed.read().next_wait_number(VIRTUAL_CLUSTER, self.name)
         if number != deployed.read().last_wait_number(VIRTUAL_CLUSTER, self.name):
             return release_id.apply(lambda _: SinceLastWait(number))  # it runs in any case
-        last_server = self.last_printed().get("server", "")
-        secret = self._read(release_id, last_server)
+        secret = self._read(release_id, self.last_printed().get("server", ""))
         # Nothing in it shows the Secret's content.
         return Output.unsecret(secret.apply(partial(self._compared, number)))
 

@@ -365,8 +365,7 @@ def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
     """The arguments with the URL of an external store as a secret; `store` is {} if absent."""
     store = args.get("store", {})
     if "data_source" in store:
-        data_source = Output.secret(store["data_source"])
-        store = {**store, "data_source": data_source}
+        store = {**store, "data_source": Output.secret(store["data_source"])}
     return {**args, "store": store}
 
 

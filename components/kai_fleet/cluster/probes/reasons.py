@@ -130,8 +130,7 @@ def _not_started(pod: KubeObject, memory_key: str) -> list[str]:
 
 def _first_groups(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:
     """The first group of each text that begins with the pattern."""
-    matches = map(pattern.match, texts)
-    return [match[1] for match in matches if match]
+    return [match[1] for match in map(pattern.match, texts) if match]
 
 
 def refusals(api: Api, namespace: str) -> list[str]:
