@@ -199,8 +199,7 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
         namespace = pod.namespace or resource.default_namespace
         contents.workloads.append(replace(pod, namespace=namespace))
     if not pods and resource.namespace is not None:
-        thing = ManagedObject(kind, name, resource.namespace, path=resource.urn)
-        contents.objects.append(thing)
+        contents.objects.append(ManagedObject(kind, name, resource.namespace, path=resource.urn))
 
 
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:

@@ -93,8 +93,7 @@ def queues(settings: Settings) -> QueueTreeArgs:
     specs = named_specs(tree)
     for (name, queue), (_, spec) in zip(walk(tree), specs, strict=True):
         quota = from_kai(spec["resources"]["gpu"]["quota"])
-        most = gpus_by_queue.get(name)
-        queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
+        queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, gpus_by_queue.get(name))
     return {
         "queues": tree,
         "shared": True,

@@ -80,8 +80,7 @@ def _resources(vcluster: Vcluster) -> dict[str, dict[str, str]]:
     args = dict[str, dict[str, str]]()
     for bound, amounts in vcluster.resources.items():
         for name, amount in without_none(dict(amounts)).items():
-            resource = name.replace("_", "-")
-            args.setdefault(bound, {})[resource] = amount
+            args.setdefault(bound, {})[name.replace("_", "-")] = amount
     return args
 
 

@@ -161,13 +161,11 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
             yield settings.key_path_of(name, key), message
         else:
             yield f"{path}.{key}", message
-    shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
-    yield from below(f"{path}.queues", shards)
+    yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
     if team.backup:
         yield from below(f"{path}.backup", team.backup.mistakes())
     for key, message in team.vcluster.mistakes():
-        keys = key.split(".")
-        yield settings.key_path_of(name, "vcluster", *keys), message
+        yield settings.key_path_of(name, "vcluster", *key.split(".")), message
 
 
 def _databases(settings: Settings) -> Mistakes:

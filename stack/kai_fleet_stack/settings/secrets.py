@@ -134,8 +134,7 @@ def ciphertexts_of(file: Path) -> list[Ciphertext]:
         return []
     for key in _STACK_KEYS:
         if key in document:
-            content = _content(str(document[key]))
-            ciphertexts.append(Ciphertext(file.name, (key,), content))
+            ciphertexts.append(Ciphertext(file.name, (key,), _content(str(document[key]))))
     return ciphertexts
 
 
