@@ -49,8 +49,7 @@ def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[
         if step.new is None or not name.endswith(IDENTITY):
             continue
         (uid,) = pairs(step.new.inputs)["triggers"]
-        vcluster = name.removesuffix(IDENTITY)
-        uids[vcluster] = uid
+        uids[name.removesuffix(IDENTITY)] = uid
     return lost_contents(state, uids)
 
 

@@ -87,14 +87,12 @@ class _Recorder(mocks.MockMonitor):
     def RegisterResource(  # noqa: N802
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse:
-        urn = self._register(request, request.object)
-        return resource_pb2.RegisterResourceResponse(urn=urn)
+        return resource_pb2.RegisterResourceResponse(urn=self._register(request, request.object))
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
     ) -> resource_pb2.ReadResourceResponse:
-        urn = self._register(request, request.properties)
-        return resource_pb2.ReadResourceResponse(urn=urn)
+        return resource_pb2.ReadResourceResponse(urn=self._register(request, request.properties))
 
     def _register(
         self,

@@ -55,12 +55,11 @@ def steps(
 
 def _versions(team: DeclaredTeam, host: str) -> Versions:
     """The versions of a team as its stack's file has them."""
-    kai = team.inside.scheduler.version
     return {
         "vCluster": str(team.version),
         HOST: host,
         "Kubernetes": str(team.kubernetes),
-        "KAI": str(kai or ""),
+        "KAI": str(team.inside.scheduler.version or ""),
     }
 
 

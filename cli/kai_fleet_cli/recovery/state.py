@@ -155,8 +155,7 @@ def _stack_json(
     Raises CommandError if the command fails, ValueError if it prints no JSON.
     """
     command = ["stack", *arguments, "--stack", stack]
-    variables = dict(workspace.env_vars)
-    result = workspace.pulumi_command.run(command, workspace.work_dir, variables)
+    result = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
     return json.loads(result.stdout)
 
 
