@@ -111,7 +111,7 @@ def _backup_images(settings: Settings) -> Iterator[Chart]:
         if team.backup:
             yield Chart(
                 None,
-                cast("dict[str, str]", fields_in_clear(team.backup, BACKUP_IMAGES)),
+                fields_in_clear(team.backup, BACKUP_IMAGES),
                 values_key="",
                 subject=f"backup of team {name}",
                 path=settings.key_path_of(name, "backup", "to").removesuffix(".to"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 import pulumi
 
@@ -19,7 +19,6 @@ from kai_fleet_stack.arguments.shared import in_clear
 from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.backup.arguments import VirtualClusterBackupArgs
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
@@ -135,7 +134,7 @@ class Arguments:
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if section.backup:
-            args["backup"] = cast("VirtualClusterBackupArgs", in_clear(section.backup))
+            args["backup"] = in_clear(section.backup)
         if section.scheduler.mode == "virtual":
             args["kai"] = team.kai(settings, name)
             args["queues"] = team.queues(settings, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kai_fleet.declaring.inputs import TolerationArgs, toleration_text
 from kai_fleet.queues.amounts import UNLIMITED, from_kai
@@ -38,7 +38,7 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
         for toleration in tolerations_args(settings.team_or_grant(name).tolerations):
             tolerations[str(toleration_text(toleration))] = toleration
     of_gpu = ("provider", "version", "chart", "system_priorities")
-    args = cast("GpuStackArgs", fields_in_clear(gpu, of_gpu))
+    args: GpuStackArgs = fields_in_clear(gpu, of_gpu)
     add_chart_account(settings, args, {})
     args["values"] = gpu.values
     args["tolerations"] = list(tolerations.values())
@@ -137,7 +137,7 @@ def monitoring(settings: Settings) -> FleetMonitoringArgs:
     """Arguments of the host's monitoring. Raises AssertionError if the settings have none."""
     assert settings.monitoring is not None
     of_monitoring = ("namespace", "labels", "interval")
-    args = cast("FleetMonitoringArgs", fields_in_clear(settings.monitoring, of_monitoring))
+    args: FleetMonitoringArgs = fields_in_clear(settings.monitoring, of_monitoring)
     args["gpu_resource"] = settings.gpu.resource
     args["host_kai"] = settings.kai is not None
     args["parent_queues"] = parents(settings.queues)

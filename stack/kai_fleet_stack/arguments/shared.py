@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, SecretStr
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.queue_tree import QueueArgs
 
 
-def in_clear(value: object) -> object:
+def in_clear(value: object) -> Any:
     """Settings as the arguments of the same names: plain values, without None, secrets in clear.
 
     A section becomes a mapping by the names of its fields, with their defaults where the file sets
@@ -41,7 +41,7 @@ def in_clear(value: object) -> object:
     return value
 
 
-def fields_in_clear(section: BaseModel, names: Iterable[str]) -> object:
+def fields_in_clear(section: BaseModel, names: Iterable[str]) -> Any:
     """Some fields of a section as the arguments of the same names, as `in_clear` writes them."""
     fields = {name: getattr(section, name) for name in names}
     return in_clear(fields)
@@ -69,7 +69,7 @@ def add_chart_account(settings: Settings, args: ChartSource, registries: Registr
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
     if names:
         longest = max(names, key=len)
-        args["chart_account"] = cast("RegistryArgs", in_clear(accounts[longest]))
+        args["chart_account"] = in_clear(accounts[longest])
 
 
 def kai_args(
@@ -91,9 +91,8 @@ def kai_args(
     version = kai.version or ""
     in_values = mode_in(version, kai.values)
     mode = in_values if in_values in MODES else settings.sharing_of(kai)
-    args = cast("KaiSchedulerArgs", fields_in_clear(kai, KaiRelease.model_fields))
-    of_pods = fields_in_clear(pods, ("tolerations", "affinity"))
-    args.update(cast("KaiSchedulerArgs", of_pods))
+    args: KaiSchedulerArgs = fields_in_clear(kai, KaiRelease.model_fields)
+    args.update(fields_in_clear(pods, ("tolerations", "affinity")))
     add_chart_account(settings, args, registries)
     args["version"] = version
     args["values"] = kai.values
