@@ -16,8 +16,6 @@ from kai_fleet.names import QUEUES
 from kai_fleet.queues.specs import Spec, labels_of, leaves, mistakes, named_specs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 
-QUEUE_TREE = "kai-fleet:index:QueueTree"
-
 
 class ShareArgs(TypedDict, total=False):
     """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited. As in a stack
@@ -149,7 +147,7 @@ class QueueTree(ComponentResource):
         if vcluster is not None:
             opts = ResourceOptions.merge(opts, vcluster.inside())
             args = {**args, "cluster": vcluster.cluster, "kubeconfig": vcluster.kubeconfig}
-        super().__init__(QUEUE_TREE, name, None, component_options(opts))
+        super().__init__("kai-fleet:index:QueueTree", name, None, component_options(opts))
         properties = _properties(title, name, args)
         leaf_names = leaves(args["queues"])
         self.leaves = Output.from_input(leaf_names)
