@@ -46,11 +46,15 @@ def vcluster_values(name: str, args: VirtualClusterArgs, namespace: Input[str]) 
     """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
+    notes = {
+        "labels": args.get("labels"),
+        "annotations": args.get("annotations"),
+    }
     computed = {
         "nodes": _synced_nodes(mode, args.get("node_pool")),
         "kubeconfig_context": context_name(name, namespace),
         "names": _certificate_names(name, args, namespace),
-        "notes": _notes(args),
+        "notes": {key: dict(texts) for key, texts in notes.items() if texts},
         "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", [])],
         "tolerations": [toleration_spec(toleration) for toleration in tolerations],
         "enforced_tolerations": [toleration_text(toleration) for toleration in tolerations],
@@ -102,15 +106,6 @@ def _certificate_names(
     if host is not None:
         names.append(host)
     return names
-
-
-def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
-    """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
-    notes = {
-        "labels": args.get("labels"),
-        "annotations": args.get("annotations"),
-    }
-    return {key: dict(texts) for key, texts in notes.items() if texts}
 
 
 def context_name(name: str, namespace: Input[str]) -> Input[str]:

@@ -150,25 +150,21 @@ def refusals(api: Api, namespace: str) -> list[str]:
 def _require_mounts(api: Api, pod: KubeObject) -> None:
     """Raise NotReadyError if a ConfigMap that a pod mounts is gone: its release created it.
 
-    Optional ConfigMaps are left out, and pods that began less than 30 seconds ago or at an unknown
-    time. Raises KubeError.
+    Optional ConfigMaps are left out, those of projected volumes and variables, and pods that began
+    less than 30 seconds ago or at an unknown time. Raises KubeError.
     """
     if seconds_since(pod.status.get("startTime"), datetime.now(UTC)) < _MOUNT_SECONDS:
         return
-    for name in _required_config_maps(pod):
+    for volume in pod.spec.get("volumes") or ():
+        source = volume.get("configMap")
+        if not source or source.get("optional"):
+            continue
+        name = source["name"]
         if api.find(f"/api/v1/namespaces/{pod.namespace}/configmaps/{name}") is None:
             raise NotReadyError(
                 f"ConfigMap {name} of namespace {pod.namespace} is gone. Uninstall what mounts it,"
                 " and run the update again"
             )
-
-
-def _required_config_maps(pod: KubeObject) -> Iterator[str]:
-    """The ConfigMaps that volumes of a pod need; not those of projected volumes and variables."""
-    for volume in pod.spec.get("volumes") or ():
-        source = volume.get("configMap")
-        if source and not source.get("optional"):
-            yield source["name"]
 
 
 def _no_node(api: Api, pod: KubeObject, keys: Keys) -> str:
