@@ -53,8 +53,7 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
         with suppress(KubeError, *MALFORMED):
             summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
             used_fractions |= _used_fractions(summary, f"team-{team}")
-    claims = store.claims(team)
-    volumes = {name: used_fractions[name] for name in claims if name in used_fractions}
+    volumes = {name: used_fractions[name] for name in store.claims(team) if name in used_fractions}
     etcds = {}
     for member in store.etcds(team):
         use = etcd_use(api, team, member)

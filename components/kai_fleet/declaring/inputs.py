@@ -105,8 +105,7 @@ def resolved(function: Callable[..., T], *inputs: object) -> Input[T]:
     """
     if not has_output(inputs):
         return function(*inputs)
-    values = Output.all(*inputs)
-    return values.apply(lambda known: function(*known))
+    return Output.all(*inputs).apply(lambda known: function(*known))
 
 
 def joined(separator: str, texts: Iterable[Input[str]]) -> Input[str]:

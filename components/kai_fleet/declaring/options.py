@@ -50,17 +50,13 @@ def source_positions() -> Iterator[None]:
         sys.tracebacklimit = before
 
 
-def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
+def component_options(opts: ResourceOptions | None) -> ResourceOptions:
     """Options for the component itself: without `depends_on`, which its children get instead.
-
-    None without options.
 
     With --continue-on-error the engine skips a component that depends on a failed resource, and all
     of its children with it. If one of them is a provider that exists, the engine (v3.274) panics.
     """
-    if opts is None:
-        return None
-    unordered = copy(opts)
+    unordered = copy(opts or ResourceOptions())
     unordered.depends_on = None
     return unordered
 
@@ -90,8 +86,7 @@ def child_options(
 
 def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
     """The same options with these resources added to `depends_on`."""
-    more = ResourceOptions(depends_on=list(dependencies))
-    return ResourceOptions.merge(opts, more)
+    return ResourceOptions.merge(opts, ResourceOptions(depends_on=list(dependencies)))
 
 
 def adding_labels(
@@ -129,8 +124,7 @@ def adding_labels(
         props = {**args.props, "metadata": merged}
         return ResourceTransformationResult(props, args.opts)
 
-    notes = ResourceOptions(transformations=[add_notes])
-    return ResourceOptions.merge(opts, notes)
+    return ResourceOptions.merge(opts, ResourceOptions(transformations=[add_notes]))
 
 
 def hide_values(

@@ -65,6 +65,5 @@ class HostGuards(ComponentResource):
                 refuse_others(self, title, objects, _INSTEAD, together=True)
             declared = policies.declare(name, host_policies, bindings, child_options(self, opts))
         # URNs are known in a preview, too.
-        urns = Output.all(*(resource.urn for resource in declared))
-        self.ready = urns.apply(lambda _: READY)
+        self.ready = Output.all(*(resource.urn for resource in declared)).apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})

@@ -331,8 +331,7 @@ def _joined_environment(base: ProbeEnvironment, more: Environment) -> ProbeEnvir
     """
     if isinstance(base, Mapping):
         return {**base, **more}
-    known = Output.all(base, more)
-    return known.apply(lambda values: {**values[0], **values[1]})
+    return Output.all(base, more).apply(lambda values: {**values[0], **values[1]})
 
 
 def _host_objects(name: str, args: KaiSchedulerArgs) -> list[HostObject]:

@@ -89,8 +89,7 @@ class KubeconfigSecret:
         Only certificates and key come from the Secret. If the Secret cannot be used, a preview has
         an unknown value, and an update warns and has a comment that says why.
         """
-        context = context_name(self.name, self.namespace)
-        known = Output.all(self._read(server), server, context)
+        known = Output.all(self._read(server), server, context_name(self.name, self.namespace))
         return Output.secret(known.apply(lambda values: self._built(*values)))
 
     def _built(self, secret: SecretAnswer, server: str, context: str) -> str:

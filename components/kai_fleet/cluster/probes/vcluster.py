@@ -229,8 +229,7 @@ class _Wait:
         an object that the user has to create is absent, KubeError.
         """
         unready = [pod for pod in self._pods() if not pod.is_true("Ready")]
-        class_key = key(self.name, "vcluster.storageClass")
-        phrases = _unbound(self.host, self._path, unready, class_key)
+        phrases = _unbound(self.host, self._path, unready, key(self.name, "vcluster.storageClass"))
         phrases += reasons(
             self.host,
             unready,
