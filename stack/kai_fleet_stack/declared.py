@@ -243,8 +243,7 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     team = settings.teams[name]
     vcluster = team.vcluster
     values = argument_values(name, team_arguments.vcluster(settings, name))
-    release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
-    running_version = state.versions.get(release)
+    running_version = state.versions.get(resource_key(VIRTUAL_CLUSTER, f"{name}-release"))
     return replace(
         _namespace(settings, name),
         chart=vcluster.chart,
@@ -422,8 +421,7 @@ def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
 
     Nothing for a name without files, which need not be that of a team.
     """
-    files = settings.workloads.get(team, {}).values()
-    for number, documents in enumerate(files):
+    for number, documents in enumerate(settings.workloads.get(team, {}).values()):
         path = f"{key_path(('workloads', team))}[{number}]"
         for manifest in documents:
             name = manifest["metadata"]["name"]

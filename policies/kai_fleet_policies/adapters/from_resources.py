@@ -209,8 +209,7 @@ def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
     names with or without `requests.`. Left out are an amount that is no number, and all of a quota
     whose metadata has no namespace, or whose `hard` is UNKNOWN as a whole.
     """
-    bounds = pairs(get(resource.props.get("spec"), "hard"))
-    for key, amount in bounds.items():
+    for key, amount in pairs(get(resource.props.get("spec"), "hard")).items():
         name = str(key).removeprefix("requests.")
         count = number(amount)
         is_gpu = name in GPU_RESOURCES or name.startswith(mig.PREFIX)

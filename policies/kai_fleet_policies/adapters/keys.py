@@ -28,8 +28,7 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
     """
     keys = dict[str, str]()
     for section in ("teams", "teamStacks"):
-        teams = pairs(_parsed(config.get(f"{NAMESPACE}:{section}")))
-        for name in teams:
+        for name in pairs(_parsed(config.get(f"{NAMESPACE}:{section}"))):
             keys[str(name)] = key_path((section, str(name)))
     name = get(_parsed(config.get(f"{NAMESPACE}:team")), "name")
     if name:

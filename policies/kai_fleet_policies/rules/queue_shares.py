@@ -207,8 +207,7 @@ def _may_be_limit_of_team(cluster: ClusterModel, promise: _QueueResource, limit:
     queue, resource = promise
     if resource != "gpu" or queue.parent is not None:
         return False
-    gpus_of_pool = cluster.pools.get(queue.shard or DEFAULT_SHARD)
-    return limit in (cluster.gpus, gpus_of_pool)
+    return limit in (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
 
 
 def _limit_above_ancestor(

@@ -88,8 +88,7 @@ class Arguments:
 
         Raises ValueError for an invalid quantity, which settings refuse.
         """
-        queues = host.queues(self.settings)
-        return {**queues, **self.host}
+        return {**host.queues(self.settings), **self.host}
 
     def refusals_of_unused_queues(self) -> pulumi.Input[str]:
         """Why queues that no team uses differ from the settings, a line each, sorted by name.
@@ -129,8 +128,7 @@ class Arguments:
         """
         settings = self.settings
         section = settings.teams[name]
-        vcluster = team.vcluster(settings, name)
-        args: TeamArgs = {"vcluster": {**vcluster, **self.host}}
+        args: TeamArgs = {"vcluster": {**team.vcluster(settings, name), **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if section.backup:
@@ -141,6 +139,5 @@ class Arguments:
             if settings.guard.mode != "off":
                 args["guard"] = team.guard(settings, name)
         elif section.scheduler.mode == "host" and section.queues:
-            queues = team.queues(settings, name)
-            args["host_queues"] = {**queues, **self.host}
+            args["host_queues"] = {**team.queues(settings, name), **self.host}
         return args

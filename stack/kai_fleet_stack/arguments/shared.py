@@ -68,8 +68,7 @@ def add_chart_account(settings: Settings, args: ChartSource, registries: Registr
     location = args.get("chart", "").removeprefix("oci://")
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
     if names:
-        longest = max(names, key=len)
-        args["chart_account"] = in_clear(accounts[longest])
+        args["chart_account"] = in_clear(accounts[max(names, key=len)])
 
 
 def kai_args(

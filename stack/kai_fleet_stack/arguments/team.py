@@ -66,8 +66,7 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
         }
     )
     if vcluster.oidc is not None:
-        without_scopes = vcluster.oidc.model_copy(update={"scopes": None})
-        args["oidc"] = in_clear(without_scopes)
+        args["oidc"] = in_clear(vcluster.oidc.model_copy(update={"scopes": None}))
     return args
 
 

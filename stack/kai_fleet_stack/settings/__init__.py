@@ -201,9 +201,8 @@ class Settings(Defaults, Platform):
         backup = (self.backup or Backup()).with_fields_of(of_team)
         if self.mirror is None:
             return backup
-        registry = self.mirror.registry
         images = {
-            name: getattr(backup, name) or sources.mirrored(registry, image)
+            name: getattr(backup, name) or sources.mirrored(self.mirror.registry, image)
             for name, image in BACKUP_IMAGES.items()
         }
         return backup.model_copy(update=images)

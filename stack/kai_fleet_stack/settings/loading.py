@@ -105,8 +105,7 @@ def _names_of_teams(settings: Settings) -> Mistakes:
     for name in settings.workloads:
         if name not in settings.teams:
             teams = ", ".join(settings.teams) or "none yet"
-            message = f"is for no team of this stack; the teams: {teams}"
-            yield f"kai-fleet:workloads.{name}", message
+            yield f"kai-fleet:workloads.{name}", f"is for no team of this stack; the teams: {teams}"
 
 
 def _gpu_resources(settings: Settings) -> Mistakes:
