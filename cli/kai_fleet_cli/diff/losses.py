@@ -28,10 +28,9 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
     replaced = {
         new.urn for new in planned if new.urn in base and _is_another_object(base[new.urn], new)
     }
-    changes = difference([*base.values()], planned, state.parents, replaced)
     losing = [
         change
-        for change in changes
+        for change in difference([*base.values()], planned, state.parents, replaced)
         if change.kind in ("deleted", "replaced") or change.ends_gpu_pods
     ]
     return summary_of_changes(losing)["lost"]

@@ -91,8 +91,7 @@ def _queues_in(resources: Iterable[Resource]) -> set[str]:
     names = set[str]()
     for resource in resources:
         if resource["type"] == QUEUES:
-            queues = pairs(get(resource, "inputs", "queues"))
-            names.update(map(str, queues))
+            names.update(map(str, pairs(get(resource, "inputs", "queues"))))
     return names
 
 

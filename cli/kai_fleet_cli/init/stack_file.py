@@ -113,8 +113,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
     nodes = host.cluster.all("nodes")
     resource = _gpu_resource(nodes)
     advertising = [node for node in nodes if _gpus(node, resource)]
-    gpu_labels = set(_KNOWN["gpus"])
-    labelled = [node for node in nodes if node.labels.keys() & gpu_labels]
+    labelled = [node for node in nodes if node.labels.keys() & _KNOWN["gpus"]]
     with_gpus = advertising or labelled
     pools, unlabelled = _pools(with_gpus, resource)
     classes = host.cluster.all("storageclasses")
@@ -146,8 +145,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
         trim_blocks=True,
     )
     file = templates.get_template("stack.yaml.jinja").render(fields)
-    next_steps = templates.get_template("then.txt.jinja").render(fields)
-    return file, next_steps
+    return file, templates.get_template("then.txt.jinja").render(fields)
 
 
 def _on_one_line(value: object) -> str:

@@ -141,8 +141,7 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
         CommandError: The state cannot be read.
     """
     arguments = ("output", "kubeconfigs", "--json", "--show-secrets")
-    kubeconfigs = _stack_json(stack.workspace, stack.name, *arguments)
-    return rebuild(str(get(kubeconfigs, team) or ""))
+    return rebuild(str(get(_stack_json(stack.workspace, stack.name, *arguments), team) or ""))
 
 
 def _stack_json(
