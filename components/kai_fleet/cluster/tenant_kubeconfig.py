@@ -248,14 +248,12 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
     ports = value_at(service, "spec.ports") or [{}]
     if access == "NodePort":
         address = host or ""
-        port = ports[0].get("nodePort")
     elif access == "LoadBalancer":
         balancer = _balancer(service)
         address = (host or balancer) if _is_allowed_address(balancer) else ""
-        port = ports[0].get("port")
     else:
         address = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
-        port = ports[0].get("port")
+    port = ports[0].get("nodePort" if access == "NodePort" else "port")
     if not address or not isinstance(port, int) or not 0 < port < 1 << 16:
         return None
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
