@@ -233,9 +233,7 @@ def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bo
 
     Its upgrade controller then ends the pods with GPUs, node by node (`driver.upgradePolicy`).
     """
-    if resource.type != RELEASE:
-        return False
-    if resource.inputs.get("name") != _GPU_OPERATOR.chart:
+    if resource.type != RELEASE or resource.inputs.get("name") != _GPU_OPERATOR.chart:
         return False
     if value_at(resource.inputs, "values.driver.enabled") is False:
         return False

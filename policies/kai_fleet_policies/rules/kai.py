@@ -110,9 +110,7 @@ def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Finding
     if not kubernetes or release is None:
         return  # not known, or kai-version-known says so
     newest = release.kubernetes
-    if minor_line(kubernetes) <= minor_line(newest):
-        return
-    if was_tried(kubernetes, release.version):
+    if minor_line(kubernetes) <= minor_line(newest) or was_tried(kubernetes, release.version):
         return
     yield subject.at("version").warn(
         f"is {release.version}, validated up to Kubernetes {newest}, and its cluster has"
