@@ -20,7 +20,6 @@ from kai_fleet.releases.chart_values import merged, nested
 
 Values = dict[str, Any]
 
-GPU_STACK = "kai-fleet:index:GpuStack"
 _ALLOWED = Allowed(
     choices={"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
 )
@@ -79,7 +78,7 @@ class GpuStack(ComponentResource):
     """Version of its chart; empty with provider `none`."""
 
     def __init__(self, name: str, args: GpuStackArgs, opts: ResourceOptions | None = None) -> None:
-        super().__init__(GPU_STACK, name, None, component_options(opts))
+        super().__init__("kai-fleet:index:GpuStack", name, None, component_options(opts))
         self._title = f"GpuStack {name}"
         check(self._title, GpuStackArgs, args, _ALLOWED)
         self._prefix = name

@@ -12,12 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET_MARK = "1b47061264138c4ac30d75fd1eb44270"
 OUTPUT_MARK = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_OTHER_MARKS = (
-    "5cf8f73096256a8f31e491e813e4eb8e",  # a resource
-    "803fd3297a5875dc03ca845dda5d2a98",  # bytes
-    "c44067f5952c0a294b673a41bacd8c17",  # an asset
-    "0def7320c3a5731c473e5ecbe6d01bc7",  # an archive
-)
 # The protocol sends this text in place of a string that only the update knows. It is not the
 # UNKNOWN of `kai_fleet.values`, which rules and models have.
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -37,7 +31,10 @@ _MARKS = (
     SIGNATURE,
     SECRET_MARK,
     OUTPUT_MARK,
-    *_OTHER_MARKS,
+    "5cf8f73096256a8f31e491e813e4eb8e",  # a resource
+    "803fd3297a5875dc03ca845dda5d2a98",  # bytes
+    "c44067f5952c0a294b673a41bacd8c17",  # an asset
+    "0def7320c3a5731c473e5ecbe6d01bc7",  # an archive
     *sorted(UNKNOWN_TEXTS),
 )
 _ANY_MARK = re.compile("|".join(_MARKS))
@@ -58,7 +55,7 @@ def paths_of_marks(value: object) -> Iterator[Path]:
     that is no mapping, list or tuple, such as an Output.
     """
     pending: list[tuple[Path, object]] = [((), value)]
-    visited: set[int] = set()
+    visited = set[int]()
     while pending:
         path, found = pending.pop()
         if isinstance(found, str):

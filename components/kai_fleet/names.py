@@ -20,7 +20,6 @@ TEAM = "kai-fleet:index:Team"
 TEAM_NAMESPACE = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER = "kai-fleet:index:KaiScheduler"
 VIRTUAL_CLUSTER = "kai-fleet:index:VirtualCluster"
-VIRTUAL_CLUSTER_BACKUP = "kai-fleet:index:VirtualClusterBackup"
 # The Pulumi package, the resources of its provider, and the provider's functions.
 PACKAGE = "kai-fleet"
 QUEUES = "kai-fleet:index:Queues"

@@ -13,10 +13,8 @@ from kai_fleet.declaring.argument_check import Allowed, check
 from kai_fleet.declaring.inputs import resolved, without_none
 from kai_fleet.declaring.options import child_options, component_options
 from kai_fleet.names import QUEUES
-from kai_fleet.queues.specs import Spec, labels_of, leaves, mistakes, specs_of
+from kai_fleet.queues.specs import Spec, labels_of, leaves, mistakes, named_specs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
-
-QUEUE_TREE = "kai-fleet:index:QueueTree"
 
 
 class ShareArgs(TypedDict, total=False):
@@ -149,14 +147,13 @@ class QueueTree(ComponentResource):
         if vcluster is not None:
             opts = ResourceOptions.merge(opts, vcluster.inside())
             args = {**args, "cluster": vcluster.cluster, "kubeconfig": vcluster.kubeconfig}
-        super().__init__(QUEUE_TREE, name, None, component_options(opts))
+        super().__init__("kai-fleet:index:QueueTree", name, None, component_options(opts))
         properties = _properties(title, name, args)
         leaf_names = leaves(args["queues"])
         self.leaves = Output.from_input(leaf_names)
         self.refused = Output.from_input({})
         if args["queues"]:
-            child = child_options(self, opts)
-            tree = _Queues(QUEUES, name, properties, child)
+            tree = _Queues(QUEUES, name, properties, child_options(self, opts))
             self.refused = tree.refused.apply(lambda refused: refused or {})
         self.register_outputs({"leaves": leaf_names, "refused": self.refused})
 
@@ -202,13 +199,14 @@ def _properties(title: str, name: str, args: QueueTreeArgs) -> dict[str, object]
 
 
 def _specs(title: str, *tree: Any) -> dict[str, Spec]:
-    """The specs of a tree, by `specs_of`, which takes the arguments after `title`.
+    """The specs of a tree by the queues' names, which are unique: `mistakes` has been asked.
+
+    `named_specs` takes the arguments after `title`.
 
     Raises:
-        pulumi.RunError: an invalid quantity or weight, or two queues with one name; `title` begins
-            the message.
+        pulumi.RunError: an invalid quantity or weight; `title` begins the message.
     """
     try:
-        return specs_of(*tree)
+        return dict(named_specs(*tree))
     except ValueError as why:
         raise pulumi.RunError(f"{title}: {why}") from None

@@ -5,6 +5,8 @@ Only the name may contain `::`, so a URN is split from the left, as the engine d
 
 from typing import NamedTuple
 
+from kai_fleet.names import COMPONENTS
+
 
 class Urn(NamedTuple):
     """Types and name in a URN.
@@ -25,6 +27,14 @@ class Urn(NamedTuple):
     def above(self) -> tuple[str, ...]:
         """The types of the parents, from the top."""
         return self.types[:-1]
+
+    @property
+    def component(self) -> str:
+        """The nearest component of this program above the resource: `KaiScheduler`; "" for none."""
+        for kind in reversed(self.above):
+            if kind.startswith(COMPONENTS):
+                return kind.removeprefix(COMPONENTS)
+        return ""
 
 
 def read_urn(urn: str) -> Urn:

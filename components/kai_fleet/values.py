@@ -4,6 +4,7 @@ A preview does not know some values: only the update does. UNKNOWN replaces each
 `Maybe[T]` is the type of a value that it may replace.
 """
 
+import base64
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -120,6 +121,11 @@ def whole_numbers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def in_base64(text: str) -> str:
+    """The text in base64, as the data of a Secret has it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def at(path: str, *fields: str) -> str:

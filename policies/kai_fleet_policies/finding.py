@@ -69,8 +69,7 @@ class Finding:
     @property
     def message(self) -> str:
         """Cause and fix as one sentence `CAUSE; FIX`, or the cause alone, by `on_one_line`."""
-        sentences = filter(None, (self.cause, self.fix))
-        return on_one_line("; ".join(sentences))
+        return on_one_line("; ".join(filter(None, (self.cause, self.fix))))
 
     def record(self) -> dict[str, str]:
         """The fields that plans and the doctor write as JSON, each as a text.

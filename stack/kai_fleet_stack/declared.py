@@ -111,7 +111,7 @@ def _backup_images(settings: Settings) -> Iterator[Chart]:
         if team.backup:
             yield Chart(
                 None,
-                cast("dict[str, str]", fields_in_clear(team.backup, BACKUP_IMAGES)),
+                fields_in_clear(team.backup, BACKUP_IMAGES),
                 values_key="",
                 subject=f"backup of team {name}",
                 path=settings.key_path_of(name, "backup", "to").removesuffix(".to"),
@@ -243,15 +243,14 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     team = settings.teams[name]
     vcluster = team.vcluster
     values = argument_values(name, team_arguments.vcluster(settings, name))
-    release = resource_key(VIRTUAL_CLUSTER, f"{name}-release")
-    running_version = state.versions.get(release)
+    running_version = state.versions.get(resource_key(VIRTUAL_CLUSTER, f"{name}-release"))
     return replace(
         _namespace(settings, name),
         chart=vcluster.chart,
         values=vcluster.values,
         licensed=vcluster.licensed,
         untested=vcluster.untested,
-        access=_api_access(vcluster.access),
+        access=_api_access(vcluster.access or Access()),
         mode=team.scheduler.mode,
         queue=team.queue,
         pools=team.pools,
@@ -268,10 +267,8 @@ def _team(settings: Settings, name: str, state: Deployed) -> DeclaredTeam:
     )
 
 
-def _api_access(access: Access | None) -> ApiAccess | None:
-    """The access to a vCluster's API as rules read it; None if there is none."""
-    if access is None:
-        return None
+def _api_access(access: Access) -> ApiAccess:
+    """The access to a vCluster's API as rules read it."""
     return ApiAccess(
         access.type,
         host=access.host,
@@ -424,8 +421,7 @@ def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
 
     Nothing for a name without files, which need not be that of a team.
     """
-    files = settings.workloads.get(team, {}).values()
-    for number, documents in enumerate(files):
+    for number, documents in enumerate(settings.workloads.get(team, {}).values()):
         path = f"{key_path(('workloads', team))}[{number}]"
         for manifest in documents:
             name = manifest["metadata"]["name"]

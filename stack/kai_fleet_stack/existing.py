@@ -216,8 +216,7 @@ def existing_of(settings: Settings, host: HostObjects) -> UseExisting:
             warn_of_few_nodes(name, settings.control_pool(name), settings.team_path(name), host)
     gpu = gpu_stack(args.gpu_stack(), host)
     kai = host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else []
-    names = settings.all_teams
-    teams = [name for name in names if is_of_others(name, args.namespace(name), host)]
+    teams = [name for name in settings.all_teams if is_of_others(name, args.namespace(name), host)]
     return {"gpu": gpu, "kai": kai, "teams": teams}
 
 

@@ -39,8 +39,7 @@ def host_access(
     )
     # The resources on a kind cluster are deleted with it. One by one, `pulumi destroy` could call
     # the cluster after its deletion, and would fail at the first Helm release.
-    options = pulumi.ResourceOptions(providers=[provider, package], deleted_with=host)
-    return connection, options
+    return connection, pulumi.ResourceOptions(providers=[provider, package], deleted_with=host)
 
 
 def kind_cluster(name: str, kind: Kind) -> command.local.Command:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic.alias_generators import to_camel
@@ -27,8 +27,8 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams.changes import stack_file
 from kai_fleet_stack.declared import host_of
 
-ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
-Target: TypeAlias = Annotated[str, typer.Option(help="Unset: the newest advised version.")]
+ReportFormat = Literal["text", "json", "markdown"]
+Target = Annotated[str, typer.Option(help="Unset: the newest advised version.")]
 
 
 def plan(

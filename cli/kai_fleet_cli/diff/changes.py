@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from pulumi.automation.events import StepEventMetadata
 
-from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
+from kai_fleet.names import COMPONENTS, NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.ownership.deployed import team_of
 from kai_fleet.queues.amounts import is_unlimited_in_spec
 from kai_fleet.releases import GPU_PROVIDERS
@@ -36,7 +36,6 @@ HEADINGS: Mapping[Section, str] = {
 UNSET = "unset"  # shown in place of a value that is absent
 _MAX_FIELDS_PER_LINE = 3
 _CHARACTERS_BEFORE_DIFFERENCE = 40
-_OUR_TYPES = "kai-fleet:"  # prefix of the types of this project's components
 # Operations of the engine whose step has the state of the resource before it, or after it.
 _HAVE_OLD_STATE = ("update", "replace", "delete")
 _HAVE_NEW_STATE = ("create", "update", "replace")
@@ -234,9 +233,7 @@ def _upgrades_drivers(resource: Registered, fields: Sequence[FieldChange]) -> bo
 
     Its upgrade controller then ends the pods with GPUs, node by node (`driver.upgradePolicy`).
     """
-    if resource.type != RELEASE:
-        return False
-    if resource.inputs.get("name") != _GPU_OPERATOR.chart:
+    if resource.type != RELEASE or resource.inputs.get("name") != _GPU_OPERATOR.chart:
         return False
     if value_at(resource.inputs, "values.driver.enabled") is False:
         return False
@@ -247,7 +244,7 @@ def _outermost_component(urn: str, parents: Mapping[str, str]) -> str:
     """The URN of the outermost component of ours at or above a resource; "" without one."""
     outermost = ""
     while urn:
-        if read_urn(urn).type.startswith(_OUR_TYPES):
+        if read_urn(urn).type.startswith(COMPONENTS):
             outermost = urn
         urn = parents.get(urn, "")
     return outermost
@@ -351,7 +348,7 @@ def summary_of_changes(changes: Iterable[Change], refused: Iterable[SummaryLine]
         if change.cost:
             words = f"has {change.cost}"
             summary["changed"].append(SummaryLine(change.team or HOST, change.label, words))
-        if change.type.startswith(_OUR_TYPES):
+        if change.type.startswith(COMPONENTS):
             continue
         consequence = _consequence_of(change)
         is_lesser = not consequence.words or not _is_told_beside_component(change)
@@ -421,18 +418,10 @@ def _fits(row: Consequence, change: Change) -> bool:
         return False
     if not change.type.endswith(row.type):
         return False
-    if not _nearest_component(change).endswith(row.component):
+    if not read_urn(change.urn).component.endswith(row.component):
         return False
     if not row.fields or change.kind == "replaced":
         return True
     paths = [field.path for field in change.fields]
     paths += [f"-{field.path}" for field in change.fields if field.new is None]
     return any(path.startswith(row.fields) for path in paths)
-
-
-def _nearest_component(change: Change) -> str:
-    """The type of the nearest component of ours above a resource; "" without one."""
-    for type_ in reversed(read_urn(change.urn).above):
-        if _OUR_TYPES in type_:
-            return type_
-    return ""

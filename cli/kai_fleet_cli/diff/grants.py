@@ -9,11 +9,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.values import pairs
+from kai_fleet.values import items, pairs
 from kai_fleet_cli.diff.changes import UNSET, SummaryLine
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import read, verdict_of_keys
@@ -24,9 +23,9 @@ from kai_fleet_stack.settings.files import yaml_file
 from kai_fleet_stack.settings.sections.models import Grants, Rising
 from kai_usage.quantities import parse_quantity
 
-Keys: TypeAlias = tuple[str, ...]
+Keys = tuple[str, ...]
 # What grants more: the path of its key, and how it differs, in words.
-GrantedKeys: TypeAlias = Iterator[tuple[Keys, str]]
+GrantedKeys = Iterator[tuple[Keys, str]]
 _SECTIONS_OF_TEAMS = ("teams", "teamStacks")
 _MAX_CHARACTERS = 80
 _EMPTY: Sequence[object] = (None, [], {})
@@ -110,7 +109,7 @@ def _in_value(
     elif isinstance(new, Mapping):
         yield from _in_mapping(old, new, marks, keys)
     elif isinstance(new, list):
-        yield from _in_list(old if isinstance(old, list) else [], new, marks, keys)
+        yield from _in_list(items(old), new, marks, keys)
     elif not _grants_less(old, new, marks):
         yield keys, f"{_shown(old)} → {_shown(new)}"
 

@@ -20,18 +20,17 @@ def lost_lines(state: State, planned: Sequence[Registered]) -> list[SummaryLine]
     what consequences.yaml calls a loss has a line. A resource counts as replaced if its name or
     namespace changes, and not if only the update can tell that.
     """
-    base = dict[str, Registered]()
-    for urn, resource in state.resources.items():
-        if _is_live(resource):
-            base[urn] = registered(urn, str(resource["type"]), resource)
-    replaced = set[str]()
-    for new in planned:
-        if new.urn in base and _is_another_object(base[new.urn], new):
-            replaced.add(new.urn)
-    changes = difference([*base.values()], planned, state.parents, replaced)
+    base = {
+        urn: registered(urn, str(resource["type"]), resource)
+        for urn, resource in state.resources.items()
+        if _is_live(resource)
+    }
+    replaced = {
+        new.urn for new in planned if new.urn in base and _is_another_object(base[new.urn], new)
+    }
     losing = [
         change
-        for change in changes
+        for change in difference([*base.values()], planned, state.parents, replaced)
         if change.kind in ("deleted", "replaced") or change.ends_gpu_pods
     ]
     return summary_of_changes(losing)["lost"]

@@ -49,8 +49,7 @@ def refilled_contents(state: State, steps: Iterable[StepEventMetadata]) -> dict[
         if step.new is None or not name.endswith(IDENTITY):
             continue
         (uid,) = pairs(step.new.inputs)["triggers"]
-        vcluster = name.removesuffix(IDENTITY)
-        uids[vcluster] = uid
+        uids[name.removesuffix(IDENTITY)] = uid
     return lost_contents(state, uids)
 
 
@@ -69,7 +68,9 @@ def contents_inside(state: State, vcluster: str) -> str:
     `vcluster` is the URN of the vCluster's component. The words end in "and all that its users
     made", which no state has.
     """
-    inside = _resources_inside(state, vcluster)
+    # Resources whose provider, or whose `deletedWith`, is a child of the component.
+    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
+    inside = [state.resources[urn] for urn in urns_within(children, state.resources)]
     phrases = [
         f"KAI {get(resource, 'inputs', 'version')}"
         for resource in inside
@@ -85,19 +86,12 @@ def contents_inside(state: State, vcluster: str) -> str:
     return ", ".join(phrases)
 
 
-def _resources_inside(state: State, vcluster: str) -> list[Resource]:
-    """Resources whose provider, or whose `deletedWith`, is a child of a vCluster's component."""
-    children = {urn for urn, parent in state.parents.items() if parent == vcluster}
-    return [state.resources[urn] for urn in urns_within(children, state.resources)]
-
-
 def _queues_in(resources: Iterable[Resource]) -> set[str]:
     """The names of the queues in those of the resources that are queue trees."""
     names = set[str]()
     for resource in resources:
         if resource["type"] == QUEUES:
-            queues = pairs(get(resource, "inputs", "queues"))
-            names.update(map(str, queues))
+            names.update(map(str, pairs(get(resource, "inputs", "queues"))))
     return names
 
 

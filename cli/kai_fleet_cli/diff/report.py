@@ -167,8 +167,7 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     if now is None:
         return DiffReport(stack, base, None, _FILE_IS_GONE.format(stack))
     secrets = ciphertexts_of(file)
-    copied_secrets = moved_ciphertexts(base.secrets, secrets)
-    now = replace(now, problems=(*now.problems, *copied_secrets))
+    now = replace(now, problems=(*now.problems, *moved_ciphertexts(base.secrets, secrets)))
     changes = list[Change]()
     refused = list[SummaryLine]()
     if not base.error and now.resources:

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypedDict
 
 import jinja2
 import yaml
@@ -28,19 +27,7 @@ from kai_fleet_stack.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, 
 from kai_usage import mig
 from kai_usage.keys import GPU_RESOURCES
 
-
-class _Known(TypedDict):
-    """The file `known.yaml`, which says what each key is."""
-
-    paths: dict[str, str]
-    pools: list[str]
-    gpus: list[str]
-    clouds: list[str]
-    kinds: list[str]
-    own_taints: list[str]
-
-
-_KNOWN: _Known = table("known", __package__)
+_KNOWN = table("known", __package__)
 _LONGEST_NAME = 36
 _ONLY_TEAM = "ml"
 
@@ -126,8 +113,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
     nodes = host.cluster.all("nodes")
     resource = _gpu_resource(nodes)
     advertising = [node for node in nodes if _gpus(node, resource)]
-    gpu_labels = set(_KNOWN["gpus"])
-    labelled = [node for node in nodes if node.labels.keys() & gpu_labels]
+    labelled = [node for node in nodes if node.labels.keys() & _KNOWN["gpus"]]
     with_gpus = advertising or labelled
     pools, unlabelled = _pools(with_gpus, resource)
     classes = host.cluster.all("storageclasses")
@@ -159,8 +145,7 @@ def text(stack: str, context: str | None) -> tuple[str, str]:
         trim_blocks=True,
     )
     file = templates.get_template("stack.yaml.jinja").render(fields)
-    next_steps = templates.get_template("then.txt.jinja").render(fields)
-    return file, next_steps
+    return file, templates.get_template("then.txt.jinja").render(fields)
 
 
 def _on_one_line(value: object) -> str:
@@ -205,7 +190,7 @@ def _taints(nodes: Sequence[KubeObject]) -> list[str]:
 
     Not those of effect PreferNoSchedule, nor those that begin as `own_taints` of `known.yaml`.
     """
-    keys: set[str] = set()
+    keys = set[str]()
     for node in nodes:
         for taint in node.spec.get("taints") or ():
             if taint.get("effect") != "PreferNoSchedule":
@@ -260,7 +245,7 @@ def _pool(
     """The pool of these nodes, at least one. If a node advertises no GPUs, its labels say how many
     it has of `resource`.
     """
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     for node in nodes:
         counts.update(_gpus(node, resource) or {resource: _labelled_gpus(node)})
     gpus: int | Mapping[str, int] = dict(counts)

@@ -172,12 +172,11 @@ def _problems_of_resources(
     are undecided ones: only an update decides them.
     """
     reported = {(problem.check, problem.subject) for problem in verdict.findings}
-    problems = list[Finding]()
-    for problem in rules.check(from_resources.clusters(as_declared(resources))):
-        if problem.undecided or (problem.check, problem.subject) in reported:
-            continue
-        problems.append(replace(problem, path=key_of(problem.path, verdict.settings)))
-    return problems
+    return [
+        replace(problem, path=key_of(problem.path, verdict.settings))
+        for problem in rules.check(from_resources.clusters(as_declared(resources)))
+        if not problem.undecided and (problem.check, problem.subject) not in reported
+    ]
 
 
 def key_of(urn: str, settings: Settings | None) -> str:

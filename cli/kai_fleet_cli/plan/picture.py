@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any
 
 from kai_fleet.releases.chart_stores import REPLICAS, store_of
 from kai_fleet.values import UNKNOWN, known_or, pairs, value_at
@@ -18,7 +18,7 @@ from kai_usage import mig
 # first the whole ones, then each MIG profile: `8, 14 mig-1g.10gb`. `guaranteed` are GPUs, too.
 TEAM_COLUMNS = ("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes")
 _REQUESTS = "controlPlane.statefulSet.resources.requests"
-TeamRow: TypeAlias = tuple[str, ...]
+TeamRow = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -162,21 +162,17 @@ def as_declared(resources: Iterable[recorder.Registered]) -> list[DeclaredResour
             urn=resource.urn,
             type=resource.type,
             name=resource.name,
-            props=_fields_with_unknowns(resource.inputs),
+            props=_with_unknowns(resource.inputs),
             provider=resource.provider,
         )
         for resource in resources
     ]
 
 
-def _fields_with_unknowns(fields: Mapping[str, object]) -> dict[str, object]:
-    return {key: _with_unknowns(value) for key, value in fields.items()}
-
-
-def _with_unknowns(value: object) -> object:
+def _with_unknowns(value: Any) -> Any:
     """A recorded value with UNKNOWN in place of each masked or unknown one, at any depth."""
     if isinstance(value, dict):
-        return _fields_with_unknowns(value)
+        return {key: _with_unknowns(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_unknowns(element) for element in value]
     return UNKNOWN if value in (recorder.UNKNOWN, SECRET) else value

@@ -87,14 +87,12 @@ class _Recorder(mocks.MockMonitor):
     def RegisterResource(  # noqa: N802
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse:
-        urn = self._register(request, request.object)
-        return resource_pb2.RegisterResourceResponse(urn=urn)
+        return resource_pb2.RegisterResourceResponse(urn=self._register(request, request.object))
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
     ) -> resource_pb2.ReadResourceResponse:
-        urn = self._register(request, request.properties)
-        return resource_pb2.ReadResourceResponse(urn=urn)
+        return resource_pb2.ReadResourceResponse(urn=self._register(request, request.properties))
 
     def _register(
         self,
@@ -109,7 +107,7 @@ class _Recorder(mocks.MockMonitor):
             name=request.name,
             parent=request.parent,
             provider=provider_urn(request.provider),
-            inputs=_readable_fields(json_format.MessageToDict(inputs)),
+            inputs=_readable(json_format.MessageToDict(inputs)),
         )
         return urn
 
@@ -182,11 +180,7 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
             asyncio.set_event_loop(previous)
 
 
-def _readable_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    return {key: _readable(fields[key]) for key in sorted(fields)}
-
-
-def _readable(value: object) -> object:
+def _readable(value: Any) -> Any:
     """A value of Pulumi's protocol as Registered has it, at any depth.
 
     Secrets become `[secret]`. Unknown values, and all others with a signature, such as assets,
@@ -195,7 +189,7 @@ def _readable(value: object) -> object:
     if isinstance(value, dict):
         if SIGNATURE in value:
             return SECRET if value[SIGNATURE] == SECRET_MARK else UNKNOWN
-        return _readable_fields(value)
+        return {key: _readable(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return [_readable(element) for element in value]
     if isinstance(value, float) and value.is_integer():

@@ -5,7 +5,6 @@ a step are in `upgrade.yaml`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 
 from kai_fleet import releases
 from kai_fleet.releases import KAI, KUBERNETES, VCLUSTER, minor_line, version_key
@@ -17,11 +16,11 @@ from kai_fleet_policies.rules.vclusters import kubernetes_key
 
 _PARTS = releases.table("upgrade", __package__)
 # Of a team by part: `vCluster`, `host` ("" if it is not known), `Kubernetes`, `KAI` ("": none).
-Versions: TypeAlias = dict[str, str]
+Versions = dict[str, str]
 # Texts of a step by name: `part`, `team`, `before`, `after`, `effect`, `tried` (whether anybody ran
 # the versions after it together), `key` and `command`, which are "" for the host, and `text`, which
 # is printed.
-Step: TypeAlias = Mapping[str, str]
+Step = Mapping[str, str]
 
 
 def steps(
@@ -56,12 +55,11 @@ def steps(
 
 def _versions(team: DeclaredTeam, host: str) -> Versions:
     """The versions of a team as its stack's file has them."""
-    kai = team.inside.scheduler.version
     return {
         "vCluster": str(team.version),
         HOST: host,
         "Kubernetes": str(team.kubernetes),
-        "KAI": str(kai or ""),
+        "KAI": str(team.inside.scheduler.version or ""),
     }
 
 

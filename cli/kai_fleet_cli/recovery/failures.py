@@ -204,8 +204,12 @@ def explain(
             exactly one is among them.
     """
     text = str(error)
-    if failed:  # the standard output may have errors of a wait that passed
-        text = _without_stdout(text, failed)
+    if failed:
+        # In place of the standard output, which may have errors of a wait that passed.
+        code = text.partition(" stdout: ")[0]
+        stderr = text.rpartition(" stderr: ")[2]
+        errors = [f"error: {message.strip()}" for message in failed.values()]
+        text = "\n".join([code, *errors, stderr])
     sentence = cause_and_repair(text, run, _only_release(resources or {}))
     if sentence:
         return f"{what} failed: {sentence}"
@@ -213,14 +217,6 @@ def explain(
     if error_line and not error_line.endswith(":"):  # behind a colon follow several mistakes
         return f"{what} failed: {error_line}"
     return f"{what} failed; the lines above say where and why"
-
-
-def _without_stdout(text: str, failed: Errors) -> str:
-    """A CommandError's text with errors of resources in place of its standard output."""
-    code = text.partition(" stdout: ")[0]
-    stderr = text.rpartition(" stderr: ")[2]
-    errors = [f"error: {message.strip()}" for message in failed.values()]
-    return "\n".join([code, *errors, stderr])
 
 
 def _only_release(resources: Resources) -> Mapping[str, object]:

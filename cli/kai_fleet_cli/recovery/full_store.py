@@ -161,7 +161,7 @@ def _has_room(api: Api, team: str, store: ChartStore) -> bool:
     MALFORMED for a malformed pod, and ValueError for a store without a volume.
     """
     labels = {"labelSelector": f"app in (vcluster,vcluster-etcd),release={team}"}
-    nodes: set[str] = set()
+    nodes = set[str]()
     for item in api.list(f"/api/v1/namespaces/team-{team}/pods", **labels):
         node = KubeObject(item).spec.get("nodeName")
         if node:

@@ -107,7 +107,7 @@ def with_same_vclusters(urns: Iterable[str], resources: Resources) -> set[str]:
     A URN that `resources` lack is in the result alone: its vCluster is not known.
     """
     excluded = set(urns)
-    clusters: set[str] = set()
+    clusters = set[str]()
     for urn in excluded:
         clusters |= clusters_of(resources.get(urn, {}))
     return excluded.union(urns_within(clusters, resources))
@@ -319,8 +319,7 @@ def _find_store(error: _Error) -> str:
     If the state has no release of the vCluster, the store counts as embedded. Raises one of
     CLUSTER_ERRORS.
     """
-    values = get(error.release(f"{error.team}-release"), "inputs", "values")
-    store = store_of(values)
+    store = store_of(get(error.release(f"{error.team}-release"), "inputs", "values"))
     with closing(cluster_of_stack(error.stack)) as api:
         return repaired(*full_store.repair(api, error.team, store, error.message))
 
@@ -407,8 +406,7 @@ def _webhook(error: _Error, name: str) -> tuple[str, bool]:
     """
     with closing(cluster_of_stack(error.stack, error.team)) as api:
         for kind in _WEBHOOK_KINDS:
-            path = f"/apis/admissionregistration.k8s.io/v1/{kind}s"
-            answer = api.find(path) or {}
+            answer = api.find(f"/apis/admissionregistration.k8s.io/v1/{kind}s") or {}
             for configuration in answer.get("items", []):
                 for webhook in configuration.get("webhooks") or []:
                     if webhook["name"] == name:

@@ -24,8 +24,7 @@ def charts_of(api: Api, release: str, namespace: str) -> set[str]:
         ValueError: A record is not as Helm writes it.
     """
     path = f"/api/v1/namespaces/{namespace}/secrets"
-    records = api.list(path, labelSelector=f"owner=helm,name={release}")
-    return {_chart(record) for record in records}
+    return {_chart(record) for record in api.list(path, labelSelector=f"owner=helm,name={release}")}
 
 
 def _chart(record: Object) -> str:

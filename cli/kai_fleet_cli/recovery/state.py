@@ -141,8 +141,7 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
         CommandError: The state cannot be read.
     """
     arguments = ("output", "kubeconfigs", "--json", "--show-secrets")
-    kubeconfigs = _stack_json(stack.workspace, stack.name, *arguments)
-    return rebuild(str(get(kubeconfigs, team) or ""))
+    return rebuild(str(get(_stack_json(stack.workspace, stack.name, *arguments), team) or ""))
 
 
 def _stack_json(
@@ -155,8 +154,7 @@ def _stack_json(
     Raises CommandError if the command fails, ValueError if it prints no JSON.
     """
     command = ["stack", *arguments, "--stack", stack]
-    variables = dict(workspace.env_vars)
-    result = workspace.pulumi_command.run(command, workspace.work_dir, variables)
+    result = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
     return json.loads(result.stdout)
 
 

@@ -12,7 +12,6 @@ from kai_fleet.declaring.options import child_options, component_options, depend
 from kai_fleet.declaring.yaml_files import fill
 from kai_fleet.isolation.policies import Object
 from kai_fleet.manifests import type_of
-from kai_fleet.names import VIRTUAL_CLUSTER_BACKUP
 from kai_fleet.releases import DEFAULT_VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import values_of
 from kai_fleet.releases.sources import BACKUP_IMAGES
@@ -47,7 +46,9 @@ class VirtualClusterBackup(ComponentResource):
     def __init__(
         self, name: str, args: VirtualClusterBackupArgs, opts: ResourceOptions | None = None
     ) -> None:
-        super().__init__(VIRTUAL_CLUSTER_BACKUP, name, None, component_options(opts))
+        super().__init__(
+            "kai-fleet:index:VirtualClusterBackup", name, None, component_options(opts)
+        )
         check(f"VirtualClusterBackup {name}", VirtualClusterBackupArgs, args)
         child = child_options(self, opts)
         objects = _objects(name, args)
@@ -63,9 +64,8 @@ class VirtualClusterBackup(ComponentResource):
         declared = list[Resource]()
         for part, manifest in objects.items():
             after_others = depending_on(child, *declared)
-            type_name = type_of(manifest)
             declared.append(
-                CustomResource(type_name, f"{name}-backup-{part}", manifest, after_others)
+                CustomResource(type_of(manifest), f"{name}-backup-{part}", manifest, after_others)
             )
         self.register_outputs({})
 

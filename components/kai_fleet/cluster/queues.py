@@ -16,7 +16,13 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api
-from kai_fleet.cluster.kube.errors import KubeError, RefusedError, UnreachableError, complaint
+from kai_fleet.cluster.kube.errors import (
+    AbsentError,
+    KubeError,
+    RefusedError,
+    UnreachableError,
+    complaint,
+)
 from kai_fleet.cluster.kube.objects import KubeObject, well_named
 from kai_fleet.releases.keys import CHART_QUEUES
 from kai_fleet.values import items, pairs
@@ -146,8 +152,7 @@ class Queues:
 
         failures = [Failure(name, why) for name, why in foreign.items()]
         failures += self._for_each(reconciled, put)
-        own = self._own(live)
-        undeclared = {name: queue for name, queue in own.items() if name not in specs}
+        undeclared = {name: queue for name, queue in self._own(live).items() if name not in specs}
         return failures + self._delete(undeclared)
 
     def _put(self, name: str, spec: Spec, labels: Labels, existing: KubeObject | None) -> None:
@@ -214,9 +219,9 @@ class Queues:
         self.api.restart_limits(_LIST_SECONDS)
         try:
             queues = self._patient(lambda: self.api.list(PATH))
+        except AbsentError:
+            return {}
         except RefusedError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return {}
             raise QueuesError(
                 f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None

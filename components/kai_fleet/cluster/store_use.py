@@ -16,9 +16,6 @@ from kai_fleet.releases.chart_stores import ChartStore
 from kai_fleet.values import value_at
 from kai_usage.quantities import parse_quantity
 
-_TOTAL = "etcd_mvcc_db_total_size_in_bytes"
-_IN_USE = "etcd_mvcc_db_total_size_in_use_in_bytes"
-_QUOTA = "etcd_server_quota_backend_bytes"
 _METRICS_PORT = 2381  # --listen-metrics-urls of the chart's etcd, v0.27.3 to v0.36.1
 
 
@@ -56,8 +53,7 @@ def store_use(api: Api, team: str, store: ChartStore, nodes: Iterable[str]) -> S
         with suppress(KubeError, *MALFORMED):
             summary = api.get(f"/api/v1/nodes/{node}/proxy/stats/summary")
             used_fractions |= _used_fractions(summary, f"team-{team}")
-    claims = store.claims(team)
-    volumes = {name: used_fractions[name] for name in claims if name in used_fractions}
+    volumes = {name: used_fractions[name] for name in store.claims(team) if name in used_fractions}
     etcds = {}
     for member in store.etcds(team):
         use = etcd_use(api, team, member)
@@ -75,9 +71,9 @@ def etcd_use(api: Api, team: str, member: str) -> EtcdUse | None:
     with suppress(KubeError, *MALFORMED):
         metrics = api.text(path)
         return EtcdUse(
-            total=_metric(metrics, _TOTAL),
-            used=_metric(metrics, _IN_USE),
-            quota=_metric(metrics, _QUOTA),
+            total=_metric(metrics, "etcd_mvcc_db_total_size_in_bytes"),
+            used=_metric(metrics, "etcd_mvcc_db_total_size_in_use_in_bytes"),
+            quota=_metric(metrics, "etcd_server_quota_backend_bytes"),
         )
     return None
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kai_fleet.cluster.kube.objects import Fields
-from kai_fleet.values import value_at
+from kai_fleet.values import in_base64, value_at
 
 _CONFIG = "config"
 _MOST_BYTES = 128 << 10
@@ -80,10 +80,10 @@ class Pieces:
 
     def kubeconfig(self, server: str, context: str) -> str:
         """A kubeconfig with nothing but these, a server's URL and a context's name."""
-        cluster = {"server": server, "certificate-authority-data": _base64(self.authority)}
+        cluster = {"server": server, "certificate-authority-data": in_base64(self.authority)}
         user = {
-            "client-certificate-data": _base64(self.certificate),
-            "client-key-data": _base64(self.key),
+            "client-certificate-data": in_base64(self.certificate),
+            "client-key-data": in_base64(self.key),
         }
         return kubeconfig_text(context, cluster, user)
 
@@ -229,10 +229,6 @@ def _pem(certificates: list[x509.Certificate]) -> str:
     return b"".join(one.public_bytes(Encoding.PEM) for one in certificates).decode()
 
 
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
 def address_of(service: Fields, access: str, host: str | None) -> str | None:
     """`HOST:PORT` at which a vCluster is reached; None while its Service has no valid address.
 
@@ -252,14 +248,12 @@ def address_of(service: Fields, access: str, host: str | None) -> str | None:
     ports = value_at(service, "spec.ports") or [{}]
     if access == "NodePort":
         address = host or ""
-        port = ports[0].get("nodePort")
     elif access == "LoadBalancer":
         balancer = _balancer(service)
         address = (host or balancer) if _is_allowed_address(balancer) else ""
-        port = ports[0].get("port")
     else:
         address = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
-        port = ports[0].get("port")
+    port = ports[0].get("nodePort" if access == "NodePort" else "port")
     if not address or not isinstance(port, int) or not 0 < port < 1 << 16:
         return None
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

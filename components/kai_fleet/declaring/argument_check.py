@@ -88,8 +88,7 @@ def check(
             are declared. The message has a line for each mistake.
     """
     mistakes = [f"{'.'.join(map(str, path))} {REFUSAL}" for path in paths_of_marks(args)]
-    checker = _Checker(allowed or Allowed())
-    mistakes += checker.of_value("", kind, args, choices_at="")
+    mistakes += _Checker(allowed or Allowed()).of_value("", kind, args, choices_at="")
     mistakes = mistakes or list(more())
     if mistakes:
         raise pulumi.RunError("\n".join(f"{component}: {mistake}" for mistake in mistakes))
@@ -194,9 +193,11 @@ class _Checker:
         get it: the others are named as `allowed.replaces` names them.
         """
         hints = _fields_here(kind)
+        names = _spelt_fields(kind)
         for key in value:
             if key not in hints:
-                yield f"{prefix}{key} is no argument; {_instead(str(key), kind)}"
+                near = spelt_like(str(key), names) or listed(names, limit=40)
+                yield f"{prefix}{key} is no argument; write {near}"
         for replacing, replaced in self.allowed.replaces.items():
             if replacing not in hints or value.get(replacing) is None:
                 continue
@@ -328,13 +329,6 @@ def _type_in_words(value: object) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return _TYPES_IN_WORDS.get(type(value), f"a {type(value).__name__}")
-
-
-def _instead(key: str, kind: Hint) -> str:
-    """What to write in place of an unknown argument: the one that it resembles, else any one."""
-    names = _spelt_fields(kind)
-    near = spelt_like(key, names) or listed(names, limit=40)
-    return f"write {near}"
 
 
 def _spelt_fields(kind: Hint) -> list[str]:

@@ -10,6 +10,8 @@ from pulumi.runtime import is_dry_run
 from kai_fleet.taints import Toleration
 
 T = TypeVar("T")
+# Labels or annotations of an object, or the labels of the nodes of a pool.
+Labels = Mapping[str, Input[str]]
 # Levels of a team's isolation, as texts of arguments.
 LEVELS = ("baseline", "restricted", "off")
 
@@ -103,8 +105,7 @@ def resolved(function: Callable[..., T], *inputs: object) -> Input[T]:
     """
     if not has_output(inputs):
         return function(*inputs)
-    values = Output.all(*inputs)
-    return values.apply(lambda known: function(*known))
+    return Output.all(*inputs).apply(lambda known: function(*known))
 
 
 def joined(separator: str, texts: Iterable[Input[str]]) -> Input[str]:

@@ -7,7 +7,6 @@ from copy import copy
 from typing import TypedDict, Unpack
 
 from pulumi import (
-    Input,
     Output,
     ProviderResource,
     Resource,
@@ -16,6 +15,7 @@ from pulumi import (
     ResourceTransformationResult,
 )
 
+from kai_fleet.declaring.inputs import Labels
 from kai_fleet.names import RELEASE
 
 # Types of objects that get no annotations: guards admit few domains on pods, and clouds grant IAM
@@ -50,17 +50,13 @@ def source_positions() -> Iterator[None]:
         sys.tracebacklimit = before
 
 
-def component_options(opts: ResourceOptions | None) -> ResourceOptions | None:
+def component_options(opts: ResourceOptions | None) -> ResourceOptions:
     """Options for the component itself: without `depends_on`, which its children get instead.
-
-    None without options.
 
     With --continue-on-error the engine skips a component that depends on a failed resource, and all
     of its children with it. If one of them is a provider that exists, the engine (v3.274) panics.
     """
-    if opts is None:
-        return None
-    unordered = copy(opts)
+    unordered = copy(opts or ResourceOptions())
     unordered.depends_on = None
     return unordered
 
@@ -90,14 +86,13 @@ def child_options(
 
 def depending_on(opts: ResourceOptions, *dependencies: Resource) -> ResourceOptions:
     """The same options with these resources added to `depends_on`."""
-    more = ResourceOptions(depends_on=list(dependencies))
-    return ResourceOptions.merge(opts, more)
+    return ResourceOptions.merge(opts, ResourceOptions(depends_on=list(dependencies)))
 
 
 def adding_labels(
     opts: ResourceOptions | None,
-    labels: Mapping[str, Input[str]],
-    annotations: Mapping[str, Input[str]],
+    labels: Labels,
+    annotations: Labels,
 ) -> ResourceOptions:
     """Options for a component that add labels and annotations to the Kubernetes objects below it.
 
@@ -129,8 +124,7 @@ def adding_labels(
         props = {**args.props, "metadata": merged}
         return ResourceTransformationResult(props, args.opts)
 
-    notes = ResourceOptions(transformations=[add_notes])
-    return ResourceOptions.merge(opts, notes)
+    return ResourceOptions.merge(opts, ResourceOptions(transformations=[add_notes]))
 
 
 def hide_values(

@@ -1,6 +1,5 @@
 """Image pull Secrets."""
 
-import base64
 import json
 from collections.abc import Mapping
 
@@ -8,6 +7,7 @@ from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi_kubernetes import core
 
 from kai_fleet.declaring.inputs import RegistryArgs
+from kai_fleet.values import in_base64
 
 
 def registry_secrets(
@@ -45,10 +45,6 @@ def docker_config(accounts: Mapping[str, RegistryArgs]) -> str:
         username = account["username"]
         # A password from another resource may be a number.
         password = str(account["password"])
-        pair = _base64(f"{username}:{password}")
+        pair = in_base64(f"{username}:{password}")
         auths[registry] = {"username": username, "password": password, "auth": pair}
-    return _base64(json.dumps({"auths": auths}, sort_keys=True))
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+    return in_base64(json.dumps({"auths": auths}, sort_keys=True))

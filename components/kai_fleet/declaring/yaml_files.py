@@ -19,5 +19,4 @@ def fill(file: Path, values: Mapping[str, object]) -> object:
     """
     text = file.read_text(encoding="utf-8")
     filled = _PLACEHOLDER.sub(lambda placeholder: str(values[placeholder[1]]), text)
-    content: object = yaml.safe_load(filled)
-    return content
+    return yaml.safe_load(filled)

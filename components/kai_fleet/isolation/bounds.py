@@ -11,7 +11,7 @@ from ipaddress import ip_network
 
 import pulumi
 
-from kai_fleet.declaring.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.declaring.inputs import Labels, has_output, joined, resolved, toleration_text
 from kai_fleet.isolation.namespace_args import IsolationArgs, NetworkArgs, TeamNamespaceArgs
 from kai_fleet.isolation.policies import Object, binding, content, policy_name
 from kai_fleet.releases.keys import KAI_PRIORITIES, NO_GPU_CLASSES
@@ -20,7 +20,6 @@ from kai_fleet.values import value_at
 
 Text = pulumi.Input[str]
 Bounds = dict[str, Text]  # by the name of the bound
-Labels = Mapping[str, Text]
 
 GPU_RESOURCE = "nvidia.com/gpu"
 # A key of chart values.
@@ -104,10 +103,9 @@ def _device_bounds(args: TeamNamespaceArgs) -> Bounds:
     gpu = args.get("gpu_resource", GPU_RESOURCE)
     granted = {*args.get("devices", {}), *args.get("slices", {})}
     other_devices = sorted(granted - {gpu})
-    other_gpus = filter(_GPU_NAME.search, other_devices)
     return {
         "devices": ",".join([gpu, *other_devices]),
-        "gpus": ",".join([gpu, *other_gpus]),
+        "gpus": ",".join([gpu, *filter(_GPU_NAME.search, other_devices)]),
         "deviceClasses": sorted_names(args.get("device_classes", {})),
     }
 
@@ -121,14 +119,13 @@ def _node_bounds(args: TeamNamespaceArgs) -> Bounds:
     Raises KeyError for a toleration without a key.
     """
     foreign_pools = args.get("foreign_pools", [])
-    tolerations = args.get("tolerations", [])
     return {
         "sharedNodes": "true" if shares_nodes(args) else "false",
         "pool": _labels(args.get("node_pool", {})),
         "controlPool": _labels(args.get("control_pool", {})),
         "foreignPools": joined(",", [_labels(pool, "&") for pool in foreign_pools]),
         "namesNodes": _flag(scheduler(args) == "inside"),
-        "tolerations": sorted_names(map(toleration_text, tolerations)),
+        "tolerations": sorted_names(map(toleration_text, args.get("tolerations", []))),
     }
 
 
@@ -140,12 +137,11 @@ def _scheduler_bounds(args: TeamNamespaceArgs) -> Bounds:
     may name `controlPriority`, that of its chart values.
     """
     priorities = isolation(args).get("priority_classes", [])
-    control_priority = value_at(args.get("vcluster_values"), _CONTROL_PRIORITY)
     bounds: Bounds = {
         "kai": scheduler(args),
         "besideKai": _flag(args.get("host_kai")),
         "priorities": joined(",", priorities),
-        "controlPriority": control_priority or "",
+        "controlPriority": value_at(args.get("vcluster_values"), _CONTROL_PRIORITY) or "",
         "queuePrefix": args.get("queue_prefix", ""),
         "foreignQueues": sorted_names(args.get("foreign_queues", [])),
     }

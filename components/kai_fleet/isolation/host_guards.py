@@ -10,7 +10,6 @@ from kai_fleet.isolation import policies
 from kai_fleet.names import POLICY
 from kai_fleet.ownership.owners import HostObject, refuse_others, require
 
-HOST_GUARDS = "kai-fleet:index:HostGuards"
 READY = "declared"
 _PATH = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/"
 _INSTEAD = (
@@ -50,7 +49,7 @@ class HostGuards(ComponentResource):
     def __init__(
         self, name: str, args: HostGuardsArgs, opts: ResourceOptions | None = None
     ) -> None:
-        super().__init__(HOST_GUARDS, name, None, component_options(opts))
+        super().__init__("kai-fleet:index:HostGuards", name, None, component_options(opts))
         title = f"HostGuards {name}"
         check(title, HostGuardsArgs, args)
         host_policies, bindings = policies.host_policies(beside_kai=args.get("host_kai", False))
@@ -66,6 +65,5 @@ class HostGuards(ComponentResource):
                 refuse_others(self, title, objects, _INSTEAD, together=True)
             declared = policies.declare(name, host_policies, bindings, child_options(self, opts))
         # URNs are known in a preview, too.
-        urns = Output.all(*(resource.urn for resource in declared))
-        self.ready = urns.apply(lambda _: READY)
+        self.ready = Output.all(*(resource.urn for resource in declared)).apply(lambda _: READY)
         self.register_outputs({"ready": self.ready})

@@ -40,7 +40,10 @@ def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:
     With isolation `off` only `gpus`. Otherwise also `pods`, `objects`, and `system-priority`, which
     admits no pod of Kubernetes' own priority classes.
     """
-    granted_gpus = _granted_gpus(args)
+    # A scheduler inside the vCluster sees every GPU of the team's nodes; the quota is what stops it
+    # (V1, V7).
+    gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
+    granted_gpus = {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
     if isolation_level(args) == "off":
         return {"gpus": {"hard": _requests(granted_gpus)}}
     tables = content("limits")
@@ -55,16 +58,6 @@ def quotas(args: TeamNamespaceArgs) -> dict[str, Spec]:
         specs[name] = {"hard": amounts}
     specs["system-priority"] = {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE}
     return specs
-
-
-def _granted_gpus(args: TeamNamespaceArgs) -> dict[str, pulumi.Input[float]]:
-    """The number of GPUs and MIG slices, by resource.
-
-    A scheduler inside the vCluster sees every GPU of the team's nodes; the quota is what stops it
-    (V1, V7).
-    """
-    gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
-    return {gpu_resource: args.get("gpus", 0), **args.get("slices", {})}
 
 
 def _device_amounts(

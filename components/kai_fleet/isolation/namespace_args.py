@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from pulumi import Input
 
-from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs
+from kai_fleet.declaring.inputs import Labels, RegistryArgs, TolerationArgs
 from kai_fleet.isolation.host_guards import HostGuards
 from kai_fleet.monitoring.arguments import MonitoringArgs
 
@@ -134,11 +134,11 @@ class TeamNamespaceArgs(TypedDict, total=False):
     """
     device_classes: Mapping[str, Input[float]]
     """Number of devices that its ResourceClaims may request, by DeviceClass. Default: none."""
-    node_pool: Mapping[str, Input[str]]
+    node_pool: Labels
     """Labels of the nodes that only this team uses. Default: it shares nodes."""
-    control_pool: Mapping[str, Input[str]]
+    control_pool: Labels
     """Labels of the nodes for its control plane. Default: none."""
-    foreign_pools: Sequence[Mapping[str, Input[str]]]
+    foreign_pools: Sequence[Labels]
     """Labels of other teams' nodes, which a team without its own nodes may not use. Default: none.
     """
     scheduler: str
@@ -171,9 +171,9 @@ class TeamNamespaceArgs(TypedDict, total=False):
     """The host's KAI is in mode NvFractions: admit its annotations on pods. Default: false."""
     kai_images: Sequence[Input[str]]
     """Registries of KAI's images, which level `restricted` admits. Default: the release table's."""
-    labels: Mapping[str, Input[str]]
+    labels: Labels
     """Labels of the namespace and the objects declared in it. Default: none."""
-    annotations: Mapping[str, Input[str]]
+    annotations: Labels
     """Annotations of the namespace and the objects declared in it. Default: none."""
     registries: Mapping[str, RegistryArgs]
     """Credentials by registry, for Secret `kai-fleet-registries`. Default: none."""

@@ -160,8 +160,7 @@ def host_policies(*, beside_kai: bool) -> tuple[dict[str, Object], dict[str, Obj
         "values": ["baseline", "restricted"],
     }
     match = {"namespaceSelector": {"matchExpressions": [isolated]}}
-    volumes = policy_name(VOLUMES)
-    bindings = {f"{VOLUMES}-binding": binding(volumes, param_ref=_EACH_VOLUME)}
+    bindings = {f"{VOLUMES}-binding": binding(policy_name(VOLUMES), param_ref=_EACH_VOLUME)}
     for guard in bound_for_all:
         name = policy_name(guard)
         has_parameters = "paramKind" in content(guard)["spec"]

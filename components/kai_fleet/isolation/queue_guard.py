@@ -108,12 +108,10 @@ def inside(
     bound["specs-binding"] = binding(policy_name("queue-specs", suffix), mode=mode)
     outside = args.get("outside", "deny")
     if outside != "allow":
-        gpu_resource = args.get("gpu_resource", GPU_RESOURCE)
-        outside_bounds = {"team": team, "gpuResource": gpu_resource}
+        outside_bounds = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
         outside_mode = "deny" if outside == "deny" else "audit"
         policies["outside-policy"] = _with_bounds("outside-queues", suffix, outside_bounds)
-        outside_name = policy_name("outside-queues", suffix)
-        bound["outside-binding"] = binding(outside_name, mode=outside_mode)
+        bound["outside-binding"] = binding(policy_name("outside-queues", suffix), mode=outside_mode)
     return policies, bound
 
 
@@ -143,7 +141,6 @@ def queue_bounds(
     """
     prefix = args.get("queue_prefix", "")
     foreign_queues = args.get("foreign_queues", []) if prefix else []
-    gpu_sharing = args.get("gpu_sharing", True)
     bounds: Bounds = {
         "team": team,
         "queues": sorted_names(queues),
@@ -151,7 +148,7 @@ def queue_bounds(
         "queuePrefix": prefix,
         "foreignQueues": sorted_names(foreign_queues),
         "podGroups": "true" if args.get("pod_groups") else "",
-        "sharing": resolved(lambda on: "true" if on else "false", gpu_sharing),
+        "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
         "become": "denied" if mode == "deny" else "warned about",
     }
     return without_empty(bounds)

@@ -50,8 +50,7 @@ def vcluster_in_namespace(team: str, args: TeamNamespaceArgs) -> pulumi.Input[li
     object that a vCluster may sync without a grant of the platform. A version without values has
     none set. Raises IndexError for a plain version without a minor number.
     """
-    version = args.get("vcluster_version")
-    return resolved(_in_namespace, team, version, args.get("vcluster_values"))
+    return resolved(_in_namespace, team, args.get("vcluster_version"), args.get("vcluster_values"))
 
 
 def team_stack_on_host(team: str, *, host_mode: bool) -> list[Rule]:
@@ -138,8 +137,8 @@ def declare_role(
     ClusterRoleBinding. Both are called `role_name`; `name` is the prefix of the resources' names.
     """
     metadata: meta.ObjectMetaArgsDict = {"name": role_name}
-    role_type: type[rbac.Role] | type[rbac.ClusterRole] = rbac.ClusterRole
-    binding_type: type[rbac.RoleBinding] | type[rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
+    role_type: type[rbac.Role | rbac.ClusterRole] = rbac.ClusterRole
+    binding_type: type[rbac.RoleBinding | rbac.ClusterRoleBinding] = rbac.ClusterRoleBinding
     if namespace is not None:
         metadata["namespace"] = namespace
         role_type = rbac.Role

@@ -1,6 +1,6 @@
 """TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -103,7 +103,7 @@ class TeamNamespace(ComponentResource):
         declared = [
             namespace,
             *self._queue_check(),
-            *self._quotas(),
+            *self._specified(core.v1.ResourceQuota, "", quotas(args)),
             *self._isolation(),
             *self._queue_guard(),
             *self._account_rights(),
@@ -111,8 +111,7 @@ class TeamNamespace(ComponentResource):
         ]
         if "monitoring" in args:
             monitored = depending_on(child_options(self, opts, ordered=False), namespace)
-            monitoring = _monitoring_args(args)
-            TeamMonitoring(name, self._namespace, monitoring, self._inside, monitored)
+            TeamMonitoring(name, self._namespace, _monitoring_args(args), self._inside, monitored)
         # URNs are known in a preview, too.
         urns = Output.all(*(resource.urn for resource in declared))
         self.name = urns.apply(lambda _: self._namespace)
@@ -141,17 +140,21 @@ class TeamNamespace(ComponentResource):
         queues = self._args.get("queues", [])
         return [check_queues(f"{self._team}-queue", queues, refusal, self._cluster_wide)]
 
-    def _quotas(self) -> Sequence[Resource]:
-        """Declare the team's ResourceQuotas; with isolation `off` only that of GPUs."""
-        specs: Mapping[str, Any] = quotas(self._args)
+    def _specified(
+        self, kind: Callable[..., Resource], prefix: str, specs: Mapping[str, object]
+    ) -> Sequence[Resource]:
+        """Declare an object in the namespace for each of these specs, by its name.
+
+        `prefix` comes before that name, without `kai-fleet-`, in the name of the resource.
+        """
         return [
-            core.v1.ResourceQuota(
-                f"{self._team}-{quota}",
-                metadata={"name": quota, "namespace": self._namespace},
+            kind(
+                f"{self._team}-{prefix}{name.removeprefix('kai-fleet-')}",
+                metadata={"name": name, "namespace": self._namespace},
                 spec=spec,
                 opts=self._inside,
             )
-            for quota, spec in specs.items()
+            for name, spec in specs.items()
         ]
 
     def _isolation(self) -> Sequence[Resource]:
@@ -161,23 +164,11 @@ class TeamNamespace(ComponentResource):
         if isolation_level(self._args) == "off":
             return []
         bindings = node_bindings(self._team, self._namespace, self._args)
+        network_specs = network_policies(self._team, self._args)
         return [
-            *self._network_policies(),
+            *self._specified(networking.NetworkPolicy, "network-", network_specs),
             *self._vcluster_rights(),
             *policies.declare(f"{self._team}-host-guard", {}, bindings, self._cluster_wide),
-        ]
-
-    def _network_policies(self) -> Sequence[Resource]:
-        """Declare the team's NetworkPolicies; none if the arguments switch them off."""
-        specs: Mapping[str, Any] = network_policies(self._team, self._args)
-        return [
-            networking.NetworkPolicy(
-                f"{self._team}-network-{policy.removeprefix('kai-fleet-')}",
-                metadata={"name": policy, "namespace": self._namespace},
-                spec=spec,
-                opts=self._inside,
-            )
-            for policy, spec in specs.items()
         ]
 
     def _vcluster_rights(self) -> Sequence[Resource]:

@@ -88,8 +88,7 @@ def _specs_guard(name: str, opts: ResourceOptions) -> list[Resource]:
     }
     specs_policy["spec"]["matchConditions"].append(condition)
     policy_name = specs_policy["metadata"]["name"]
-    specs_binding = binding(policy_name)
-    return declare(name, {"specs": specs_policy}, {"specs-binding": specs_binding}, opts)
+    return declare(name, {"specs": specs_policy}, {"specs-binding": binding(policy_name)}, opts)
 
 
 def _account(

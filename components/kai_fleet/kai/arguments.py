@@ -5,7 +5,7 @@ from typing import Any, NotRequired, Required, TypedDict
 
 from pulumi import Input
 
-from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs
+from kai_fleet.declaring.inputs import Labels, RegistryArgs, TolerationArgs
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster
 
 
@@ -73,7 +73,7 @@ class KaiArgs(TypedDict, total=False):
     """Taints that all pods of KAI tolerate. Default: none."""
     affinity: Mapping[str, Any]
     """Affinity of all pods of KAI, as in a pod's spec. Default: none."""
-    labels: Mapping[str, Input[str]]
+    labels: Labels
     """Labels of the namespace of pods that reserve shared GPUs, from KAI v0.16.7. Default: none."""
     registries: Mapping[str, RegistryArgs]
     """Credentials to pull its images, by registry. Default: none."""

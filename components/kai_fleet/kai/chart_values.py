@@ -77,8 +77,7 @@ def kai_objects(release: KaiRelease, args: KaiSchedulerArgs) -> dict[str, dict[s
     is in the spec of every shard, also of `default`, which `shards` may lack. Only with it is there
     a Config. Outputs in the arguments stay Outputs.
     """
-    shards = args.get("shards", {})
-    specs = {name: _shard_spec(name, shard) for name, shard in shards.items()}
+    specs = {name: _shard_spec(name, shard) for name, shard in args.get("shards", {}).items()}
     objects = {"schedulingshards": specs}
     fairshare = args.get("fairshare")
     if fairshare is None:

@@ -138,24 +138,20 @@ class KaiScheduler(ComponentResource):
         existing = self._args.get("use_existing", [])
         declared = list[Resource]()
         if "namespace" not in existing:
-            declared.append(self._namespace(first))
+            # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
+            soon = ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
+            namespace = kubernetes.core.v1.Namespace(
+                f"{self._prefix}-namespace",
+                metadata={"name": KAI_NAMESPACE},
+                opts=ResourceOptions.merge(first, soon),
+            )
+            declared.append(namespace)
         if self._kai.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
             declared.append(self._cluster_policy_crd(first))
         registries = self._args.get("registries")
         opts = depending_on(first, *declared)
         secrets = registry_secrets(self._prefix, STACK_PULL_SECRET, KAI_NAMESPACE, registries, opts)
         return [*declared, *secrets]
-
-    def _namespace(self, opts: ResourceOptions) -> Resource:
-        """Declare KAI's namespace, whose deletion is given up after two minutes."""
-        # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
-        timeouts = pulumi.CustomTimeouts(delete="2m")
-        soon = ResourceOptions(custom_timeouts=timeouts)
-        return kubernetes.core.v1.Namespace(
-            f"{self._prefix}-namespace",
-            metadata={"name": KAI_NAMESPACE},
-            opts=ResourceOptions.merge(opts, soon),
-        )
 
     def _cluster_policy_crd(self, opts: ResourceOptions) -> Resource:
         """Declare the CRD of NVIDIA's ClusterPolicy, without which some KAI operators crash-loop.
@@ -335,8 +331,7 @@ def _joined_environment(base: ProbeEnvironment, more: Environment) -> ProbeEnvir
     """
     if isinstance(base, Mapping):
         return {**base, **more}
-    known = Output.all(base, more)
-    return known.apply(lambda values: {**values[0], **values[1]})
+    return Output.all(base, more).apply(lambda values: {**values[0], **values[1]})
 
 
 def _host_objects(name: str, args: KaiSchedulerArgs) -> list[HostObject]:

@@ -43,17 +43,15 @@ def fleet_rules(stack: str, args: FleetMonitoringArgs) -> list[Spec]:
     those of the host's KAI; `host_kai` only adds that it has to answer.
     """
     resource = args.get("gpu_resource", "nvidia.com/gpu")
-    label = re.sub("[./]", "_", resource)
     groups = filled(
         "rules.yaml",
         Resource=resource,
-        ResourceLabel=label,
+        ResourceLabel=re.sub("[./]", "_", resource),
         Stack=stack,
     )
     facts = _support_facts()
     if args.get("host_kai"):
-        wanted = _fact("scheduler_wanted", scheduler=HOST)
-        facts.append(wanted)
+        facts.append(_fact("scheduler_wanted", scheduler=HOST))
     facts += _parent_queues(args, scheduler=HOST)
     group: Spec = {"name": "kai-fleet-facts", "rules": facts}
     return [group, *groups]
@@ -67,8 +65,7 @@ def team_facts(team: str, args: TeamMonitoringArgs) -> list[Rule]:
     """
     facts = list[Rule]()
     if args.get("scheduler"):
-        wanted = _fact("scheduler_wanted", scheduler=team, team=team)
-        facts.append(wanted)
+        facts.append(_fact("scheduler_wanted", scheduler=team, team=team))
         facts += _parent_queues(args, scheduler=team, team=team)
     for queue in args.get("host_queues", []):
         facts.append(_fact("host_queue", queue=queue, team=team))
@@ -93,8 +90,7 @@ def _support_facts() -> list[Rule]:
         if release.support_end is not None:
             end = datetime.combine(release.support_end, datetime.max.time(), UTC)
             seconds = int(end.timestamp())
-            expression = f"vector({seconds})"
-            facts.append(_fact("kai_support_end_seconds", expression, version=version))
+            facts.append(_fact("kai_support_end_seconds", f"vector({seconds})", version=version))
         elif minor_line(version) != minor_line(newest):
             facts.append(_fact("kai_in_no_support_list", version=version))
     return facts

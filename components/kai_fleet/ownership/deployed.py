@@ -16,6 +16,7 @@ from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE, VIRTU
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_stores import ChartStore, kubernetes_of, store_of
 from kai_fleet.urns import read_urn
+from kai_fleet.values import get
 
 # Functions of the engine. The first reads the outputs of a stack, as StackReference does; the
 # second the resources in the last checkpoint of a stack.
@@ -50,8 +51,7 @@ class Deployed:
 
     def output(self, name: str, team: str) -> Any:
         """A team's value in a stack output that maps teams to values; None if it is absent."""
-        by_team = self.outputs.get(name)
-        return by_team.get(team) if isinstance(by_team, Mapping) else None
+        return get(self.outputs, name, team)
 
     def has(self, kind: str, name: str) -> bool:
         """Whether the stack has a resource of this type and name, below any parent."""
@@ -212,7 +212,6 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         component = urn.above[-1] if urn.above else ""
         by_type[kind][resource_key(component, urn.name)] = outputs
     releases = by_type[RELEASE]
-    stacks = by_type[STACK].values()
     return Deployed(
         versions={
             key: str(outputs["version"])
@@ -222,5 +221,5 @@ def of_resources(resources: Iterable[tuple[str, str, Outputs]]) -> Deployed:
         values={key: outputs.get("values") for key, outputs in releases.items()},
         commands=by_type[COMMAND],
         urns=frozenset(urns),
-        outputs=next(iter(stacks), {}),
+        outputs=next(iter(by_type[STACK].values()), {}),
     )

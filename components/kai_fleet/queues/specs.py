@@ -56,6 +56,7 @@ class _Share:
     written_quota: float | None
     limit: float
     has_written_limit: bool
+    weight: float | None
     quota: float = 0.0
 
     @property
@@ -66,7 +67,7 @@ class _Share:
         """
         return self.written_quota not in (None, UNLIMITED) or self.limit != UNLIMITED
 
-    def to_kai(self, weight: float | None) -> dict[str, float]:
+    def to_kai(self) -> dict[str, float]:
         """The share in a Queue's spec, with all three fields: -1 for UNLIMITED, 1 for no weight.
 
         KAI reads an unset limit as 0: nothing ever runs (Q2). The quota has to be filled in.
@@ -74,7 +75,7 @@ class _Share:
         return {
             "quota": for_kai(self.quota),
             "limit": for_kai(self.limit),
-            "overQuotaWeight": 1.0 if weight is None else float(weight),
+            "overQuotaWeight": 1.0 if self.weight is None else float(self.weight),
         }
 
 
@@ -102,10 +103,7 @@ class _QueueNode:
 
         Quotas have to be filled in. Optional fields without a value are left out.
         """
-        resources = {}
-        for resource, share in self.shares.items():
-            weight = share_of(self.args, resource).get("weight")
-            resources[resource] = share.to_kai(weight)
+        resources = {resource: share.to_kai() for resource, share in self.shares.items()}
         optional = {
             "displayName": self.args.get("display_name"),
             "parentQueue": self.parent,
@@ -153,7 +151,7 @@ def mistakes(queues: Queues) -> Iterator[str]:
     seen = set[str]()
     for name, queue in walk(queues):
         if name in seen:
-            yield _repeated(name)
+            yield f"queue {name} is there twice; names are unique in a cluster"
         seen.add(name)
         for resource in _UNITS:
             share = share_of(queue, resource)
@@ -176,27 +174,6 @@ def share_of(queue: Queue, resource: str) -> Mapping[str, Any]:
     if share is None:
         return {}
     return share if isinstance(share, Mapping) else {"quota": share}
-
-
-def specs_of(
-    queues: Queues,
-    gpus: float | None = None,
-    pools: Mapping[str, float] | None = None,
-    parent: str | None = None,
-) -> dict[str, Spec]:
-    """The `spec` of each Queue object by its name, parents before their children.
-
-    The arguments are those of `named_specs`.
-
-    Raises:
-        ValueError: as `named_specs`, or two queues with one name.
-    """
-    specs = dict[str, Spec]()
-    for name, spec in named_specs(queues, gpus, pools, parent):
-        if name in specs:
-            raise ValueError(_repeated(name))
-        specs[name] = spec
-    return specs
 
 
 def named_specs(
@@ -252,6 +229,7 @@ def _read_share(queue: Queue, resource: str) -> _Share:
         written_quota=quota,
         limit=UNLIMITED if limit is None else limit,
         has_written_limit=limit is not None,
+        weight=share.get("weight"),
     )
 
 
@@ -329,7 +307,3 @@ def _share_out(shares: Sequence[_Share], gpus: float) -> None:
             continue
         finite_quota = share.quota if share.quota < UNLIMITED else 0.0
         share.limit = max(gpus, finite_quota)
-
-
-def _repeated(name: str) -> str:
-    return f"queue {name} is there twice; names are unique in a cluster"

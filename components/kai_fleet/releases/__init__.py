@@ -322,25 +322,18 @@ class Support:
 
 
 def support(releases: Mapping[str, Release], version: str) -> Support:
-    """The support of a version of KAI or vCluster today.
+    """The support of a version of KAI or vCluster today; the last day counts as supported.
 
-    A version outside the table is not maintained, and a caveat does not count: see `standing`.
+    A version outside the table is not maintained, nor is a line without published dates. A caveat
+    does not count: see `standing`.
     """
     release = releases.get(version)
-    if release is not None:
-        return _support_of(release)
-    if version == RETRACTED:
-        return Support(False, "retracted: its chart is that of v0.10.2")
-    if taken_for(releases, version):
-        return Support(False, "not tried with this program")
-    return Support(False, "not supported here")
-
-
-def _support_of(release: Release) -> Support:
-    """The support of a version of the table today; the last day counts as supported.
-
-    A line without published dates counts as not maintained.
-    """
+    if release is None:
+        if version == RETRACTED:
+            return Support(False, "retracted: its chart is that of v0.10.2")
+        if taken_for(releases, version):
+            return Support(False, "not tried with this program")
+        return Support(False, "not supported here")
     if release.support_end is None:
         return Support(False, f"no support dates are published for line {release.line}")
     if release.support_end < date.today():

@@ -5,7 +5,7 @@ from typing import Any, NotRequired, TypedDict
 
 from pulumi import Input
 
-from kai_fleet.declaring.inputs import RegistryArgs, TolerationArgs
+from kai_fleet.declaring.inputs import Labels, RegistryArgs, TolerationArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace
 
 
@@ -34,7 +34,7 @@ class AccessArgs(TypedDict, total=False):
     """LoadBalancer: the Service's loadBalancerClass. Default: the cluster's default."""
     load_balancer_source_ranges: Sequence[Input[str]]
     """LoadBalancer: networks (CIDRs) that may reach it. Default: every address."""
-    annotations: Mapping[str, Input[str]]
+    annotations: Labels
     """Annotations of the API's Service, Ingress or TLSRoute, such as those that ask for an internal
     load balancer. Default: none.
     """
@@ -88,9 +88,9 @@ class VirtualClusterArgs(TypedDict, total=False):
     """Credentials to pull `chart`. Default: none."""
     mode: str
     """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
-    node_pool: Mapping[str, Input[str]]
+    node_pool: Labels
     """Labels of the host nodes that it syncs and uses. Default: every node."""
-    control_pool: Mapping[str, Input[str]]
+    control_pool: Labels
     """Labels of the nodes for its control plane. Default: every node."""
     kubernetes_version: Input[str]
     """Version of Kubernetes inside, such as `v1.34.4`. It can only rise, by one minor version at a
@@ -142,9 +142,9 @@ class VirtualClusterArgs(TypedDict, total=False):
     """
     registries: Mapping[str, RegistryArgs]
     """Credentials by registry, for Secret `kai-fleet-team-registries`. Default: none."""
-    labels: Mapping[str, Input[str]]
+    labels: Labels
     """Labels of the chart's objects. Default: none."""
-    annotations: Mapping[str, Input[str]]
+    annotations: Labels
     """Annotations of the chart's objects, except pods and ServiceAccounts. Default: none."""
     licensed: bool
     """There is a vCluster licence or its free tier, so use the Pro image and allow its keys.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulumi import Input, RunError
 
-from kai_fleet.declaring.inputs import joined, resolved, toleration_spec, toleration_text
+from kai_fleet.declaring.inputs import Labels, joined, resolved, toleration_spec, toleration_text
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_stores import EMBEDDED, kubernetes_of
 from kai_fleet.releases.chart_values import merged, nested, values_of
@@ -46,11 +46,15 @@ def vcluster_values(name: str, args: VirtualClusterArgs, namespace: Input[str]) 
     """
     mode = args.get("mode", "virtual")
     tolerations = args.get("tolerations", [])
+    notes = {
+        "labels": args.get("labels"),
+        "annotations": args.get("annotations"),
+    }
     computed = {
         "nodes": _synced_nodes(mode, args.get("node_pool")),
         "kubeconfig_context": context_name(name, namespace),
         "names": _certificate_names(name, args, namespace),
-        "notes": _notes(args),
+        "notes": {key: dict(texts) for key, texts in notes.items() if texts},
         "pull_secrets": [{"name": secret} for secret in args.get("image_pull_secrets", [])],
         "tolerations": [toleration_spec(toleration) for toleration in tolerations],
         "enforced_tolerations": [toleration_text(toleration) for toleration in tolerations],
@@ -77,7 +81,7 @@ def _layers(mode: str, args: VirtualClusterArgs) -> list[str]:
     return layers
 
 
-def _synced_nodes(mode: str, node_pool: Mapping[str, Input[str]] | None) -> Values | None:
+def _synced_nodes(mode: str, node_pool: Labels | None) -> Values | None:
     """The selector of the host's nodes to sync: the pool's, all in mode `virtual`, else None.
 
     None leaves the chart's default.
@@ -102,15 +106,6 @@ def _certificate_names(
     if host is not None:
         names.append(host)
     return names
-
-
-def _notes(args: VirtualClusterArgs) -> dict[str, dict[str, Input[str]]]:
-    """Labels and annotations for the chart's objects; a key is left out if it would be empty."""
-    notes = {
-        "labels": args.get("labels"),
-        "annotations": args.get("annotations"),
-    }
-    return {key: dict(texts) for key, texts in notes.items() if texts}
 
 
 def context_name(name: str, namespace: Input[str]) -> Input[str]:

@@ -89,8 +89,7 @@ class KubeconfigSecret:
         Only certificates and key come from the Secret. If the Secret cannot be used, a preview has
         an unknown value, and an update warns and has a comment that says why.
         """
-        context = context_name(self.name, self.namespace)
-        known = Output.all(self._read(server), server, context)
+        known = Output.all(self._read(server), server, context_name(self.name, self.namespace))
         return Output.secret(known.apply(lambda values: self._built(*values)))
 
     def _built(self, secret: SecretAnswer, server: str, context: str) -> str:
@@ -124,8 +123,7 @@ class KubeconfigSecret:
         number = deployed.read().next_wait_number(VIRTUAL_CLUSTER, self.name)
         if number != deployed.read().last_wait_number(VIRTUAL_CLUSTER, self.name):
             return release_id.apply(lambda _: SinceLastWait(number))  # it runs in any case
-        last_server = self.last_printed().get("server", "")
-        secret = self._read(release_id, last_server)
+        secret = self._read(release_id, self.last_printed().get("server", ""))
         # Nothing in it shows the Secret's content.
         return Output.unsecret(secret.apply(partial(self._compared, number)))
 

@@ -99,7 +99,9 @@ class VirtualCluster(ComponentResource):
         self._vcluster = vcluster(
             args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
         )
-        self._namespace = _namespace(name, args)
+        namespace = args.get("namespace", f"team-{name}")
+        # That of a TeamNamespace is an Output that waits for its guards.
+        self._namespace = namespace.name if isinstance(namespace, TeamNamespace) else namespace
         self._host = connection_of(self._title, args)
         provider = provider_from_args(self, f"{name}-host", args)
         first = child_options(self, opts, provider=provider)
@@ -154,7 +156,16 @@ class VirtualCluster(ComponentResource):
         declared: list[Resource] = [self._clean_up(name, first)]
         oidc = self._args.get("oidc")
         if oidc and "ca" in oidc:
-            declared.append(self._issuer_authority(name, oidc["ca"], first))
+            authority = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={
+                    "name": authority_name(name, oidc["ca"]),
+                    "namespace": self._namespace,
+                },
+                data={AUTHORITY: oidc["ca"]},
+                opts=first,
+            )
+            declared.append(authority)
         registries = self._args.get("registries")
         secrets = registry_secrets(name, TEAM_PULL_SECRET, self._namespace, registries, first)
         return [*declared, *secrets]
@@ -178,15 +189,6 @@ class VirtualCluster(ComponentResource):
             create=grow,
             delete=probes.command("vcluster clean-up"),
             environment={**self._host.environment(), **environment},
-            opts=opts,
-        )
-
-    def _issuer_authority(self, name: str, ca: Input[str], opts: ResourceOptions) -> Resource:
-        """Declare the ConfigMap with the CA of the OpenID Connect issuer."""
-        return kubernetes.core.v1.ConfigMap(
-            f"{name}-oidc",
-            metadata={"name": authority_name(name, ca), "namespace": self._namespace},
-            data={AUTHORITY: ca},
             opts=opts,
         )
 
@@ -359,21 +361,11 @@ class VirtualCluster(ComponentResource):
         return kubernetes_provider(name, connection, opts, cluster_identifier=name, inside=True)
 
 
-def _namespace(name: str, args: VirtualClusterArgs) -> Input[str]:
-    """The name of the namespace, `team-NAME` by default.
-
-    That of a TeamNamespace is an Output that waits for its guards.
-    """
-    namespace = args.get("namespace", f"team-{name}")
-    return namespace.name if isinstance(namespace, TeamNamespace) else namespace
-
-
 def _with_secret_store(args: VirtualClusterArgs) -> VirtualClusterArgs:
     """The arguments with the URL of an external store as a secret; `store` is {} if absent."""
     store = args.get("store", {})
     if "data_source" in store:
-        data_source = Output.secret(store["data_source"])
-        store = {**store, "data_source": data_source}
+        store = {**store, "data_source": Output.secret(store["data_source"])}
     return {**args, "store": store}
 
 

@@ -3,7 +3,7 @@
 Each `kubernetes` provider is a cluster; the one with the name of a vCluster is the inside of it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kai_fleet.names import COMMAND, IDENTITY, QUEUES
@@ -109,10 +109,11 @@ def _identities(resources: list[DeclaredResource]) -> dict[str, object]:
     For a vCluster that is the first trigger of the command that stands for its identity, else the
     provider's `clusterIdentifier`. UNKNOWN if only the update knows it, None if there is none.
     """
-    identities = dict[str, object]()
-    for provider in resources:
-        if provider.type == PROVIDER:
-            identities[provider.name] = provider.props.get("clusterIdentifier")
+    identities = {
+        provider.name: provider.props.get("clusterIdentifier")
+        for provider in resources
+        if provider.type == PROVIDER
+    }
     for command in resources:
         if command.type != COMMAND or not command.name.endswith(IDENTITY):
             continue
@@ -198,8 +199,7 @@ def _read_object(contents: _Contents, resource: DeclaredResource) -> None:
         namespace = pod.namespace or resource.default_namespace
         contents.workloads.append(replace(pod, namespace=namespace))
     if not pods and resource.namespace is not None:
-        thing = ManagedObject(kind, name, resource.namespace, path=resource.urn)
-        contents.objects.append(thing)
+        contents.objects.append(ManagedObject(kind, name, resource.namespace, path=resource.urn))
 
 
 def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
@@ -209,8 +209,7 @@ def _read_quota(contents: _Contents, resource: DeclaredResource) -> None:
     names with or without `requests.`. Left out are an amount that is no number, and all of a quota
     whose metadata has no namespace, or whose `hard` is UNKNOWN as a whole.
     """
-    bounds = pairs(get(resource.props.get("spec"), "hard"))
-    for key, amount in bounds.items():
+    for key, amount in pairs(get(resource.props.get("spec"), "hard")).items():
         name = str(key).removeprefix("requests.")
         count = number(amount)
         is_gpu = name in GPU_RESOURCES or name.startswith(mig.PREFIX)
@@ -281,7 +280,7 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
     One in a component of this program is in `charts`, too. One of an UNKNOWN chart is an object, if
     it is in no component that says which chart it is.
     """
-    release = HelmRelease.of(resource)
+    release = HelmRelease(resource)
     if release.component:
         contents.charts.append(release.chart_of_component())
     if release.chart == KAI_CHART:
@@ -293,7 +292,7 @@ def _read_release(contents: _Contents, resource: DeclaredResource) -> None:
         contents.objects.append(release.managed_object())
 
 
-_READERS: Mapping[str, Callable[[_Contents, DeclaredResource], None]] = {
+_READERS = {
     "kubernetes:helm.sh/v3:Release": _read_release,
     "kubernetes:helm.sh/v4:Chart": _read_release,
     QUEUE: _read_queue,

@@ -28,8 +28,7 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
     """
     keys = dict[str, str]()
     for section in ("teams", "teamStacks"):
-        teams = pairs(_parsed(config.get(f"{NAMESPACE}:{section}")))
-        for name in teams:
+        for name in pairs(_parsed(config.get(f"{NAMESPACE}:{section}"))):
             keys[str(name)] = key_path((section, str(name)))
     name = get(_parsed(config.get(f"{NAMESPACE}:team")), "name")
     if name:
@@ -40,10 +39,9 @@ def team_keys(config: Mapping[str, str]) -> dict[str, str]:
 def _parsed(value: str | None) -> object:
     """The value of a text in JSON; None if it is absent or no JSON."""
     try:
-        parsed: object = json.loads(value or "null")
+        return json.loads(value or "null")
     except ValueError:
         return None
-    return parsed
 
 
 def key_of(urn: str, teams: Mapping[str, str]) -> str:

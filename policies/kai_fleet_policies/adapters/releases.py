@@ -1,10 +1,8 @@
 """Helm releases of any program, read as KAI, vClusters and other charts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from kai_fleet.names import COMPONENTS
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, minor_line
 from kai_fleet.releases.chart_stores import store_of
 from kai_fleet.releases.charts import chart_in
@@ -20,7 +18,7 @@ from kai_fleet_policies.model.queues import UNLIMITED_SHARES, DeclaredQueue
 KAI_CHART = "kai-scheduler"
 VCLUSTER_CHART = "vcluster"
 # The charts that this program's components install; the other components install none.
-_CHARTS: Mapping[str, tuple[str, ...]] = {
+_CHARTS = {
     "VirtualCluster": (VCLUSTER_CHART,),
     "KaiScheduler": (KAI_CHART,),
     "GpuStack": tuple(sorted(GPU_CHARTS)),
@@ -33,11 +31,12 @@ _SCHEDULER_SWITCHES = (
 )
 
 
-@dataclass(frozen=True)
 class HelmRelease:
     """A Helm release, or a chart whose objects a program declares.
 
-    Args:
+    Without a name it has that of the resource, without a namespace that of the provider.
+
+    Attributes:
         component: The component of this program that declares it; "" for any other release.
         chart: Name of its chart; in a component with one chart that chart.
         version: Version of the chart; None if the newest one is installed.
@@ -46,33 +45,18 @@ class HelmRelease:
         name: Name of the release; Pulumi's is `resource.name`.
     """
 
-    resource: DeclaredResource
-    component: str
-    chart: Maybe[str]
-    version: Maybe[str] | None
-    values: object
-    name: Maybe[str]
-    namespace: Maybe[str]
-
-    @classmethod
-    def of(cls, resource: DeclaredResource) -> Self:
-        """The release that a resource is, of type Release or Chart; the type is not checked.
-
-        Without a name it has that of the resource, without a namespace that of the provider.
-        """
+    def __init__(self, resource: DeclaredResource) -> None:
+        """`resource` is of type Release or Chart; its type is not checked."""
         props = resource.props
-        chart, version = chart_of(props)
-        component = _component(resource.urn)
-        charts = _CHARTS.get(component, ())
-        return cls(
-            resource,
-            component,
-            chart=charts[0] if len(charts) == 1 else chart,
-            version=version,
-            values=UNKNOWN if props.get("valueYamlFiles") else props.get("values"),
-            name=text(props.get("name")) or resource.name,
-            namespace=text(props.get("namespace")) or resource.default_namespace,
-        )
+        self.resource = resource
+        self.chart, self.version = chart_of(props)
+        self.component = read_urn(resource.urn).component
+        charts = _CHARTS.get(self.component, ())
+        if len(charts) == 1:
+            self.chart = charts[0]
+        self.values = UNKNOWN if props.get("valueYamlFiles") else props.get("values")
+        self.name = text(props.get("name")) or resource.name
+        self.namespace = text(props.get("namespace")) or resource.default_namespace
 
     @property
     def _judged_values(self) -> Maybe[Mapping[str, Any]]:
@@ -175,14 +159,6 @@ class HelmRelease:
             path=self.resource.urn,
             sharing=device_sharing(self.values) if has_plugin else None,
         )
-
-
-def _component(urn: str) -> str:
-    """The nearest component of this program around a resource; "" for none."""
-    for kind in reversed(read_urn(urn).above):
-        if kind.startswith(COMPONENTS):
-            return kind.removeprefix(COMPONENTS)
-    return ""
 
 
 def chart_of(props: Properties) -> tuple[Maybe[str], Maybe[str] | None]:

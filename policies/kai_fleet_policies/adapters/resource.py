@@ -34,8 +34,7 @@ class DeclaredResource:
     @property
     def object_name(self) -> Maybe[str]:
         """Its name in Kubernetes: that of its metadata, which may be UNKNOWN, else Pulumi's."""
-        name = text(get(self.props, "metadata", "name"))
-        return name or self.name
+        return text(get(self.props, "metadata", "name")) or self.name
 
     @property
     def namespace(self) -> Maybe[str] | None:

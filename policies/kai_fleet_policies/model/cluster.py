@@ -272,11 +272,11 @@ class ClusterModel:
         Left out are queues with an unknown name or spec, and with an empty spec, as those have that
         a chart or another stack declares. Of several with one name the last counts.
         """
-        specs = dict[str, Mapping[str, Any]]()
-        for queue in self.queues:
-            if isinstance(queue.name, str) and isinstance(queue.spec, Mapping) and queue.spec:
-                specs[queue.name] = queue.spec
-        return specs
+        return {
+            queue.name: queue.spec
+            for queue in self.queues
+            if isinstance(queue.name, str) and isinstance(queue.spec, Mapping) and queue.spec
+        }
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class QueueShare:
 
 
 # Shares with which rules about amounts stay silent: of a queue that is not declared here.
-UNLIMITED_SHARES: Mapping[Resource, QueueShare] = dict.fromkeys(RESOURCES, QueueShare(UNLIMITED))
+UNLIMITED_SHARES = dict.fromkeys(RESOURCES, QueueShare(UNLIMITED))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
                 yield value
 
 
-RULES: tuple[Rule, ...] = tuple(
+RULES = tuple(
     _rules_in(
         queues,
         queue_shares,

@@ -1,11 +1,10 @@
 """Rules about the backups of vClusters."""
 
-from collections.abc import Iterator
-
 from kai_fleet.isolation.policies import ACCOUNTS
 from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     advisory,
     each_vcluster,
@@ -31,7 +30,7 @@ def backup_namespace(cluster: ClusterModel, team: TeamModel, subject: Subject) -
         )
 
 
-def _unsaved(cluster: ClusterModel) -> Iterator[tuple[None, Subject]]:
+def _unsaved(cluster: ClusterModel) -> Judged[None]:
     """The control planes of a stack file that says nothing of backups."""
     if cluster.unsaved:
         yield None, Subject("control planes", "of teams", "kai-fleet:backup")

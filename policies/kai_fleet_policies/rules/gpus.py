@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, sharing
@@ -16,6 +16,7 @@ from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     cluster_subject,
     each_kai,
@@ -228,7 +229,7 @@ def gpu_sharing_mode(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findi
         )
 
 
-def _device_plugins(cluster: ClusterModel) -> Iterator[tuple[ManagedObject, Subject]]:
+def _device_plugins(cluster: ClusterModel) -> Judged[ManagedObject]:
     """The releases that have a device plugin."""
     for release in cluster.objects:
         if release.sharing is not None:

@@ -110,9 +110,7 @@ def kai_kubernetes(cluster: ClusterModel, kai: Kai, subject: Subject) -> Finding
     if not kubernetes or release is None:
         return  # not known, or kai-version-known says so
     newest = release.kubernetes
-    if minor_line(kubernetes) <= minor_line(newest):
-        return
-    if was_tried(kubernetes, release.version):
+    if minor_line(kubernetes) <= minor_line(newest) or was_tried(kubernetes, release.version):
         return
     yield subject.at("version").warn(
         f"is {release.version}, validated up to Kubernetes {newest}, and its cluster has"
@@ -184,10 +182,11 @@ def kai_values(cluster: ClusterModel, kai: Kai, subject: Subject) -> Findings:
     version = str(kai.version or "")
     # Overrides, then what the chart ignores, where UNKNOWN counts as set. Last what a team may
     # not set, but for keys that overlap those before: there an UNKNOWN value is passed over.
-    wrong = list[Refusal]()
-    for key, effect in _UNDONE.items():
-        if value_at(values, key) is True:
-            wrong.append((key, f"has {key}: true, which {effect}", "drop it"))
+    wrong: list[Refusal] = [
+        (key, f"has {key}: true, which {effect}", "drop it")
+        for key, effect in _UNDONE.items()
+        if value_at(values, key) is True
+    ]
     if version in KAI or kai.untested:
         wrong += unread(values, version)
     if cluster.isolated:

@@ -1,6 +1,6 @@
 """Rules about amounts in queues: quotas and limits that fit each other, and pods that fit in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache, reduce
 from itertools import product
 from operator import add
@@ -22,6 +22,7 @@ from kai_fleet_policies.model.queues import (
 )
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     advisory,
     cluster_subject,
@@ -122,7 +123,7 @@ class _TeamGpus(NamedTuple):
     gpus: Maybe[float]
 
 
-def _promises(cluster: ClusterModel) -> Iterator[tuple[_QueueResource | _TeamGpus, Subject]]:
+def _promises(cluster: ClusterModel) -> Judged[_QueueResource | _TeamGpus]:
     """Each resource of each queue, also without a share; then the GPUs of the team, or its pools'.
 
     GPUs that nothing bounds are left out, as on a host; UNKNOWN ones are not.
@@ -206,8 +207,7 @@ def _may_be_limit_of_team(cluster: ClusterModel, promise: _QueueResource, limit:
     queue, resource = promise
     if resource != "gpu" or queue.parent is not None:
         return False
-    gpus_of_pool = cluster.pools.get(queue.shard or DEFAULT_SHARD)
-    return limit in (cluster.gpus, gpus_of_pool)
+    return limit in (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
 
 
 def _limit_above_ancestor(

@@ -5,7 +5,7 @@ subject is one thing that a rule judges: in words, and by its key in the stack f
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Self, TypeVar
@@ -99,8 +99,9 @@ class Subject:
 
 # Finds what is wrong in a cluster.
 Check = Callable[[ClusterModel], Findings]
-# Lists what a rule judges in a cluster, each value with its subject.
-Subjects = Callable[[ClusterModel], Iterable[tuple[T, Subject]]]
+# What a rule judges in a cluster, each value with its subject, and what lists it.
+Judged = Iterator[tuple[T, Subject]]
+Subjects = Callable[[ClusterModel], Judged[T]]
 # Judges one of these values. A docstring is required: it becomes the rule's demand and reason.
 Judge = Callable[[ClusterModel, T, Subject], Findings]
 
@@ -202,13 +203,13 @@ def kai_subject(kai: Kai, cluster: ClusterModel) -> Subject:
     return Subject("KAI", f"of {cluster.name}", kai.path, kai.find_key)
 
 
-def each_queue(cluster: ClusterModel) -> Iterator[tuple[DeclaredQueue, Subject]]:
+def each_queue(cluster: ClusterModel) -> Judged[DeclaredQueue]:
     """The queues of the cluster, also those of a chart or another stack that are known here."""
     for queue in cluster.queues:
         yield queue, queue_subject(queue, cluster)
 
 
-def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]]:
+def each_workload(cluster: ClusterModel) -> Judged[PodTemplate]:
     """The pods and pod templates of the cluster: `Deployment api in namespace team-a of ml`.
 
     A template with a `part` is `api (part)`. The namespace None or "" is `default`.
@@ -222,7 +223,7 @@ def each_workload(cluster: ClusterModel) -> Iterator[tuple[PodTemplate, Subject]
         yield workload, Subject(workload.kind, words, workload.path)
 
 
-def each_vcluster(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
+def each_vcluster(cluster: ClusterModel) -> Judged[TeamModel]:
     """The vClusters of a host's teams; their keys are in the team's section or in that for all.
 
     None of teams with a stack of their own, unless this is that stack.
@@ -232,13 +233,13 @@ def each_vcluster(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
         yield team, Subject("vCluster", name_in_words(team.name), key_path_of(), key_path_of)
 
 
-def each_claim(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
+def each_claim(cluster: ClusterModel) -> Judged[TeamModel]:
     """The teams of a host, and then those to which it grants a stack of their own."""
     for claim in cluster.claims:
         yield claim, team_subject(claim)
 
 
-def each_kai(cluster: ClusterModel) -> Iterator[tuple[Kai, Subject]]:
+def each_kai(cluster: ClusterModel) -> Judged[Kai]:
     """The KAI of the cluster. None of the host in a team's own stack: the platform's judges that.
 
     The KAI in that team's vCluster is another cluster's: it is given.

@@ -10,6 +10,7 @@ from kai_fleet_policies.model.cluster import HOST, ClusterModel
 from kai_fleet_policies.model.installed import Chart
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     advisory,
     each_kai,
@@ -35,7 +36,7 @@ _LIFETIMES = {
 _NOT_NAMED = "is from a place that the platform does not name as a source"
 
 
-def installed_charts(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
+def installed_charts(cluster: ClusterModel) -> Judged[Chart]:
     """The charts that are installed in a cluster: its own, then those of its KAI and vClusters.
 
     Those inside of vClusters are not read. None of the host's KAI in a team's own stack.
@@ -59,7 +60,7 @@ def installed_charts(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
         yield vcluster, subject
 
 
-def _of_stack_file(cluster: ClusterModel) -> Iterator[tuple[Chart, Subject]]:
+def _of_stack_file(cluster: ClusterModel) -> Judged[Chart]:
     """The charts that a stack file has installed, on the host and inside vClusters.
 
     None of another program: whoever may change that can run anything.
@@ -103,7 +104,7 @@ def sources_known(cluster: ClusterModel, installed: Chart, subject: Subject) -> 
         )
 
 
-def _written_sources(cluster: ClusterModel) -> Iterator[tuple[KnownSources, Subject]]:
+def _written_sources(cluster: ClusterModel) -> Judged[KnownSources]:
     """Each place in kai-fleet:sources, as the only one besides those of the release tables."""
     for number, chart in enumerate(cluster.sources.charts):
         path = f"kai-fleet:sources.charts[{number}]"
@@ -137,7 +138,7 @@ def _count_refusals(cluster: ClusterModel, allowed: KnownSources) -> int:
     return len(list(sources_known.check(replace(cluster, sources=allowed))))
 
 
-def _accounts(cluster: ClusterModel) -> Iterator[tuple[str, Subject]]:
+def _accounts(cluster: ClusterModel) -> Judged[str]:
     """The user of each account of a registry; the subject's path is the account's key."""
     for path, user in cluster.registry_users.items():
         yield user, Subject("account", user, path)

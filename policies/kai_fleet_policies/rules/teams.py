@@ -1,6 +1,6 @@
 """Rules about teams: nodes of their own, one KAI for each GPU, and isolation that is on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kai_fleet.releases import queue_bounds
@@ -10,6 +10,7 @@ from kai_fleet_policies.model.cluster import ClusterModel, TeamModel
 from kai_fleet_policies.model.queues import DeclaredQueue, as_written
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     advisory,
     each_claim,
@@ -39,7 +40,7 @@ def _may_hold_gpus(team: TeamModel) -> bool:
     return team.mode == "virtual" or team.gpus != 0
 
 
-def _claims_of_nodes(cluster: ClusterModel) -> Iterator[tuple[TeamModel, Subject]]:
+def _claims_of_nodes(cluster: ClusterModel) -> Judged[TeamModel]:
     """The teams that may hold GPUs, and the keys of their nodes."""
     for team, subject in each_claim(cluster):
         if _may_hold_gpus(team):
@@ -161,7 +162,7 @@ def team_unique(cluster: ClusterModel, team: TeamModel, subject: Subject) -> Fin
 
 def _grants_and_queues_below(
     cluster: ClusterModel,
-) -> Iterator[tuple[TeamModel | DeclaredQueue, Subject]]:
+) -> Judged[TeamModel | DeclaredQueue]:
     """On a platform the teams that it grants a queue; in a team's own stack the team's queues.
 
     The latter without those of the platform above them.

@@ -11,6 +11,7 @@ from kai_fleet_policies.model.installed import Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
+    Judged,
     Subject,
     cluster_subject,
     each_workload,
@@ -23,7 +24,7 @@ from kai_fleet_policies.rules.rule import (
 from kai_usage.keys import FRACTION, KAI_NAMESPACE, MEMORY, QUEUE_LABEL, RESERVED, SCHEDULER
 
 
-def _with_queues(cluster: ClusterModel) -> Iterator[tuple[PodTemplate | TeamModel, Subject]]:
+def _with_queues(cluster: ClusterModel) -> Judged[PodTemplate | TeamModel]:
     """The workloads of a cluster, and its teams in mode host, which have one queue each."""
     yield from each_workload(cluster)
     for team in cluster.teams:
@@ -194,7 +195,7 @@ _KAI_SUPPORT = (
 
 def _in_namespaces(
     cluster: ClusterModel,
-) -> Iterator[tuple[PodTemplate | ManagedObject | Kai, Subject]]:
+) -> Judged[PodTemplate | ManagedObject | Kai]:
     """Everything in a namespace: workloads, other objects, and then KAI.
 
     Of a chart's resources, which have a component of type Chart in their URN, only those in KAI's

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 import pulumi
 
@@ -19,7 +19,6 @@ from kai_fleet_stack.arguments.shared import in_clear
 from kai_fleet_stack.settings import Settings
 
 if TYPE_CHECKING:  # rules use this module without the components
-    from kai_fleet.backup.arguments import VirtualClusterBackupArgs
     from kai_fleet.gpu_stack import GpuStackArgs
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
     from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
@@ -89,8 +88,7 @@ class Arguments:
 
         Raises ValueError for an invalid quantity, which settings refuse.
         """
-        queues = host.queues(self.settings)
-        return {**queues, **self.host}
+        return {**host.queues(self.settings), **self.host}
 
     def refusals_of_unused_queues(self) -> pulumi.Input[str]:
         """Why queues that no team uses differ from the settings, a line each, sorted by name.
@@ -130,18 +128,16 @@ class Arguments:
         """
         settings = self.settings
         section = settings.teams[name]
-        vcluster = team.vcluster(settings, name)
-        args: TeamArgs = {"vcluster": {**vcluster, **self.host}}
+        args: TeamArgs = {"vcluster": {**team.vcluster(settings, name), **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if section.backup:
-            args["backup"] = cast("VirtualClusterBackupArgs", in_clear(section.backup))
+            args["backup"] = in_clear(section.backup)
         if section.scheduler.mode == "virtual":
             args["kai"] = team.kai(settings, name)
             args["queues"] = team.queues(settings, name)
             if settings.guard.mode != "off":
                 args["guard"] = team.guard(settings, name)
         elif section.scheduler.mode == "host" and section.queues:
-            queues = team.queues(settings, name)
-            args["host_queues"] = {**queues, **self.host}
+            args["host_queues"] = {**team.queues(settings, name), **self.host}
         return args

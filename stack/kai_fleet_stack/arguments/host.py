@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kai_fleet.declaring.inputs import TolerationArgs, toleration_text
 from kai_fleet.queues.amounts import UNLIMITED, from_kai
 from kai_fleet.queues.specs import named_specs, walk
 from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet_stack.arguments.shared import (
-    chart_account,
+    add_chart_account,
     fields_in_clear,
     kai_args,
     parents,
@@ -38,10 +38,8 @@ def gpu_stack(settings: Settings) -> GpuStackArgs:
         for toleration in tolerations_args(settings.team_or_grant(name).tolerations):
             tolerations[str(toleration_text(toleration))] = toleration
     of_gpu = ("provider", "version", "chart", "system_priorities")
-    args = cast("GpuStackArgs", fields_in_clear(gpu, of_gpu))
-    account = chart_account(settings, gpu.chart, {})
-    if account is not None:
-        args["chart_account"] = account
+    args: GpuStackArgs = fields_in_clear(gpu, of_gpu)
+    add_chart_account(settings, args, {})
     args["values"] = gpu.values
     args["tolerations"] = list(tolerations.values())
     args["registries"] = registries_args(settings.registries)
@@ -95,8 +93,7 @@ def queues(settings: Settings) -> QueueTreeArgs:
     specs = named_specs(tree)
     for (name, queue), (_, spec) in zip(walk(tree), specs, strict=True):
         quota = from_kai(spec["resources"]["gpu"]["quota"])
-        most = gpus_by_queue.get(name)
-        queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, most)
+        queue["gpu"] = _gpu_share(queue.get("gpu", {}), quota, gpus_by_queue.get(name))
     return {
         "queues": tree,
         "shared": True,
@@ -140,7 +137,7 @@ def monitoring(settings: Settings) -> FleetMonitoringArgs:
     """Arguments of the host's monitoring. Raises AssertionError if the settings have none."""
     assert settings.monitoring is not None
     of_monitoring = ("namespace", "labels", "interval")
-    args = cast("FleetMonitoringArgs", fields_in_clear(settings.monitoring, of_monitoring))
+    args: FleetMonitoringArgs = fields_in_clear(settings.monitoring, of_monitoring)
     args["gpu_resource"] = settings.gpu.resource
     args["host_kai"] = settings.kai is not None
     args["parent_queues"] = parents(settings.queues)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, SecretStr
 
@@ -19,11 +19,12 @@ from kai_fleet_stack.settings.sections.queues import Queue, walk
 from kai_fleet_stack.settings.sections.teams import HostPlace, Scheduler
 
 if TYPE_CHECKING:  # rules use this module without the components
+    from kai_fleet.helm_charts.chart_args import ChartSource
     from kai_fleet.kai.arguments import KaiSchedulerArgs
     from kai_fleet.queue_tree import QueueArgs
 
 
-def in_clear(value: object) -> object:
+def in_clear(value: object) -> Any:
     """Settings as the arguments of the same names: plain values, without None, secrets in clear.
 
     A section becomes a mapping by the names of its fields, with their defaults where the file sets
@@ -40,7 +41,7 @@ def in_clear(value: object) -> object:
     return value
 
 
-def fields_in_clear(section: BaseModel, names: Iterable[str]) -> object:
+def fields_in_clear(section: BaseModel, names: Iterable[str]) -> Any:
     """Some fields of a section as the arguments of the same names, as `in_clear` writes them."""
     fields = {name: getattr(section, name) for name in names}
     return in_clear(fields)
@@ -56,23 +57,18 @@ def registries_args(registries: Registries) -> dict[str, RegistryArgs]:
     return cast("dict[str, RegistryArgs]", in_clear(registries))
 
 
-def chart_account(
-    settings: Settings,
-    chart: str | None,
-    registries: Registries,
-) -> RegistryArgs | None:
-    """The account of the longest registry name that contains a chart, its password in clear text.
+def add_chart_account(settings: Settings, args: ChartSource, registries: Registries) -> None:
+    """Add the account of the longest registry name that contains the chart of these arguments.
 
-    None if `chart` is, or if no registry contains it: none does for a location with `https://`.
-    `registries` are looked up together with the stack's, and replace those of the same name.
+    Its password is in clear text. Nothing is added without a chart, or if no registry contains it:
+    none does for a location with `https://`. `registries` are looked up together with the stack's,
+    and replace those of the same name.
     """
     accounts = {**settings.registries, **registries}
-    location = (chart or "").removeprefix("oci://")
+    location = args.get("chart", "").removeprefix("oci://")
     names = [name for name in accounts if in_any(location, [name.removesuffix("/")])]
-    if not names:
-        return None
-    longest = max(names, key=len)
-    return cast("RegistryArgs", in_clear(accounts[longest]))
+    if names:
+        args["chart_account"] = in_clear(accounts[max(names, key=len)])
 
 
 def kai_args(
@@ -94,12 +90,9 @@ def kai_args(
     version = kai.version or ""
     in_values = mode_in(version, kai.values)
     mode = in_values if in_values in MODES else settings.sharing_of(kai)
-    args = cast("KaiSchedulerArgs", fields_in_clear(kai, KaiRelease.model_fields))
-    of_pods = fields_in_clear(pods, ("tolerations", "affinity"))
-    args.update(cast("KaiSchedulerArgs", of_pods))
-    account = chart_account(settings, kai.chart, registries)
-    if account is not None:
-        args["chart_account"] = account
+    args: KaiSchedulerArgs = fields_in_clear(kai, KaiRelease.model_fields)
+    args.update(fields_in_clear(pods, ("tolerations", "affinity")))
+    add_chart_account(settings, args, registries)
     args["version"] = version
     args["values"] = kai.values
     args["gpu_sharing"] = mode != DISABLED

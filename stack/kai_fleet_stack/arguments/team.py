@@ -6,7 +6,7 @@ of a team with a stack of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kai_fleet.declaring.inputs import without_none
 from kai_fleet.names import STACK_PULL_SECRET, TEAM_PULL_SECRET
@@ -14,7 +14,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.vcluster.chart_values import argument_values
 from kai_fleet_stack.arguments.shared import (
-    chart_account,
+    add_chart_account,
     fields_in_clear,
     in_clear,
     kai_args,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # rules use this module without the components
     from kai_fleet.monitoring.arguments import MonitoringArgs
     from kai_fleet.queue_tree import TreeArgs
     from kai_fleet.team import QueueGuardArgs
-    from kai_fleet.vcluster.arguments import OidcArgs
     from kai_fleet.vcluster.virtual_cluster import VirtualClusterArgs
 
 
@@ -49,11 +48,9 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
     team = settings.teams[name]
     vcluster = team.vcluster
     of_team = ("tolerations", "affinity", "registries", "labels", "annotations")
-    args = cast("VirtualClusterArgs", in_clear(vcluster))
-    args.update(cast("VirtualClusterArgs", fields_in_clear(team, of_team)))
-    account = chart_account(settings, vcluster.chart, team.registries)
-    if account is not None:
-        args["chart_account"] = account
+    args: VirtualClusterArgs = in_clear(vcluster)
+    args.update(fields_in_clear(team, of_team))
+    add_chart_account(settings, args, team.registries)
     args.update(
         {
             "namespace": f"team-{name}",
@@ -69,8 +66,7 @@ def vcluster(settings: Settings, name: str) -> VirtualClusterArgs:
         }
     )
     if vcluster.oidc is not None:
-        without_scopes = vcluster.oidc.model_copy(update={"scopes": None})
-        args["oidc"] = cast("OidcArgs", in_clear(without_scopes))
+        args["oidc"] = in_clear(vcluster.oidc.model_copy(update={"scopes": None}))
     return args
 
 
@@ -82,8 +78,7 @@ def _resources(vcluster: Vcluster) -> dict[str, dict[str, str]]:
     args = dict[str, dict[str, str]]()
     for bound, amounts in vcluster.resources.items():
         for name, amount in without_none(dict(amounts)).items():
-            resource = name.replace("_", "-")
-            args.setdefault(bound, {})[resource] = amount
+            args.setdefault(bound, {})[name.replace("_", "-")] = amount
     return args
 
 
@@ -223,7 +218,7 @@ def _isolation(settings: Settings, name: str) -> IsolationArgs:
     """
     isolation = settings.team_or_grant(name).isolation
     of_namespace = {"devices": None, "device_classes": None}
-    args = cast("IsolationArgs", in_clear(isolation.model_copy(update=of_namespace)))
+    args: IsolationArgs = in_clear(isolation.model_copy(update=of_namespace))
     args["volume_classes"] = settings.volume_classes(name)
     return args
 
@@ -237,7 +232,7 @@ def _monitoring(
     known here. `scheduler` is that of the namespace: `inside`, `host` or `none`; in the result it
     is whether KAI inside is monitored.
     """
-    args = cast("MonitoringArgs", in_clear(monitoring))
+    args: MonitoringArgs = in_clear(monitoring)
     args["scheduler"] = False
     args["parent_queues"] = []
     if isinstance(team, TeamSettings) and scheduler == "inside":

@@ -128,7 +128,10 @@ class Settings(Defaults, Platform):
         """
         provider = GPU_PROVIDERS[self.gpu.provider]
         teams = {name: self._team(team) for name, team in self.teams.items()}
-        grants = {name: self._grant(grant) for name, grant in self.team_stacks.items()}
+        grants = {
+            name: grant.model_copy(update=self.fields_for_team(grant))
+            for name, grant in self.team_stacks.items()
+        }
         update: dict[str, object] = {
             "teams": teams,
             "team_stacks": grants,
@@ -198,16 +201,11 @@ class Settings(Defaults, Platform):
         backup = (self.backup or Backup()).with_fields_of(of_team)
         if self.mirror is None:
             return backup
-        registry = self.mirror.registry
         images = {
-            name: getattr(backup, name) or sources.mirrored(registry, image)
+            name: getattr(backup, name) or sources.mirrored(self.mirror.registry, image)
             for name, image in BACKUP_IMAGES.items()
         }
         return backup.model_copy(update=images)
-
-    def _grant(self, grant: Grant) -> Grant:
-        """The grant with the stack's defaults of its keys, to which no vCluster belongs."""
-        return grant.model_copy(update=self.fields_for_team(grant))
 
     def _vcluster(self, of_team: Vcluster) -> Vcluster:
         """A team's vCluster with the stack's defaults; values and groups of both are merged.

@@ -105,8 +105,7 @@ def _names_of_teams(settings: Settings) -> Mistakes:
     for name in settings.workloads:
         if name not in settings.teams:
             teams = ", ".join(settings.teams) or "none yet"
-            message = f"is for no team of this stack; the teams: {teams}"
-            yield f"kai-fleet:workloads.{name}", message
+            yield f"kai-fleet:workloads.{name}", f"is for no team of this stack; the teams: {teams}"
 
 
 def _gpu_resources(settings: Settings) -> Mistakes:
@@ -161,13 +160,11 @@ def _team_mistakes(settings: Settings, name: str) -> Mistakes:
             yield settings.key_path_of(name, key), message
         else:
             yield f"{path}.{key}", message
-    shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
-    yield from below(f"{path}.queues", shards)
+    yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
     if team.backup:
         yield from below(f"{path}.backup", team.backup.mistakes())
     for key, message in team.vcluster.mistakes():
-        keys = key.split(".")
-        yield settings.key_path_of(name, "vcluster", *keys), message
+        yield settings.key_path_of(name, "vcluster", *key.split(".")), message
 
 
 def _databases(settings: Settings) -> Mistakes:
@@ -200,9 +197,7 @@ def _platform_mistakes(settings: Settings) -> Mistakes:
     """
     kind = settings.cluster.kind
     if kind is not None:
-        accesses = dict[str, Access]()
-        for name, team in settings.teams.items():
-            accesses[name] = team.vcluster.access or Access()
+        accesses = {name: team.vcluster.access or Access() for name, team in settings.teams.items()}
         for name, message in kind.unreachable(accesses):
             yield f"kai-fleet:teams.{name}.vcluster.access.port", message
     kai = settings.kai

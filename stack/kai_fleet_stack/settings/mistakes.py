@@ -117,8 +117,7 @@ def model_and_mistakes(model: type[M], raw: object) -> tuple[M | None, list[Find
         by_path = {key_path(location): location for location in details}
         for path, location in by_path.items():
             if not overlaps(path, reported):
-                message = _message(details[location], model)
-                mistakes.append(wrong_key(path, message, location))
+                mistakes.append(wrong_key(path, _message(details[location], model), location))
         rest = _without(rest, details)
         if rest is None:
             return None, mistakes

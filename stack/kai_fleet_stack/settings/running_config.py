@@ -34,8 +34,7 @@ def read_config() -> RunningConfig:
     secret_keys = set(pulumi_config.get_config_secret_keys_env())
     secret_keys.update(filter(pulumi_config.is_config_secret, raw))
     decrypted = own_keys(dict.fromkeys(secret_keys))
-    values = values_of_config(raw)
-    return RunningConfig(values, frozenset(decrypted), misspelt(raw))
+    return RunningConfig(values_of_config(raw), frozenset(decrypted), misspelt(raw))
 
 
 def values_of_config(config: Mapping[str, Any]) -> dict[str, Any]:

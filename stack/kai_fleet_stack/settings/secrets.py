@@ -85,8 +85,7 @@ class Ciphertext:
 
         It is that of the content alone, so copies have the same one.
         """
-        content = repr(self.content).encode()
-        return sha256(content).hexdigest()[:32]
+        return sha256(repr(self.content).encode()).hexdigest()[:32]
 
     def mistakes_of_copy(self, others: Iterable["Ciphertext"], cause: str) -> Iterator[Finding]:
         """The mistake that the first equal ciphertext at another place is the same.
@@ -134,8 +133,7 @@ def ciphertexts_of(file: Path) -> list[Ciphertext]:
         return []
     for key in _STACK_KEYS:
         if key in document:
-            content = _content(str(document[key]))
-            ciphertexts.append(Ciphertext(file.name, (key,), content))
+            ciphertexts.append(Ciphertext(file.name, (key,), _content(str(document[key]))))
     return ciphertexts
 
 
@@ -145,8 +143,7 @@ def ciphertexts_in_folder(folder: Path) -> list[Ciphertext]:
     So the encryption key of a file without ciphertexts is left out, as is all of a file that cannot
     be read or is refused. `Pulumi.yaml` is no stack file.
     """
-    files = sorted(folder.glob("Pulumi.*.yaml"))
-    return list(chain.from_iterable(map(ciphertexts_of, files)))
+    return list(chain.from_iterable(map(ciphertexts_of, sorted(folder.glob("Pulumi.*.yaml")))))
 
 
 def _leaves(value: Any, location: Location = ()) -> Iterator[tuple[Location, Any]]:
@@ -309,8 +306,7 @@ def with_command(finding: Finding, stack: str) -> Finding:
     """
     password = re.fullmatch(r"(.*registries)\.(.+)\.(password)", finding.path)
     location: Location = password.groups() if password else (finding.path,)
-    command = _encrypt("it", location, stack)
-    return replace(finding, fix=finding.fix.replace(SET_SECRET, command))
+    return replace(finding, fix=finding.fix.replace(SET_SECRET, _encrypt("it", location, stack)))
 
 
 def takes_secret(location: Location) -> bool:

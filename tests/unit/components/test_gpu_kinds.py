@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.isolation.bounds import pod_bounds
 from kai_fleet.isolation.limits import quotas
-from kai_fleet.queues.specs import labels_of, specs_of
+from kai_fleet.queues.specs import labels_of, named_specs
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_stack import validation
@@ -41,7 +41,7 @@ def hard(gpus, **more):
 def inside(found):
     """Share of GPUs of each queue inside the vCluster, in whole GPUs as KAI counts them."""
     own = found.queues("ml")
-    specs = specs_of(own["queues"], own.get("gpus"), own.get("pools"))
+    specs = dict(named_specs(own["queues"], own.get("gpus"), own.get("pools")))
     return {name: spec["resources"]["gpu"] for name, spec in specs.items()}
 
 

@@ -9,7 +9,7 @@ from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTreeArgs
-from kai_fleet.queues.specs import specs_of
+from kai_fleet.queues.specs import named_specs
 from kai_fleet.team import TeamArgs
 from kai_fleet_stack.arguments import Arguments
 from tests.unit.components.component_samples import fields
@@ -100,7 +100,7 @@ def test_every_key_is_a_field_of_its_arguments(arguments):
 
 
 def test_a_queue_of_teams_has_no_more_gpus_than_they(arguments):
-    specs = specs_of(arguments.host_queues()["queues"])
+    specs = dict(named_specs(arguments.host_queues()["queues"]))
     gpus = {name: spec["resources"]["gpu"] for name, spec in specs.items()}
     assert (gpus["a"]["quota"], gpus["a"]["limit"]) == (6, 6)  # KAI counts each slice of 1g
     assert (gpus["top"]["quota"], gpus["b"]["quota"], gpus["b"]["limit"]) == (-1, 0, -1)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet.queues.specs import specs_of
+from kai_fleet.queues.specs import named_specs
 from kai_fleet_stack.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, Memory
 
 
@@ -16,7 +16,7 @@ from kai_fleet_stack.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, 
     ],
 )
 def test_amounts_are_in_kais_units(resource, value, amount):
-    (spec,) = specs_of({"a": {resource: {"quota": value}}}).values()
+    ((_, spec),) = named_specs({"a": {resource: {"quota": value}}})
     assert spec["resources"][resource]["quota"] == amount
 
 

@@ -91,8 +91,7 @@ def _labels() -> dict[str, str]:
     memory. NVIDIA's feature discovery, which would set it, does not run in kind.
     """
     labels = {"nvidia.com/gpu.present": "true"}
-    lines = _output(*_MEMORY_QUERY).split()
-    memory_mib = [int(line) for line in lines if line.isdigit()]
+    memory_mib = [int(line) for line in _output(*_MEMORY_QUERY).split() if line.isdigit()]
     if memory_mib:
         labels["nvidia.com/gpu.memory"] = str(min(memory_mib))
     return labels

@@ -25,6 +25,7 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
+from kai_fleet.values import get
 from kai_fleet.wording import json_without_controls, may_have_controls
 
 # JSON of one object.
@@ -232,7 +233,7 @@ def _in_thread(work: Callable[[], bytes]) -> Future[bytes]:
 
     The Future gets its result, or its exception.
     """
-    outcome: Future[bytes] = Future()
+    outcome = Future[bytes]()
 
     def run() -> None:
         try:
@@ -280,8 +281,7 @@ def _items(answer: Object) -> object:
 
     Raises RefusedError, with the status 206, if the list is incomplete.
     """
-    metadata = answer.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("continue"):
+    if get(answer, "metadata", "continue"):
         status = HTTPStatus.PARTIAL_CONTENT
         raise RefusedError(status, status.phrase)
     return answer.get("items") or []

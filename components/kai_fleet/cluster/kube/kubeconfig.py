@@ -17,6 +17,7 @@ from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
+from kai_fleet.values import get
 
 _DEFAULT_FILE = "~/.kube/config"
 _MOST_CONNECTIONS = 32  # that stay open to one API server; one for each thread
@@ -172,8 +173,7 @@ def _loaded(kubeconfig: ConfigNode, login: _Login, folder: str) -> Configuration
     loader.load_and_set(loaded)
     logs_in = "exec" in login.user or "auth-provider" in login.user
     if logs_in and not (loaded.api_key or loaded.cert_file):
-        plugin = login.user.get("exec") or {}
-        command = plugin.get("command", "") if isinstance(plugin, Mapping) else ""
+        command = get(login.user, "exec", "command") or ""
         raise ValueError(
             f"the credential plugin {Path(str(command)).name} of user {login.user_name} gives"
             " nothing: log in or install it, then try again"

@@ -249,7 +249,7 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     """
     if not isinstance(items, list):
         return
-    seen: set[tuple[object, object]] = set()
+    seen = set[tuple[object, object]]()
     for item in items:
         metadata = pairs(pairs(item).get("metadata"))
         name = metadata.get("name")
@@ -257,7 +257,11 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
         if not _is_name(name) or not _is_name(namespace) or (name, namespace) in seen:
             continue
         seen.add((name, namespace))
-        labels = _valid_labels(pairs(metadata.get("labels")))
+        labels = {
+            key: value
+            for key, value in pairs(metadata.get("labels")).items()
+            if _LABEL_KEY.fullmatch(key) and _is_label_value(value)
+        }
         yield {**item, "metadata": {**metadata, "labels": labels}}
 
 
@@ -265,9 +269,5 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _valid_labels(labels: Mapping[str, object]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in labels.items()
-        if _LABEL_KEY.fullmatch(key) and isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
-    }
+def _is_label_value(value: object) -> bool:
+    return isinstance(value, str) and _LABEL_VALUE.fullmatch(value) is not None

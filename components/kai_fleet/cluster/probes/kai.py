@@ -9,14 +9,13 @@ and Config, or drop them.
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
 from kai_fleet.cluster import queues
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals
+from kai_fleet.cluster.probes.reasons import Keys, key, pool_key, reasons, refusals
 from kai_fleet.cluster.probes.wait import (
     NotReadyError,
     client_for_removal,
@@ -53,14 +52,6 @@ _QUEUE = {
 }
 
 
-class _Keys(NamedTuple):
-    """Keys of the stack file that messages name: tolerations, node labels, and KAI's values."""
-
-    tolerations: str
-    pool: str
-    values: str
-
-
 def wait() -> None:
     """Wait until KAI is ready: a pod with a GPU fraction created earlier would stay Pending.
 
@@ -81,7 +72,7 @@ def wait() -> None:
     def memory_key(pod: KubeObject) -> str:
         """The key of a pod's memory limit, else of all values. Raises UnknownVersionError."""
         part = kai(version, untested=True).resources_key(pod.made_by(deployments))
-        return f"{keys.values}.{part}" if part else keys.values
+        return f"{keys.requests}.{part}" if part else keys.requests
 
     def why() -> list[str]:
         """Why pods do not start, else are not created. Raises as `reasons` does."""
@@ -89,9 +80,7 @@ def wait() -> None:
         phrases = reasons(
             api,
             pods,
-            tolerations_key=keys.tolerations,
-            pool_key=keys.pool,
-            requests_key=keys.values,
+            keys,
             memory_key=memory_key,
         )
         return phrases or refusals(api, KAI_NAMESPACE)
@@ -144,7 +133,7 @@ def _verify(api: Api) -> None:
             lambda: _unplaced(api, objects),
             120.0,
             f"kubectl -n {KAI_NAMESPACE} get pods; or write the version before at"
-            f" {_keys().values.removesuffix('values')}version, or verify: false beside it",
+            f" {_keys().requests.removesuffix('values')}version, or verify: false beside it",
         )
     finally:
         for path in objects:
@@ -168,15 +157,15 @@ def _names(variable: str) -> list[str]:
     return [name for name in os.environ.get(variable, "").split(",") if name]
 
 
-def _keys() -> _Keys:
+def _keys() -> Keys:
     """The team's keys if PROBE_SECRET says that KAI runs in its vCluster, else the host's.
 
     Raises NotReadyError for a team without PROBE_PLACE.
     """
     team = os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]
     if not team:
-        return _Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
-    return _Keys(key(team), pool_key(team), key(team, "scheduler.values"))
+        return Keys("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
+    return Keys(key(team), pool_key(team), key(team, "scheduler.values"))
 
 
 def _missing(api: Api, deployments: list[str], conditions: list[str]) -> list[str]:

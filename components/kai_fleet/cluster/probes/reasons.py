@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import RefusedError
@@ -34,6 +35,14 @@ _MOST_OF_CAUSE = 800  # characters
 _MOST_OF_REFUSAL = 400  # characters
 
 
+class Keys(NamedTuple):
+    """Keys of the stack file that messages name: tolerations, node labels and requests of pods."""
+
+    tolerations: str
+    pool: str
+    requests: str
+
+
 def key(team: str, at: str = "") -> str:
     """The key of a team's setting in a stack file; `at` is the path below the team.
 
@@ -62,9 +71,7 @@ def pool_key(team: str, at: str = "") -> str:
 def reasons(
     api: Api,
     pods: Iterable[KubeObject],
-    tolerations_key: str,
-    pool_key: str,
-    requests_key: str,
+    keys: Keys,
     memory_key: Callable[[KubeObject], str] | None = None,
 ) -> list[str]:
     """Why pods have no node or no image, or end: a sentence for each cause, with its pods.
@@ -72,10 +79,8 @@ def reasons(
     Args:
         api: The cluster of the pods.
         pods: The pods to look at. A Ready one has a cause only if it was killed for memory.
-        tolerations_key: The key of the pods' tolerations in the stack file.
-        pool_key: The key of the labels of their nodes.
-        requests_key: The key of their requests.
-        memory_key: The key of a pod's memory limit; by default `requests_key`.
+        keys: The keys of the pods' tolerations, the labels of their nodes, and their requests.
+        memory_key: The key of a pod's memory limit; by default that of the requests.
 
     Raises:
         NotReadyError: A ConfigMap that a pod mounts is gone.
@@ -88,9 +93,9 @@ def reasons(
         if "ContainerCreating" in pod.waiting:
             _require_mounts(api, pod)
         if pod.unscheduled:
-            causes = [_no_node(api, pod, tolerations_key, pool_key, requests_key)]
+            causes = [_no_node(api, pod, keys)]
         else:
-            causes = _not_started(pod, memory_key(pod) if memory_key else requests_key)
+            causes = _not_started(pod, memory_key(pod) if memory_key else keys.requests)
         for cause in causes:
             pods_by_cause.setdefault(short_line(cause, _MOST_OF_CAUSE), []).append(pod.name)
     return [
@@ -125,8 +130,7 @@ def _not_started(pod: KubeObject, memory_key: str) -> list[str]:
 
 def _first_groups(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:
     """The first group of each text that begins with the pattern."""
-    matches = map(pattern.match, texts)
-    return [match[1] for match in matches if match]
+    return [match[1] for match in map(pattern.match, texts) if match]
 
 
 def refusals(api: Api, namespace: str) -> list[str]:
@@ -146,12 +150,16 @@ def refusals(api: Api, namespace: str) -> list[str]:
 def _require_mounts(api: Api, pod: KubeObject) -> None:
     """Raise NotReadyError if a ConfigMap that a pod mounts is gone: its release created it.
 
-    Optional ConfigMaps are left out, and pods that began less than 30 seconds ago or at an unknown
-    time. Raises KubeError.
+    Optional ConfigMaps are left out, those of projected volumes and variables, and pods that began
+    less than 30 seconds ago or at an unknown time. Raises KubeError.
     """
     if seconds_since(pod.status.get("startTime"), datetime.now(UTC)) < _MOUNT_SECONDS:
         return
-    for name in _required_config_maps(pod):
+    for volume in pod.spec.get("volumes") or ():
+        source = volume.get("configMap")
+        if not source or source.get("optional"):
+            continue
+        name = source["name"]
         if api.find(f"/api/v1/namespaces/{pod.namespace}/configmaps/{name}") is None:
             raise NotReadyError(
                 f"ConfigMap {name} of namespace {pod.namespace} is gone. Uninstall what mounts it,"
@@ -159,17 +167,7 @@ def _require_mounts(api: Api, pod: KubeObject) -> None:
             )
 
 
-def _required_config_maps(pod: KubeObject) -> Iterator[str]:
-    """The ConfigMaps that volumes of a pod need; not those of projected volumes and variables."""
-    for volume in pod.spec.get("volumes") or ():
-        source = volume.get("configMap")
-        if source and not source.get("optional"):
-            yield source["name"]
-
-
-def _no_node(
-    api: Api, pod: KubeObject, tolerations_key: str, pool_key: str, requests_key: str
-) -> str:
+def _no_node(api: Api, pod: KubeObject, keys: Keys) -> str:
     """Why a pod has no node. The first that applies; 2 to 4 need the right to list nodes:
 
     1. nodes or volumes explain it by their names: cordoned nodes, or a volume on a lost node;
@@ -188,20 +186,20 @@ def _no_node(
     if surroundings.all_nodes and not usable:
         return (
             f"no Ready node{with_labels} takes pods: add or label one, or write others at"
-            f" {pool_key}"
+            f" {keys.pool}"
         )
     taints = [spec_of(node).get("taints") or () for node in usable]
     taint = closing_taint(pod.spec.get("tolerations") or (), taints)
     if taint is not None:
         return (
             f"each node{with_labels} has a taint that it does not tolerate: write tolerations:"
-            f" [{toleration_to_write(taint)}] at {tolerations_key}"
+            f" [{toleration_to_write(taint)}] at {keys.tolerations}"
         )
     insufficient = sorted(set(_INSUFFICIENT.findall(pod.unscheduled)))
     if insufficient and usable:
         return (
             f"no node{with_labels} has enough {listed(insufficient, 'and')} left: add one, or ask"
-            f" for less at {requests_key}"
+            f" for less at {keys.requests}"
         )
     if known is None:
         return pod.unscheduled

@@ -11,15 +11,14 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import NoReturn, TypedDict
+from typing import NoReturn
 
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.identity import SYSTEM, uid_of
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.reasons import key, pool_key, reasons, refusals, selector
+from kai_fleet.cluster.probes.reasons import Keys, key, pool_key, reasons, refusals, selector
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
@@ -51,14 +50,6 @@ _INSIDE_SECONDS = 5.0  # of one request to the vCluster's API server
 _ORPHANED_SECONDS = 60.0  # the garbage collector needs about one
 
 
-class _Result(TypedDict, total=False):
-    """The printed result. `kubernetes` is absent if the control plane's image does not say it."""
-
-    server: str
-    uid: str
-    kubernetes: str
-
-
 def wait() -> None:
     """Wait for the vCluster that VCLUSTER_NAME and VCLUSTER_NAMESPACE name.
 
@@ -78,14 +69,7 @@ def wait() -> None:
     refusal = os.environ.get("VCLUSTER_REFUSAL")
     if refusal:
         raise NotReadyError(refusal)
-    probe = _Wait(
-        host=cluster(),
-        name=variable("VCLUSTER_NAME"),
-        namespace=variable("VCLUSTER_NAMESPACE"),
-        access=variable("VCLUSTER_ACCESS"),
-        access_host=os.environ.get("VCLUSTER_HOST") or None,
-        pool_selector=os.environ.get("VCLUSTER_NODE_POOL"),
-    )
+    probe = _Wait()
     until_ready(
         probe.host,
         f"vCluster {probe.name}",
@@ -99,29 +83,29 @@ def wait() -> None:
     print(json.dumps(probe.result))
 
 
-@dataclass
 class _Wait:
-    """The wait for one vCluster, asked for by its host's API.
+    """The wait for the vCluster of the environment's variables, asked for by its host's API.
 
-    Args:
+    Attributes:
         host: The cluster in which the vCluster runs.
         name: That of the vCluster, which is that of its Helm release and team.
         namespace: Where it runs.
         access: How it is reached, as `address_of` takes it.
         access_host: The host name or address of it, if the stack file has one.
         pool_selector: A selector of the team's nodes; None and "" if it may use all nodes.
-        result: What `missing` has found; complete once that finds nothing missing.
+        result: What `missing` has found, to be printed; complete once that finds nothing missing.
+            `kubernetes` is absent if the control plane's image does not say it.
     """
 
-    host: Api
-    name: str
-    namespace: str
-    access: str
-    access_host: str | None
-    pool_selector: str | None
-    result: _Result = field(default_factory=_Result)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        """Raises NotReadyError and UnusableKubeconfigError as `wait` does."""
+        self.host = cluster()
+        self.name = variable("VCLUSTER_NAME")
+        self.namespace = variable("VCLUSTER_NAMESPACE")
+        self.access = variable("VCLUSTER_ACCESS")
+        self.access_host = os.environ.get("VCLUSTER_HOST") or None
+        self.pool_selector = os.environ.get("VCLUSTER_NODE_POOL")
+        self.result = dict[str, str]()
         self.option = f"-n {self.namespace}"
         self._path = f"/api/v1/namespaces/{self.namespace}"
         self._begun = time.monotonic()
@@ -245,14 +229,11 @@ class _Wait:
         an object that the user has to create is absent, KubeError.
         """
         unready = [pod for pod in self._pods() if not pod.is_true("Ready")]
-        class_key = key(self.name, "vcluster.storageClass")
-        phrases = _unbound(self.host, self._path, unready, class_key)
+        phrases = _unbound(self.host, self._path, unready, key(self.name, "vcluster.storageClass"))
         phrases += reasons(
             self.host,
             unready,
-            tolerations_key=key(self.name),
-            pool_key=self._pool_key(unready),
-            requests_key=key(self.name, "vcluster.resources"),
+            Keys(key(self.name), self._pool_key(unready), key(self.name, "vcluster.resources")),
             memory_key=self._memory_key,
         )
         return phrases or refusals(self.host, self.namespace)

@@ -84,7 +84,7 @@ def test_what_a_scheduler_said_is_over_once_a_node_has_the_pod():
 def test_an_init_container_is_killed_for_memory_too():
     found = killed("kai-operator-1", "kai-scheduler", "kai-operator", {"waiting": BACK_OFF})
     found["status"] = {"initContainerStatuses": found["status"]["containerStatuses"]}
-    (text,) = reasons.reasons(None, [KubeObject(found)], "path", "pool", "part")
+    (text,) = reasons.reasons(None, [KubeObject(found)], reasons.Keys("path", "pool", "part"))
     assert text.endswith("memory (OOMKilled, 14 restarts): raise limits.memory at part")
 
 
@@ -107,9 +107,8 @@ def test_a_pod_of_the_gpu_stack_is_killed_for_memory_too():
 @pytest.mark.parametrize("state", [{"waiting": BACK_OFF}, AGAIN, {"terminated": ENDED}])
 def test_a_wait_names_the_key(state):
     item = KubeObject(killed("kai-operator-1", "kai-scheduler", "x", state))
-    (text,) = reasons.reasons(
-        None, [item], "path", "pool", "part", lambda pod: f"key of {pod.name}"
-    )
+    keys = reasons.Keys("path", "pool", "part")
+    (text,) = reasons.reasons(None, [item], keys, lambda pod: f"key of {pod.name}")
     assert text == (
         "pod kai-operator-1: container c was killed for memory (OOMKilled, 14 restarts): raise"
         " limits.memory at key of kai-operator-1"

@@ -309,6 +309,7 @@ def test_a_wait_is_over_in_its_time_however_many_questions_are_answered_late(mon
         api.otherwise, api.delay = (200, {"metadata": {}}), 0.1
         api.answers["/pods"] = (200, {"items": [{**pod, "status": status}] * 50})
         asked = kai.Api.of_kubeconfig(canned_api.kubeconfig(url))
+        keys = kai.Keys("", "", "")
         begun = time.monotonic()
         with pytest.raises(wait.NotReadyError, match="is not ready after 1 s"):
             wait.until_ready(
@@ -317,7 +318,7 @@ def test_a_wait_is_over_in_its_time_however_many_questions_are_answered_late(mon
                 lambda: ["a part"] * len(asked.list("/pods")),
                 1.0,
                 "kubectl get pods",
-                lambda: kai.reasons(asked, map(kai.KubeObject, asked.list("/pods")), "", "", ""),
+                lambda: kai.reasons(asked, map(kai.KubeObject, asked.list("/pods")), keys),
             )
     assert time.monotonic() - begun < 10
 

@@ -27,6 +27,7 @@ FACTS = {
 SAMPLES = {"%q": '"data"', "%d": "2", "%v": "[sample]", "%s": "sample"}
 LAST = "didn't match Pod's node affinity/selector"
 AFTER_LABELS = ("no-such-node", "filtered", "nothing-found")
+KEYS = reasons.Keys("path", "pool", "part")
 PREEMPTION = "preemption: 0/10 nodes are available: 10 Preemption is not helpful for scheduling."
 
 
@@ -74,7 +75,7 @@ def test_the_waits_of_an_update_say_the_same(monkeypatch):
         waits = {"type": "PodScheduled", "message": text}
         metadata = {"name": "ml-0", "namespace": "team-ml"}
         item = KubeObject({"metadata": metadata, "status": {"conditions": [waits]}})
-        (sentence,) = reasons.reasons(Nodes([node("n")]), [item], "path", "pool", "part")
+        (sentence,) = reasons.reasons(Nodes([node("n")]), [item], KEYS)
         known = [row for row in rows("scheduling") if re.search(row.pattern, text)]
         assert not known or sentence != f"pod ml-0: {text}", text
 
@@ -130,7 +131,7 @@ def test_cordoned_nodes_are_named_with_the_command(message):
     assert "`kubectl uncordon ml-0 ml-1`" in found["nodes"].fix
     assert found["nodes"].level.value == "mandatory"
     item = KubeObject(waiting(message))
-    (sentence,) = reasons.reasons(Nodes(lab.host["nodes"]), [item], "path", "pool", "part")
+    (sentence,) = reasons.reasons(Nodes(lab.host["nodes"]), [item], KEYS)
     assert sentence.endswith("is over: kubectl uncordon ml-0 ml-1")
 
 
@@ -192,7 +193,7 @@ def test_a_volume_whose_node_is_gone_is_named_with_it(message, by):
     place = "its volume pvc-7 of claim data is on node ml-9, which is not there"
     assert found.cause.startswith(place) and "bring the volume's node back" in found.fix
     cluster = Nodes([node("ml-0")], claim, VOLUME if by == "volume" else None)
-    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(message))], "a", "b", "c")
+    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(message))], KEYS)
     assert place in sentence
     away = node("ml-9")
     away["status"]["conditions"] = NOT_READY
@@ -207,7 +208,7 @@ def test_a_volume_that_is_kept_off_a_node_is_not_bound_to_it():
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
     volume = {"metadata": meta("pvc-7"), "spec": {"nodeAffinity": affinity}}
     cluster = Nodes([node("ml-0")], CLAIM, volume)
-    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], "a", "b", "c")
+    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], KEYS)
     assert "ml-9" not in sentence
 
 
@@ -219,7 +220,7 @@ def test_a_volume_that_a_zone_reaches_is_on_no_node():
     selected = {"annotations": {"volume.kubernetes.io/selected-node": "ml-9"}}
     claim = {**CLAIM, "metadata": {**CLAIM["metadata"], **selected}}
     cluster = Nodes([node("ml-0")], claim, volume)
-    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], "a", "b", "c")
+    (sentence,) = reasons.reasons(cluster, [KubeObject(waiting(GONE[0]))], KEYS)
     assert "ml-9" not in sentence
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kai_fleet.queues.specs import labels_of, leaves, specs_of
+from kai_fleet.queues.specs import labels_of, leaves, mistakes, named_specs
 
 
 def shares(tree, part="quota", resource="gpu", **more):
-    specs = specs_of(tree, **more)
+    specs = dict(named_specs(tree, **more))
     return {name: spec["resources"][resource][part] for name, spec in specs.items()}
 
 
@@ -84,7 +84,7 @@ def test_the_rest_of_a_queue_is_as_kai_reads_it():
         "preempt_min_runtime": "4h",
         "reclaim_min_runtime": "1h",
     }
-    specs = specs_of({"top": {"children": {"a": queue}}}, parent="team-ml")
+    specs = dict(named_specs({"top": {"children": {"a": queue}}}, parent="team-ml"))
     assert specs["top"]["parentQueue"] == "team-ml"
     own = {key: item for key, item in specs["a"].items() if key != "resources"}
     assert own == {
@@ -98,19 +98,14 @@ def test_the_rest_of_a_queue_is_as_kai_reads_it():
 
 def test_parents_come_first_and_a_shard_is_on_all_below():
     tree = {"top": {"shard": "gold", "children": {"a": {}}}, "other": {"shard": "default"}}
-    assert [*specs_of(tree)] == ["top", "a", "other"]
+    assert [*dict(named_specs(tree))] == ["top", "a", "other"]
     gold = {"kai.scheduler/node-pool": "gold"}
     assert labels_of(tree) == {"top": gold, "a": gold}
     assert leaves(tree) == ["a", "other"]
 
 
-@pytest.mark.parametrize(
-    ("tree", "says"),
-    [
-        ({"a": {"children": {"a": {}}}}, "queue a is there twice"),
-        ({"a": {"memory": {"quota": "8 GB"}}}, "queue a: '8 GB' is no Kubernetes quantity"),
-    ],
-)
-def test_what_is_no_tree_is_refused(tree, says):
-    with pytest.raises(ValueError, match=says):
-        specs_of(tree)
+def test_what_is_no_tree_is_refused():
+    (mistake,) = mistakes({"a": {"children": {"a": {}}}})
+    assert mistake.startswith("queue a is there twice")
+    with pytest.raises(ValueError, match="queue a: '8 GB' is no Kubernetes quantity"):
+        named_specs({"a": {"memory": {"quota": "8 GB"}}})
