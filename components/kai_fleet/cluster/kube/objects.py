@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from kai_fleet.values import pairs
@@ -54,35 +55,22 @@ class KubeObject(dict[str, Any]):
         """The object's name."""
         return str(self["metadata"]["name"])
 
-    @property
-    def namespace(self) -> str:
-        """The object's namespace, "" for an object of the whole cluster."""
-        return objects.namespace_of(self)
+    namespace = cached_property(objects.namespace_of)
+    """The object's namespace, "" for an object of the whole cluster."""
 
     @property
     def namespaced_name(self) -> str:
         """`namespace/name`, as Kubernetes writes it."""
         return f"{self.namespace}/{self.name}"
 
-    @property
-    def labels(self) -> Labels:
-        """The object's labels."""
-        return objects.labels_of(self)
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The object's annotations."""
-        return objects.annotations_of(self)
-
-    @property
-    def spec(self) -> Fields:
-        """The object's spec."""
-        return objects.spec_of(self)
-
-    @property
-    def status(self) -> Fields:
-        """The object's status."""
-        return objects.status_of(self)
+    labels = cached_property(objects.labels_of)
+    """The object's labels."""
+    annotations = cached_property(objects.annotations_of)
+    """The object's annotations."""
+    spec = cached_property(objects.spec_of)
+    """The object's spec."""
+    status = cached_property(objects.status_of)
+    """The object's status."""
 
     @property
     def phase(self) -> str | None:
@@ -92,11 +80,8 @@ class KubeObject(dict[str, Any]):
         """
         return self.status.get("phase")
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether a pod has terminated."""
-        return objects.has_ended(self)
-
+    has_ended = cached_property(objects.has_ended)
+    """Whether a pod has terminated."""
     condition = objects.condition
     """The first condition of a type; empty without one."""
     is_true = objects.is_true
