@@ -25,7 +25,6 @@ from kai_fleet.ownership.deployed import Deployed
 from kai_fleet.queues.specs import named_specs
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import CHART_QUEUES, KAI_PRIORITIES
-from kai_fleet.urns import read_urn
 from kai_fleet.values import value_at
 from kai_fleet.vcluster.chart_values import HIGH, MEMBERS
 from kai_fleet_policies import rules
@@ -243,9 +242,7 @@ def _refuse_second_stack(host: HostObjects) -> None:
     resources: the caller has refused it.
     """
     guard = policy_name("pods")
-    types = [read_urn(urn).type for urn in host.deployed.urns]
-    has_resources = any(not name.startswith("pulumi:") for name in types)
-    if not has_resources and host.at(f"{_POLICIES}{guard}"):
+    if not host.deployed.declared and host.at(f"{_POLICIES}{guard}"):
         raise RunError(
             "kai-fleet:cluster: another stack has this cluster: its guards are there, and this one"
             " has made nothing. If the stack's name, or the project's in Pulumi.yaml, was edited,"

@@ -8,10 +8,8 @@ nothing.
 import pulumi
 from pulumi.runtime import is_dry_run
 
-from kai_fleet.names import PROVIDERS, STACK
 from kai_fleet.one_run import REMOVALS_WAIT, restored_teams
 from kai_fleet.ownership.deployed import Deployed
-from kai_fleet.urns import read_urn
 
 
 class DeclaredResources:
@@ -27,15 +25,14 @@ class DeclaredResources:
         `state` is that of the last update; if it cannot be read, it may have others. Nothing
         happens in a preview, and while a restore leaves out what waits for its vCluster.
         """
-        if not is_dry_run() and restored_teams() == {""}:
+        if not is_dry_run() and not any(restored_teams()):
             # The SDK waits for each Output after all registrations have ended.
             _: pulumi.Output[bool] = pulumi.Output.from_input(self._check(state))
 
     async def _check(self, state: Deployed) -> bool:
         """True. Raises pulumi.RunError as `keep_others_if_one_fails` says."""
         declared = {await resource.urn.future() for resource in self._resources}
-        undeclared = filter(_is_deletable, state.urns - declared)
-        if state.readable and not list(undeclared):
+        if state.readable and not state.declared - declared:
             return True
         for resource in self._resources:
             if not await _has_outputs(resource):
@@ -45,12 +42,6 @@ class DeclaredResources:
     def _note(self, args: pulumi.ResourceTransformationArgs) -> None:
         """A transformation that changes nothing."""
         self._resources.append(args.resource)
-
-
-def _is_deletable(urn: str) -> bool:
-    """Whether a program declares such a resource: not the stack, nor the engine's own providers."""
-    kind = read_urn(urn).type
-    return kind != STACK and not kind.startswith(PROVIDERS)
 
 
 async def _has_outputs(resource: pulumi.Resource) -> bool:

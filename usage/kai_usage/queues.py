@@ -155,14 +155,14 @@ def count_pods(pods: Iterable[Pod]) -> dict[str, Queue]:
             shares = {resource: Share(UNLIMITED, UNLIMITED) for resource in RESOURCES}
             queues[pod.queue] = Queue(pod.queue, shares)
         queue = queues[pod.queue]
-        queue.waiting_pods += pod.waits
-        queue.pods_with_node += not pod.waits
-        for resource, share in queue.shares.items():
-            amount = pod.amounts[resource]
-            if pod.waits:
-                share.waiting = rounded(share.waiting + amount)
-            else:
-                share.in_use = rounded(share.in_use + amount)
+        if pod.waits:
+            queue.waiting_pods += 1
+            for resource, share in queue.shares.items():
+                share.waiting = rounded(share.waiting + pod.amounts[resource])
+        else:
+            queue.pods_with_node += 1
+            for resource, share in queue.shares.items():
+                share.in_use = rounded(share.in_use + pod.amounts[resource])
     return queues
 
 

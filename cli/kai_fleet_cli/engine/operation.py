@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -104,7 +104,7 @@ class Operation:
         exclude_dependents = not excluded <= resources.keys()
         self._run_update(excluded, exclude_dependents=exclude_dependents)
 
-    def update_beside(self, teams: Iterable[str]) -> None:
+    def update_beside(self, teams: Collection[str]) -> None:
         """Update the stack but for these teams, which stay as they are with what they depend on.
 
         The program does not declare them: it would declare what failed once more. Raises as

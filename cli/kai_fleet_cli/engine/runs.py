@@ -5,8 +5,7 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 
 import os
 import warnings
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from pulumi import automation
@@ -215,8 +214,10 @@ def _update_beside_vclusters(operation: Operation) -> Mapping[str, Errors]:
             if blocking.keys() <= left_out.keys():
                 return failed
             left_out |= blocking
-            say(f"the update goes on without what is in the vCluster of {_names(failed)}")
+            say(f"the update goes on without what is in the vCluster of {held_up.named(failed)}")
         else:
+            if not left_out:
+                return {}
             tree = operation.tree_of(operation.known_state())
             return held_up.by_team(left_out, tree.parents, tree.resources)
 
@@ -230,8 +231,11 @@ def _remove_beside(
     Returns `failed` with the errors of teams that failed only now. Raises as `_update`.
     """
     while operation.report.removals_wait:
-        say(f"the update goes on without {_names(failed)}, to remove what is no longer declared")
-        errors = dict(ChainMap(*map(dict, failed.values())))
+        teams = held_up.named(failed)
+        say(f"the update goes on without {teams}, to remove what is no longer declared")
+        errors: dict[str, str] = {}
+        for of_team in failed.values():
+            errors |= of_team
         try:
             operation.update_beside(failed)
         except automation.errors.CommandError as error:
@@ -241,11 +245,6 @@ def _remove_beside(
                 raise
             failed = now_failed
     return failed
-
-
-def _names(teams: Iterable[str]) -> str:
-    """The teams, as messages name them."""
-    return listed([f"team {team}" for team in sorted(teams)], "and")
 
 
 @contextmanager

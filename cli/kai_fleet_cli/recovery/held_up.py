@@ -209,6 +209,11 @@ class _Error:
         return created is not None and created >= started
 
 
+def named(teams: Iterable[str]) -> str:
+    """Teams, as messages name them: `team ml and team nlp`."""
+    return listed([f"team {team}" for team in sorted(teams)], "and")
+
+
 def explain(
     lead: str,
     stack: automation.Stack,
@@ -227,8 +232,7 @@ def explain(
         teams: The errors of each team.
         resources: The resources of the stack by URN.
     """
-    names = listed([f"team {team}" for team in sorted(teams)], "and")
-    lines = [f"{lead} {names}"]
+    lines = [f"{lead} {named(teams)}"]
     for team, errors in sorted(teams.items()):
         for urn, message in errors.items():
             error = _Error(stack, run, team, urn, message, resources)

@@ -53,6 +53,11 @@ class Deployed:
         """A team's value in a stack output that maps teams to values; None if it is absent."""
         return get(self.outputs, name, team)
 
+    @property
+    def declared(self) -> set[str]:
+        """URNs of what the program declared, but for the stack itself and providers."""
+        return {urn for urn in self.urns if not read_urn(urn).type.startswith("pulumi:")}
+
     def has(self, kind: str, name: str) -> bool:
         """Whether the stack has a resource of this type and name, below any parent."""
         resources = map(read_urn, self.urns)

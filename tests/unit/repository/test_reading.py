@@ -70,7 +70,7 @@ MEASURES = (
     Measure("tokens a code line", lambda product: product.density, 8.0, 8.0),
     Measure("tokens a code line, densest file", lambda product: product.densest, 9.5, 9.5),
     # Backups, restores, upgrades and renewals brought 10,700, where 10,000 were meant.
-    Measure("tokens", lambda product: product.tokens, 201_590, 125_000),
+    Measure("tokens", lambda product: product.tokens, 201_540, 125_000),
     Measure("words of YAML, templates, scripts", lambda product: product.words, 33_980, 30_000),
     Measure("places where a reader stops", lambda product: product.stops, 0, 0),
     Measure("imports in functions", lambda product: product.imports_in_functions, 9, 9),

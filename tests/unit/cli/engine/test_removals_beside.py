@@ -89,6 +89,14 @@ def test_a_team_that_fails_only_now_is_left_out_too(tmp_path):
     assert "team ml: " in str(why) and "team nlp: " in str(why)
 
 
+def test_the_state_is_not_read_again_after_an_update_that_did_not_fail(tmp_path, monkeypatch):
+    """Each reading starts Pulumi's CLI."""
+    read = []
+    monkeypatch.setattr(state, "exported", lambda *_: read.append("once") or State())
+    runs.up(Engine(tmp_path, []))
+    assert read == ["once"]
+
+
 def test_without_removals_one_run_is_enough(tmp_path):
     engine = Engine(tmp_path, ["ml"], removals=False)
     assert set(failure(engine).teams) == {"ml"}
